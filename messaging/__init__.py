@@ -1,0 +1,1 @@
+"""The messaging service: accept, gate, route, deliver, record."""

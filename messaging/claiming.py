@@ -1,0 +1,127 @@
+"""Taking what is ready to be sent: fair between organizations, TRANSACTIONAL first.
+
+A claim is a compare-and-set from ACCEPTED to SENDING with a lease and a counted fence. Two
+workers never hold the same delivery, and one that comes back from the dead holds nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+
+from messaging.models import Delivery, Message, MessageContent
+from messaging.states import TRANSITIONS, Status
+from rme.core.states import advance
+
+WINDOW = 50
+"""At most so many sends are in doubt when a worker dies: reliability's promise 3."""
+
+_D = Delivery._meta.db_table
+
+_READY = f"""
+WITH RECURSIVE step(priority, organization_id) AS (
+  (SELECT priority, organization_id FROM {_D} WHERE status = 'ACCEPTED' AND channel = %(channel)s
+   ORDER BY priority, organization_id LIMIT 1)
+  UNION ALL
+  SELECT following.* FROM step, LATERAL (
+    SELECT priority, organization_id FROM {_D}
+    WHERE status = 'ACCEPTED' AND channel = %(channel)s
+      AND (priority, organization_id) > (step.priority, step.organization_id)
+    ORDER BY priority, organization_id LIMIT 1) following
+)
+SELECT priority, organization_id FROM step WHERE EXISTS (
+  SELECT FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %(channel)s
+    AND d.priority = step.priority AND d.organization_id = step.organization_id
+    AND d.due_at <= statement_timestamp())
+ORDER BY priority, random()
+"""
+# A loose index scan over delivery_ready: one step an organization, however many rows each has.
+
+_PICK = f"""
+SELECT d.id, d.fence, statement_timestamp() FROM {_D} d
+WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority = %s AND d.organization_id = %s
+  AND d.due_at <= statement_timestamp()
+ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
+"""
+
+_READ = f"""
+SELECT d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel, d.address,
+  d.template_version_id, d.fence, d.tries, d.expires_at, d.test, m.template, c.body
+FROM {_D} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
+JOIN {MessageContent._meta.db_table} c ON c.id = d.message_id
+WHERE d.id = ANY(%s) ORDER BY d.due_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery in hand, with what is to be sent. `fence` is that of this claim."""
+
+    id: UUID
+    message_id: UUID
+    contact_id: str
+    category: str
+    channels: list[str]
+    channel: str
+    address: str | None
+    template_version_id: int | None
+    fence: int
+    tries: int
+    expires_at: datetime
+    test: bool
+    template: str | None
+    given: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Up to 50 deliveries of one organization on one channel, held until the lease ends."""
+
+    organization_id: str
+    channel: str
+    deliveries: Sequence[Claimed]
+    full: bool
+    """There may be more."""
+
+
+def ready(channel: str) -> list[tuple[int, str]]:
+    """Find who has something to send: (priority, organization), in an order fair to all."""
+    with connection.cursor() as cursor:
+        cursor.execute(_READY, {"channel": channel})
+        return [(priority, organization) for priority, organization in cursor.fetchall()]
+
+
+def turn(waiting: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
+    """Choose whose windows go next: (organization, priority) of a few of the first priority.
+
+    Few, so that what arrives meanwhile with a higher priority does not wait for a long round.
+    """
+    first = waiting[0][0]
+    return [(organization, priority) for priority, organization in waiting if priority == first][:4]
+
+
+def claim(organization_id: str, channel: str, priority: int) -> Window:
+    """Take the oldest that is ready, up to a window's worth. Five statements, one transaction."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_PICK, [channel, priority, organization_id, WINDOW])
+        picked = cursor.fetchall()
+        if not picked:
+            return Window(organization_id, channel, [], full=False)
+        lease = picked[0][2] + timedelta(seconds=settings.LEASE_SECONDS)
+        advance(
+            Delivery,
+            TRANSITIONS,
+            [
+                {"id": id_, "fence": fence, "status": Status.SENDING, "due_at": lease}
+                for id_, fence, _ in picked
+            ],
+            claim=True,
+        )
+        cursor.execute(_READ, [[row[0] for row in picked]])
+        claimed = [Claimed(*row[:-1], orjson.loads(row[-1])) for row in cursor.fetchall()]
+    return Window(organization_id, channel, claimed, full=len(picked) == WINDOW)

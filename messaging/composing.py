@@ -1,0 +1,143 @@
+"""From a template or literal content to what a provider is handed: an Email, an Sms or a Push.
+
+Literal content fills any channel: on SMS a push's title goes before its body, on email the title
+is the subject, on push an SMS's text is the body.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from messaging import rendering
+from messaging.providers.base import Email, Push, Sms
+from messaging.schemas import ContentInput
+from messaging.templates import ActiveTemplate
+from push.devices import DeviceRecord
+from rme.core import addresses
+from rme.core.channels import Channel
+from rme.crm.connectors.base import ContactRecord
+from rme.tenants.organizations import OrganizationRecord
+
+Given = Mapping[str, Any]
+"""The body of a `MessageContent`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """All that one delivery needs to be composed."""
+
+    organization: OrganizationRecord
+    delivery_id: str
+    message_id: str
+    contact: ContactRecord
+    address: str
+    given: Given
+    template: ActiveTemplate | None
+
+    @property
+    def variables(self) -> Given:
+        own = self.given.get("recipients", {}).get(self.delivery_id, {})
+        return {**self.given.get("variables", {}), **own}
+
+    @property
+    def context(self) -> Given:
+        """Give what a template may use."""
+        contact, organization = self.contact, self.organization
+        return {
+            **self.variables,
+            "contact": {
+                "id": contact.id,
+                "first_name": contact.first_name,
+                "last_name": contact.last_name,
+                "name": contact.name,
+                "email": contact.email,
+                "mobile": contact.mobile,
+                "language": contact.language,
+                "zone": contact.zone,
+            },
+            "org": {"id": organization.id, "name": organization.name},
+            "sender": self.given.get("sender", {}),
+        }
+
+
+def address_of(contact: ContactRecord, channel: Channel) -> str | None:
+    """Give a contact's normalised address on a channel; None without one (push has none)."""
+    if channel is Channel.EMAIL:
+        return addresses.email(contact.email) if contact.email else None
+    if channel is Channel.SMS:
+        return addresses.phone(contact.mobile, None) if contact.mobile else None
+    return None
+
+
+def suits(content: ContentInput, channel: Channel) -> bool:
+    """Say whether literal content has what a channel needs."""
+    match channel:
+        case Channel.EMAIL:
+            return bool(
+                (content.subject or content.title)
+                and (content.text or content.html or content.body)
+            )
+        case Channel.SMS:
+            return bool(content.text or content.body)
+        case Channel.PUSH:
+            return bool(content.title or content.body or content.text)
+
+
+def email(letter: Letter) -> Email:
+    """Compose an email."""
+    if letter.template:
+        rendered = rendering.render_email(letter.template.compiled, letter.context)
+        subject, text, html = rendered.subject, rendered.text, rendered.html
+    else:
+        content = letter.given["content"]
+        subject = content.get("subject") or content.get("title", "")
+        text, html = content.get("text") or content.get("body", ""), content.get("html", "")
+    sender = letter.given["sender"]
+    return Email(
+        to=letter.address,
+        to_name=letter.contact.name,
+        from_address=f"{sender['local_part']}@{sender['domain']}",
+        from_name=sender["name"] or letter.organization.name,
+        subject=subject,
+        text=text,
+        html=html,
+        message_id=f"{letter.delivery_id}@{sender['domain']}",
+    )
+
+
+def sms(letter: Letter) -> Sms:
+    """Compose an SMS."""
+    if letter.template:
+        text = rendering.render_sms(letter.template.compiled, letter.context)
+    else:
+        content = letter.given["content"]
+        title = content.get("title", "")
+        text = content.get("text") or ": ".join(filter(None, [title, content.get("body", "")]))
+    return Sms(to=letter.address, text=text, sender=letter.given.get("sender", {}).get("name", ""))
+
+
+def push(letter: Letter, device: DeviceRecord) -> Push:
+    """Compose a push for one device. What the request says goes over what the template says."""
+    over = letter.given.get("push", {})
+    if letter.template:
+        rendered = rendering.render_push(letter.template.compiled, letter.context)
+        title, body, data = rendered.title, rendered.body, dict(rendered.data)
+        badge, image, link = rendered.badge, rendered.image, rendered.link
+    else:
+        content = letter.given["content"]
+        title = content.get("title") or content.get("subject", "")
+        body = content.get("body") or content.get("text", "")
+        data, badge, image, link = dict(content.get("data", {})), content.get("badge"), "", ""
+    return Push(
+        token=device.token,
+        platform=device.platform,
+        title=title,
+        body=body,
+        data={**data, **over.get("data", {})},
+        badge=over.get("badge", badge),
+        image=over.get("image", image),
+        link=over.get("link", link),
+        ttl=over.get("ttl"),
+        collapse_key=over.get("collapse_key") or letter.message_id,
+        priority=over.get("priority", "HIGH"),
+    )

@@ -1,0 +1,144 @@
+"""May this be sent to that person? Asked when a message is accepted and again when it is sent."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from messaging import consent, suppression
+from messaging.models import Delivery, Pause
+from messaging.policy import CategoryRules
+from rme.core import errors, ids
+from rme.core.sql import as_json
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One person, one channel, one address (None where the channel has none, like push)."""
+
+    contact_id: str
+    channel: str
+    address: str | None
+    category: CategoryRules
+    delivery_id: UUID | None = None
+    """At the moment of sending: the delivery in hand, which does not count against its own cap."""
+
+
+Refusal = type[errors.ApiError]
+
+
+def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Refusal | None]:
+    """Say for each candidate why it must not be sent, or None, in the same order.
+
+    Two queries for any number of candidates, a third where a category has a frequency cap.
+    """
+    if not candidates:
+        return []
+    contact_ids = {candidate.contact_id for candidate in candidates}
+    listed = suppression.listed(
+        organization_id, {c.address for c in candidates if c.address}, contact_ids
+    )
+    decided = consent.present(
+        organization_id,
+        contact_ids,
+        {candidate.channel for candidate in candidates},
+        {candidate.category.name for candidate in candidates},
+    )
+    capped = Caps(organization_id, candidates)
+    refusals: list[Refusal | None] = []
+    for candidate in candidates:
+        rules = candidate.category
+        if listed.blocks(candidate.channel, candidate.address, candidate.contact_id):
+            refusals.append(errors.Suppressed)
+        elif not decided.allows(
+            candidate.contact_id, candidate.channel, rules.name, opt_in=rules.opt_in
+        ):
+            refusals.append(errors.NoConsent)
+        elif capped.reached(candidate):
+            refusals.append(errors.FrequencyCapped)
+        else:
+            refusals.append(None)
+    return refusals
+
+
+_SENT_LATELY = f"""
+SELECT w.contact_id, w.category, count(d.id)
+FROM json_to_recordset(%s) w(contact_id text, category text, since timestamptz, least uuid)
+JOIN {Delivery._meta.db_table} d ON d.organization_id = %s AND d.contact_id = w.contact_id
+  AND d.category = w.category AND d.message_id >= w.least AND d.id <> ALL(%s)
+  AND d.status = ANY(%s)
+GROUP BY w.contact_id, w.category
+"""
+_COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
+_COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]
+
+
+class Caps:
+    """Frequency caps: what each contact had of each capped category in its window.
+
+    At accept, what is on its way counts too; at the moment of sending only what has left.
+    """
+
+    def __init__(self, organization_id: str, candidates: Sequence[Candidate]) -> None:
+        self.had: Counter[tuple[str, str]] = Counter()
+        windows = {(c.contact_id, c.category.name): c.category for c in candidates}
+        capped = {key: rules.cap for key, rules in windows.items() if rules.cap}
+        if not capped:
+            return
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT now()")
+            (now,) = cursor.fetchone()
+            rows = [
+                {"contact_id": contact, "category": name, "least": ids.at_least(now - cap[1])}
+                for (contact, name), cap in capped.items()
+            ]
+            own = [c.delivery_id for c in candidates if c.delivery_id]
+            counted = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
+            cursor.execute(_SENT_LATELY, [as_json(rows), organization_id, own, counted])
+            for contact, name, count in cursor.fetchall():
+                self.had[contact, name] = count
+
+    def reached(self, candidate: Candidate) -> bool:
+        """Say whether the cap is reached, counting this candidate in if it is not."""
+        if candidate.category.cap is None:
+            return False
+        key = (candidate.contact_id, candidate.category.name)
+        if self.had[key] >= candidate.category.cap[0]:
+            return True
+        self.had[key] += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """The pauses of one organization that are in force."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+    def cover(self, channel: str, category: str, template: str | None) -> bool:
+        """Say whether a send waits: every part that a pause names is the send's."""
+        return any(
+            wanted_channel in ("", channel)
+            and wanted_category in ("", category)
+            and wanted_template in ("", template)
+            for wanted_channel, wanted_category, wanted_template in self.rows
+        )
+
+
+_PAUSES = f"""
+SELECT organization_id, channel, category, template FROM {Pause._meta.db_table}
+WHERE organization_id = ANY(%s) AND (ends_at IS NULL OR ends_at > now())
+"""
+
+
+def pauses(organization_ids: Sequence[str]) -> dict[str, Pauses]:
+    """Read the pauses in force for organizations, in one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PAUSES, [list(organization_ids)])
+        rows = cursor.fetchall()
+    return {
+        organization_id: Pauses(tuple(row[1:] for row in rows if row[0] == organization_id))
+        for organization_id in organization_ids
+    }

@@ -1,0 +1,32 @@
+"""Models of the messaging service, by noun."""
+
+from messaging.models.messages import (
+    PARTITIONED,
+    Attempt,
+    Delivery,
+    Event,
+    IdempotencyKey,
+    Message,
+    MessageContent,
+)
+from messaging.models.people import ConsentEntry, Suppression
+from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain
+from messaging.models.templates import Template, TemplateVersion
+
+__all__ = [
+    "PARTITIONED",
+    "Attempt",
+    "Category",
+    "ConsentEntry",
+    "Delivery",
+    "Event",
+    "IdempotencyKey",
+    "Message",
+    "MessageContent",
+    "Pause",
+    "ProviderAccount",
+    "SenderDomain",
+    "Suppression",
+    "Template",
+    "TemplateVersion",
+]

@@ -1,0 +1,140 @@
+"""What an organization decides: categories, pauses, sender domains, provider accounts."""
+
+from typing import Any, ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models.functions import Now
+
+from messaging import providers
+from rme.core.channels import Channel
+from rme.core.fields import EncryptedTextField
+from rme.tenants.models import Organization, new_text_id
+
+CHANNEL_CHOICES = [(channel.value, channel.value) for channel in Channel]
+
+
+class Category(models.Model):
+    """A kind of message, and its rules. TRANSACTIONAL and MARKETING exist without a row."""
+
+    class Regime(models.TextChoices):
+        OPT_IN = "OPT_IN", "Opt-in: blocked until the person agrees"
+        OPT_OUT = "OPT_OUT", "Opt-out: allowed until the person objects"
+
+    class OnUnknown(models.TextChoices):
+        RESEND = "RESEND", "Send again"
+        HOLD = "HOLD", "Hold for a receipt or an operator"
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="categories")
+    name = models.CharField(max_length=64, validators=[RegexValidator(r"^[A-Z][A-Z0-9_]{0,63}$")])
+    regime = models.CharField(max_length=8, choices=Regime.choices, default=Regime.OPT_IN)
+    on_unknown = models.CharField(
+        max_length=8, choices=OnUnknown.choices, default=OnUnknown.HOLD
+    )
+    expires_after = models.PositiveIntegerField(
+        default=4 * 3600,
+        validators=[MinValueValidator(1), MaxValueValidator(30 * 86_400)],
+        help_text="Seconds after which a message that could not be sent is given up.",
+    )
+    cap_count = models.PositiveIntegerField(
+        null=True, blank=True, help_text="At most this many messages a contact in the window."
+    )
+    cap_window = models.PositiveIntegerField(
+        default=86_400, help_text="The window of the cap, in seconds."
+    )
+    channel_order = ArrayField(
+        models.CharField(max_length=10, choices=CHANNEL_CHOICES),
+        default=list,
+        blank=True,
+        help_text="The order in which channel AUTO tries; none: PUSH, EMAIL, SMS.",
+    )
+
+    class Meta:
+        verbose_name_plural = "categories"
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "name"], name="category_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Pause(models.Model):
+    """A stop on sending. What is paused waits and goes when the pause ends."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES, blank=True)
+    category = models.CharField(max_length=64, blank=True)
+    template = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(max_length=500)
+    ends_at = models.DateTimeField(null=True, blank=True, help_text="None: until it is deleted.")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        what = " ".join(filter(None, [self.channel, self.category, self.template]))
+        return f"Pause of {what or 'everything'}"
+
+
+class SenderDomain(models.Model):
+    """A domain that the organization may send email from, once it is verified."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="sender_domains")
+    domain = models.CharField(max_length=253)
+    local_part = models.CharField(max_length=64, default="no-reply")
+    name = models.CharField(max_length=200, blank=True, help_text="The default sender name.")
+    is_default = models.BooleanField(default=False)
+    verified_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "domain"], name="sender_domain_once"),
+            models.UniqueConstraint(
+                fields=["organization"],
+                condition=models.Q(is_default=True),
+                name="one_default_sender_domain",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.domain
+
+
+class ProviderAccount(models.Model):
+    """An organization's account with one provider, for one channel.
+
+    `credentials` holds the provider's settings as JSON, encrypted: the provider's own schema
+    (`Provider.Settings`) says what is in it and which fields are secret.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "ACTIVE"
+        PAUSED = "PAUSED", "Paused: takes nothing"
+        DRAINING = "DRAINING", "Draining: takes nothing new"
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="accounts")
+    public_id = models.CharField(max_length=36, unique=True, default=new_text_id, editable=False)
+    name = models.CharField(max_length=64, help_text="Shown as `provider` in the API.")
+    kind = models.CharField(max_length=32, choices=providers.choices)
+    channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
+    priority = models.PositiveSmallIntegerField(default=100, help_text="Lower goes first.")
+    weight = models.PositiveSmallIntegerField(
+        default=1, validators=[MinValueValidator(1)], help_text="Share within a priority."
+    )
+    match = ArrayField(
+        models.CharField(max_length=253),
+        default=list,
+        blank=True,
+        help_text="SMS: country prefixes (+41); EMAIL: recipient domains; none: everything.",
+    )
+    state = models.CharField(max_length=8, choices=State.choices, default=State.ACTIVE)
+    credentials = EncryptedTextField(default="{}", blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "name"], name="account_name_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,77 @@
+"""Templates: one for each name, language and channel, with versions."""
+
+from typing import Any, ClassVar
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models.functions import Now
+
+from messaging.models.policy import CHANNEL_CHOICES
+from rme.tenants.models import Organization
+
+
+class Template(models.Model):
+    """A message text in one language for one channel. Its versions hold the text."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="templates")
+    name = models.CharField(
+        max_length=200, validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    )
+    language = models.CharField(
+        max_length=16, validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", "Like en_GB.")]
+    )
+    channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
+    category = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(
+                fields=["organization", "name", "language", "channel"], name="template_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.language}, {self.channel})"
+
+
+class TemplateVersion(models.Model):
+    """One version of a template's text. What was ACTIVE is never edited: a change is a version."""
+
+    class State(models.TextChoices):
+        DRAFT = "DRAFT"
+        ACTIVE = "ACTIVE"
+        ARCHIVED = "ARCHIVED"
+
+    template = models.ForeignKey(Template, models.CASCADE, related_name="versions")
+    version = models.PositiveIntegerField(editable=False)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
+    subject = models.CharField(max_length=998, blank=True)
+    text = models.TextField(blank=True)
+    html = models.TextField(blank=True)
+    mjml = models.TextField(blank=True, help_text="Instead of HTML: MJML, compiled when activated.")
+    compiled_html = models.TextField(blank=True, editable=False)
+    title = models.CharField(max_length=1000, blank=True)
+    body = models.TextField(blank=True)
+    data = models.JSONField(default=dict, blank=True)
+    badge = models.PositiveIntegerField(null=True, blank=True)
+    image = models.CharField(max_length=2000, blank=True)
+    link = models.CharField(max_length=2000, blank=True)
+    variables = models.JSONField(
+        default=dict, blank=True, help_text="JSON Schema of the variables that the text needs."
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    activated_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["template", "version"], name="version_once"),
+            models.UniqueConstraint(
+                fields=["template"],
+                condition=models.Q(state="ACTIVE"),
+                name="one_active_version",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.template} v{self.version}"

@@ -1,0 +1,219 @@
+"""What follows from a provider's answer: the rules of failover, fallback, waiting and giving up.
+
+No input or output here: a `Sending` is one delivery in a worker's hand. It hears the outcomes of
+its shots and decides where the delivery goes next.
+"""
+
+import random
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from messaging.claiming import Claimed
+from messaging.policy import Account, CategoryRules
+from messaging.providers.base import Content
+from messaging.states import EventType, Status
+from push.devices import DeviceRecord
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Gone,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
+from rme.crm.connectors.base import ContactRecord
+
+BACKOFF_LIMIT = 15 * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a provider says became of a delivery after it took it: an event's type."""
+
+    delivery_id: UUID
+    type: str
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Shot:
+    """One attempt: to one address or device, by one account."""
+
+    attempt_id: UUID
+    account: Account
+    device_id: UUID | None
+    content: Content
+    outcome: Outcome | None = None
+    latency_ms: int | None = None
+    judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event to be written."""
+
+    type: EventType
+    provider: str | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Sending:
+    """One delivery in hand."""
+
+    claimed: Claimed
+    rules: CategoryRules
+    contact: ContactRecord | None = None
+    address: str | None = None
+    devices: list[DeviceRecord] = field(default_factory=list)
+    routes: list[Account] = field(default_factory=list)
+    contents: list[tuple[UUID | None, Content]] = field(default_factory=list)
+    shots: list[Shot] = field(default_factory=list)
+    events: list[Happening] = field(default_factory=list)
+    bounced_hard: bool = False
+    status: Status | None = None
+    reason: str | None = None
+    detail: str | None = None
+    waiting: str | None = None
+    due_at: datetime | None = None
+    channel: str = ""
+    channels: list[str] = field(default_factory=list)
+    tries: int = 0
+
+    def __post_init__(self) -> None:
+        self.channel, self.channels = self.claimed.channel, list(self.claimed.channels)
+        self.tries = self.claimed.tries
+
+    @property
+    def decided(self) -> bool:
+        """Say whether this worker is done with the delivery, for now or for good."""
+        return self.status is not None
+
+    @property
+    def account(self) -> Account | None:
+        return self.shots[-1].account if self.shots else None
+
+    def next_account(self) -> Account:
+        """Take the account that is to be tried next."""
+        return self.routes.pop(0)
+
+    def heard(self) -> list[Shot]:
+        """Give the shots whose outcome has just come, once."""
+        fresh = [shot for shot in self.shots if shot.outcome is not None and not shot.judged]
+        for shot in fresh:
+            shot.judged = True
+        return fresh
+
+    # --- decisions ------------------------------------------------------------------------------
+
+    def decide(self, status: Status, reason: str | None = None, detail: str | None = None) -> None:
+        """End this delivery's turn."""
+        self.status, self.reason, self.detail = status, reason, detail
+        event = _ENDINGS.get(status)
+        if event:
+            self._note(event, reason)
+
+    def wait(self, why: str, until: datetime) -> None:
+        """Put the delivery back; somebody will look again at that time."""
+        self.status, self.waiting, self.due_at = Status.ACCEPTED, why, until
+
+    def wait_for_provider(
+        self, *, now: datetime, reason: str = "no active account", after: float | None = None
+    ) -> None:
+        """Wait with full jitter (1 s · 2ⁿ), or as long as the provider wants; or give up."""
+        step = min(settings.BACKOFF_SECONDS * 2**min(self.tries, 20), BACKOFF_LIMIT)
+        delay = max(random.uniform(0, step), min(after or 0, BACKOFF_LIMIT))
+        until = now + timedelta(seconds=delay)
+        if until >= self.claimed.expires_at:
+            self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
+            return
+        self.tries += 1
+        self.detail = reason
+        self._note(EventType.DEFERRED, reason)
+        self.wait("PROVIDER", until)
+
+    def give_up(self, status: Status, reason: str, detail: str, *, now: datetime) -> None:
+        """End this channel: the next one has its turn, or the delivery ends."""
+        if not self.channels:
+            self.decide(status, reason, detail)
+            return
+        self._note(EventType.FALLBACK, reason)
+        self.channel, *self.channels = self.channels
+        self.reason, self.detail = reason, detail
+        self.status, self.due_at = Status.ACCEPTED, now
+
+    def judge(self, *, now: datetime, may_go_on: bool) -> None:
+        """Say what follows from the outcomes of the last round.
+
+        Several shots are several devices of one person: one that was taken is enough, and one
+        whose fate is unknown forbids another try.
+        """
+        fresh = [shot for shot in self.shots if shot.outcome is not None and not shot.judged]
+        outcome = min((s.outcome for s in fresh if s.outcome), key=lambda o: _RANK[type(o)])
+        match outcome:
+            case Accepted():
+                self._note(EventType.SENT)
+                self.status = Status.SENT
+            case Unknown(reason=reason):
+                self.status, self.detail, self.reason = Status.UNKNOWN, reason, "UNKNOWN_OUTCOME"
+                self.due_at = now + timedelta(seconds=settings.UNKNOWN_SECONDS)
+            case Retryable(reason=reason) | Misconfigured(reason=reason):
+                if self.routes and may_go_on:
+                    self._note(EventType.FAILOVER, reason)
+                    return
+                after = outcome.retry_after if isinstance(outcome, Retryable) else None
+                self.wait_for_provider(now=now, reason=reason, after=after)
+            case Rejected(reason=reason, fault=Fault.CONTENT):
+                self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
+            case Rejected(reason=reason, hard=hard):
+                self.bounced_hard = hard
+                if hard:
+                    self._note(EventType.BOUNCED, reason)
+                self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+            case Gone(reason=reason):
+                self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+
+    def _note(self, event: EventType, reason: str | None = None) -> None:
+        self.events.append(Happening(event, self.account.name if self.account else None, reason))
+
+    def row(self) -> dict[str, Any]:
+        """Give the columns of the delivery as this turn leaves them."""
+        account = self.account
+        return {
+            "id": self.claimed.id,
+            "fence": self.claimed.fence,
+            "status": self.status,
+            "reason": self.reason,
+            "detail": self.detail[:500] if self.detail else None,
+            "waiting": self.waiting,
+            "due_at": self.due_at,
+            "channel": self.channel,
+            "channels": self.channels,
+            "address": self.address or self.claimed.address,
+            "provider": account.name if account else None,
+            "account_id": account.id if account else None,
+            "tries": self.tries,
+        }
+
+
+_ENDINGS = {
+    Status.FAILED: EventType.FAILED,
+    Status.BLOCKED: EventType.BLOCKED,
+    Status.EXPIRED: EventType.EXPIRED,
+}
+
+_RANK: dict[type, int] = {
+    Accepted: 0,
+    Unknown: 1,
+    Retryable: 2,
+    Misconfigured: 3,
+    Rejected: 4,
+    Gone: 5,
+}
+"""Of several devices' outcomes the first of these speaks for the delivery."""

@@ -1,0 +1,146 @@
+"""What an organization has decided, read once and kept for two seconds: categories, sender
+domains and provider accounts. Every accept and every window of sends looks here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import orjson
+import structlog
+from pydantic import ValidationError
+
+from messaging import providers
+from messaging.models import Category, ProviderAccount, SenderDomain
+from messaging.providers.base import Provider
+from rme.core.cache import TtlCache
+from rme.core.channels import Channel
+
+log = structlog.get_logger(__name__)
+
+TRANSACTIONAL = "TRANSACTIONAL"
+MARKETING = "MARKETING"
+DEFAULT_CHANNEL_ORDER = (Channel.PUSH, Channel.EMAIL, Channel.SMS)
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryRules:
+    """A category as sending needs it."""
+
+    name: str
+    opt_in: bool
+    resend_unknown: bool
+    expires_after: timedelta
+    cap: tuple[int, timedelta] | None = None
+    channel_order: tuple[Channel, ...] = DEFAULT_CHANNEL_ORDER
+
+    @property
+    def priority(self) -> int:
+        """0 goes before 1: what a person is waiting for goes before what an organization wants."""
+        return 0 if self.name == TRANSACTIONAL else 1
+
+
+BUILT_IN = {
+    TRANSACTIONAL: CategoryRules(TRANSACTIONAL, False, True, timedelta(hours=24)),
+    MARKETING: CategoryRules(MARKETING, True, False, timedelta(hours=4)),
+}
+"""The categories that every organization has; a row of the same name takes their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A provider account, ready to send. `id` is None for the simulator that nobody set up."""
+
+    id: int | None
+    name: str
+    channel: Channel
+    provider: Provider
+    priority: int = 100
+    weight: int = 1
+    match: tuple[str, ...] = ()
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A verified sender domain."""
+
+    domain: str
+    local_part: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One organization's decisions."""
+
+    categories: Mapping[str, CategoryRules]
+    domains: Mapping[str, Domain]
+    default_domain: Domain | None
+    accounts: tuple[Account, ...]
+
+
+def _category(row: Category) -> CategoryRules:
+    return CategoryRules(
+        name=row.name,
+        opt_in=row.regime == Category.Regime.OPT_IN,
+        resend_unknown=row.on_unknown == Category.OnUnknown.RESEND,
+        expires_after=timedelta(seconds=row.expires_after),
+        cap=(row.cap_count, timedelta(seconds=row.cap_window)) if row.cap_count else None,
+        channel_order=tuple(Channel(name) for name in row.channel_order) or DEFAULT_CHANNEL_ORDER,
+    )
+
+
+def _account(row: ProviderAccount) -> Account | None:
+    """Make an account ready; one whose settings are broken is left out, and the log says so."""
+    kind = providers.REGISTRY.get(row.kind)
+    try:
+        if kind is None:
+            raise ValueError(f"no provider {row.kind}")
+        provider = kind(kind.Settings.model_validate(orjson.loads(row.credentials or "{}")))
+    except (ValidationError, ValueError) as error:
+        # The settings hold secrets: only where they are wrong is told, never what they are.
+        fields = [p["loc"] for p in error.errors()] if isinstance(error, ValidationError) else []
+        log.error("account.broken", account_id=row.pk, fields=fields)
+        return None
+    return Account(
+        id=row.pk,
+        name=row.name,
+        channel=Channel(row.channel),
+        provider=provider,
+        priority=row.priority,
+        weight=row.weight,
+        match=tuple(row.match),
+        active=row.state == ProviderAccount.State.ACTIVE,
+    )
+
+
+def _read(organization_id: str) -> Policy:
+    categories = Category.objects.filter(organization_id=organization_id)
+    verified = SenderDomain.objects.filter(
+        organization_id=organization_id, verified_at__isnull=False
+    ).order_by("-is_default", "id")
+    domains = [Domain(row.domain, row.local_part, row.name) for row in verified]
+    rows = ProviderAccount.objects.filter(organization_id=organization_id).order_by("priority")
+    accounts = [account for row in rows if (account := _account(row))]
+    return Policy(
+        categories={**BUILT_IN, **{row.name: _category(row) for row in categories}},
+        domains={domain.domain: domain for domain in domains},
+        default_domain=domains[0] if domains else None,
+        accounts=tuple(accounts),
+    )
+
+
+_policies: TtlCache[str, Policy] = TtlCache(seconds=2)
+
+
+def of(organization_id: str) -> Policy:
+    """Give an organization's policy: three queries, at most every two seconds and process."""
+    policy = _policies.get(organization_id, lambda: _read(organization_id))
+    assert policy is not None  # _read always finds at least the built-in categories
+    return policy
+
+
+def forget(organization_id: str) -> None:
+    """Read the organization's policy anew at the next call (the admin changed it)."""
+    _policies.forget(organization_id)

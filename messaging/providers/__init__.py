@@ -1,0 +1,12 @@
+"""The registry of providers: the one place where it is written which exist."""
+
+from messaging.providers.base import Provider
+from messaging.providers.simulator import Simulator
+from messaging.providers.smtp import Smtp
+
+REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in (Smtp, Simulator)}
+
+
+def choices() -> list[tuple[str, str]]:
+    """Give the kinds for a form (shape: `[("smtp", "SMTP"), …]`). A callable: no migration."""
+    return [(kind, provider.label) for kind, provider in REGISTRY.items()]

@@ -1,0 +1,104 @@
+"""What a provider is: frozen values in, outcomes out.
+
+A provider knows one service's wire format and nothing else: no model, no settings of the
+deployment, no organization. It turns a `Dispatch` into a transport `Request` and the transport's
+`Reply` or `Failure` into an `Outcome`. One instance serves one account (its checked settings).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from rme.core.channels import Channel
+from rme.core.outcomes import Outcome
+from rme.core.transport import Failure, Reply, Request, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """A rendered email. Every text may hold any character: the provider makes it safe."""
+
+    to: str
+    from_address: str
+    from_name: str
+    subject: str
+    text: str
+    html: str = ""
+    to_name: str = ""
+    message_id: str = ""
+    """Our Message-ID without angle brackets; it is how late bounces find their message."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers, such as List-Unsubscribe. Names are ours, never a caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sms:
+    """A rendered SMS. `to` is E.164; `sender` a sender id or an empty string."""
+
+    to: str
+    text: str
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A rendered push for one device. `ttl` in seconds, `badge` a count."""
+
+    token: str
+    platform: str
+    title: str
+    body: str
+    data: Mapping[str, str] = field(default_factory=dict)
+    badge: int | None = None
+    image: str = ""
+    link: str = ""
+    ttl: int | None = None
+    collapse_key: str = ""
+    priority: str = "HIGH"
+
+
+Content = Email | Sms | Push
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One attempt: its id (a provider's idempotency key where it takes one) and its content."""
+
+    attempt_id: UUID
+    content: Content
+
+
+class ProviderSettings(BaseModel):
+    """An account's settings. Secrets are `SecretStr`; the admin's form is made from the fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class Provider:
+    """Base of all providers. A new one sets the four names and writes `request` and `outcome`."""
+
+    kind: ClassVar[str]
+    """Its name in the registry, in the database and in `provider` of the API."""
+    label: ClassVar[str]
+    """Its name for people."""
+    channels: ClassVar[frozenset[Channel]]
+    Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.settings = settings
+
+    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+        """Send a window of dispatches at once; the outcomes come in the same order."""
+        replies = transport.perform([self.request(dispatch) for dispatch in dispatches])
+        return [self.outcome(reply) for reply in replies]
+
+    def request(self, dispatch: Dispatch) -> Request:
+        """Say what has to go over the wire for one dispatch."""
+        raise NotImplementedError
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        """Say what the other side's answer, or its absence, means."""
+        raise NotImplementedError

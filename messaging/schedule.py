@@ -1,0 +1,164 @@
+"""What time brings: scheduled sends that are due, leases that ended, unknown outcomes to decide.
+
+Any number of processes may run this at once: rows are taken with SKIP LOCKED and moved by
+compare-and-set.
+"""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from messaging import policy
+from messaging.models import Attempt, Delivery, Event
+from messaging.states import TRANSITIONS, EventType, Status
+from rme.core import ids, sql
+from rme.core.channels import Channel
+from rme.core.states import advance
+
+BATCH = 1000
+
+_D = Delivery._meta.db_table
+
+_DUE = f"""
+SELECT id, organization_id, message_id, category, priority, channel, scheduled_for, due_at, fence,
+  expires_at, statement_timestamp() FROM {_D}
+WHERE status = %s AND due_at <= statement_timestamp() AND due_at IS NOT NULL AND NOT (status = 'ACCEPTED')
+ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED
+"""
+
+
+def release() -> int:
+    """Move scheduled deliveries that are due to ACCEPTED; give how many were looked at.
+
+    One found later than the grace allows is of no use any more, unless somebody waits for it.
+    """
+    grace = timedelta(seconds=settings.SCHEDULE_GRACE_SECONDS)
+    with transaction.atomic():
+        due = _due(Status.SCHEDULED)
+        late = [
+            row for row in due if row["priority"] > 0 and row["now"] - row["scheduled_for"] > grace
+        ]
+        gone = {row["id"] for row in late}
+        rows = [
+            {
+                "id": row["id"],
+                "status": Status.EXPIRED if row["id"] in gone else Status.ACCEPTED,
+                "due_at": None if row["id"] in gone else row["due_at"],
+                "reason": "EXPIRED" if row["id"] in gone else None,
+            }
+            for row in due
+        ]
+        advance(Delivery, TRANSITIONS, rows)
+        sql.insert({Event: [_event(row, EventType.EXPIRED) for row in late]})
+    return len(due)
+
+
+def reclaim() -> int:
+    """Take back deliveries whose lease has ended: their worker is thought dead.
+
+    Where an attempt was written and has no outcome, it may have left: UNKNOWN, to be decided.
+    Otherwise nothing left, and the delivery is ready again at once.
+    """
+    with transaction.atomic():
+        due = _due(Status.SENDING)
+        if not due:
+            return 0
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT a.delivery_id FROM {Attempt._meta.db_table} a JOIN {_D} d "
+                "ON d.id = a.delivery_id AND d.fence = a.fence "
+                "WHERE a.delivery_id = ANY(%s) AND a.outcome IS NULL",
+                [[row["id"] for row in due]],
+            )
+            in_doubt = {delivery_id for (delivery_id,) in cursor.fetchall()}
+        wait = timedelta(seconds=settings.UNKNOWN_SECONDS)
+        advance(
+            Delivery,
+            TRANSITIONS,
+            [
+                {
+                    "id": row["id"],
+                    "fence": row["fence"],
+                    "status": Status.UNKNOWN if row["id"] in in_doubt else Status.ACCEPTED,
+                    "due_at": row["now"] + wait if row["id"] in in_doubt else row["now"],
+                    "reason": "UNKNOWN_OUTCOME" if row["id"] in in_doubt else None,
+                }
+                for row in due
+            ],
+        )
+    return len(due)
+
+
+def resolve_unknown() -> int:
+    """Decide unknown outcomes for which no receipt came: send again, or hold (the category)."""
+    with transaction.atomic():
+        due = _due(Status.UNKNOWN)
+        again, hold = [], []
+        for row in due:
+            rules = policy.of(row["organization_id"]).categories.get(row["category"])
+            resend = rules is not None and rules.resend_unknown or row["channel"] == Channel.PUSH
+            (again if resend else hold).append(row)
+        late = {row["id"] for row in again if row["expires_at"] <= row["now"]}
+        advance(
+            Delivery,
+            TRANSITIONS,
+            [
+                {
+                    "id": row["id"],
+                    "status": Status.FAILED if row["id"] in late else Status.ACCEPTED,
+                    "due_at": None if row["id"] in late else row["now"],
+                    "reason": "PROVIDER_ERROR" if row["id"] in late else None,
+                }
+                for row in again
+            ],
+        )
+        sql.insert({Event: [_event(row, EventType.FAILED) for row in again if row["id"] in late]})
+        sql.update(Delivery, [{"id": row["id"], "due_at": None} for row in hold])
+    return len(due)
+
+
+def waiting_channels() -> list[str]:
+    """Give the channels on which something is ready to be sent now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT c FROM unnest(%s::text[]) c WHERE EXISTS (SELECT FROM {_D} d "
+            "WHERE d.status = 'ACCEPTED' AND d.channel = c AND d.due_at <= statement_timestamp())",
+            [list(Channel)],
+        )
+        return [channel for (channel,) in cursor.fetchall()]
+
+
+def _due(status: Status) -> list[dict]:
+    with connection.cursor() as cursor:
+        cursor.execute(_DUE, [status, BATCH])
+        names = [*_NAMES, "now"]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+_NAMES = (
+    "id",
+    "organization_id",
+    "message_id",
+    "category",
+    "priority",
+    "channel",
+    "scheduled_for",
+    "due_at",
+    "fence",
+    "expires_at",
+)
+
+
+def _event(row: sql.Row, kind: EventType) -> sql.Row:
+    return {
+        "id": ids.new_id(),
+        "organization_id": row["organization_id"],
+        "message_id": row["message_id"],
+        "delivery_id": row["id"],
+        "type": kind,
+        "at": row["now"],
+        "channel": row["channel"],
+        "provider": None,
+        "detail": None,
+    }

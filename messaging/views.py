@@ -1,0 +1,117 @@
+"""The REST calls for messages. Each reads its input, makes one call, and answers."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from messaging import accept, cancel, idempotency, queries, schemas
+from messaging.schemas import BULK, BULK_ITEM, MESSAGE, HistoryQuery, parse
+from rme.core import errors
+from rme.core.api import ApiView, json_response
+from rme.tenants.authentication import Caller
+
+
+def answer(result: accept.Result) -> HttpResponse:
+    """Answer with what accepting gave; a repeated request says that it is one."""
+    headers = {"Idempotent-Replayed": "true"} if result.replayed else {}
+    return json_response(result.body, result.status, headers)
+
+
+class MessagesView(ApiView):
+    """Send a message, and query what was sent."""
+
+    query_parameters = {"GET": tuple(HistoryQuery.parameters())}
+
+    def post(self, request: Request) -> HttpResponse:
+        """Accept one message."""
+        key = idempotency.key_of(request.headers.get("Idempotency-Key"), request.data)
+        submission = accept.Submission(parse(MESSAGE, request.data), key)
+        return answer(accept.accept(caller(request), submission, request_id=request_id(request)))
+
+    def get(self, request: Request) -> HttpResponse:
+        """Give a page of the history, newest first."""
+        wanted = HistoryQuery.read(request.query_params.dict())
+        messages, following = queries.history(
+            caller(request).organization.id,
+            queries.Filter(
+                contact_id=wanted.contact_id,
+                since=wanted.since,
+                until=wanted.until,
+                status=wanted.status,
+                channel=wanted.channel,
+                category=wanted.category,
+                limit=wanted.limit,
+                cursor=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+            ),
+        )
+        response = json_response({"messages": messages, "nextCursor": following})
+        if following:
+            query = request._request.GET.copy()
+            query["cursor"] = following
+            url = request._request.build_absolute_uri("?" + query.urlencode())
+            response["Link"] = f'<{url}>; rel="next"'
+        return response
+
+
+class BulkView(ApiView):
+    """Send up to 500 messages by one call."""
+
+    def post(self, request: Request) -> HttpResponse:
+        """Accept the messages of a bulk; one bad item fails no other."""
+        key = idempotency.key_of(request.headers.get("Idempotency-Key"), request.data)
+        envelope = parse(BULK, request.data)
+        submissions = [_submission(item) for item in envelope.messages]
+        _limit_recipients(submissions)
+        return answer(
+            accept.accept_bulk(
+                caller(request), submissions, key=key, request_id=request_id(request)
+            )
+        )
+
+
+def _submission(item: Any) -> accept.Submission:
+    try:
+        message = parse(BULK_ITEM, item)
+    except errors.InvalidPayload as error:
+        return accept.Submission(error)
+    if message.idempotency_key is None:
+        return accept.Submission(message)
+    request = {name: value for name, value in item.items() if name != "idempotencyKey"}
+    return accept.Submission(message, idempotency.key_of(message.idempotency_key, request))
+
+
+def _limit_recipients(submissions: list[accept.Submission]) -> None:
+    count = sum(
+        len(s.message.to) for s in submissions if isinstance(s.message, schemas.MessageInput)
+    )
+    if count > accept.RECIPIENTS_LIMIT:
+        raise errors.InvalidPayload.at(
+            "messages", f"{count} recipients in all; at most {accept.RECIPIENTS_LIMIT}"
+        )
+
+
+class MessageView(ApiView):
+    """One message."""
+
+    def get(self, request: Request, message_id: str) -> HttpResponse:
+        """Give a message with its events."""
+        return json_response(queries.detail(caller(request).organization.id, message_id))
+
+    def delete(self, request: Request, message_id: str) -> HttpResponse:
+        """Cancel a message that is scheduled."""
+        organization_id = caller(request).organization.id
+        cancel.cancel(organization_id, message_id)
+        return json_response(queries.send_result(organization_id, message_id))
+
+
+def caller(request: Request) -> Caller:
+    """Give who calls: the authentication class put it there."""
+    found: Caller = request.auth  # type: ignore[assignment]
+    return found
+
+
+def request_id(request: Request) -> str:
+    """Give the id of the request in hand."""
+    identifier: str = request._request.id  # type: ignore[attr-defined]
+    return identifier

@@ -1,0 +1,1 @@
+"""Push: devices, the services that reach them, and what those say of dead ones."""

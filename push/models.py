@@ -1,0 +1,71 @@
+"""Devices that push messages reach."""
+
+import hashlib
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+from rme.core import ids
+from rme.tenants.models import Organization
+
+
+def token_digest(token: str) -> str:
+    """Give the digest by which a token is found: tokens are long, and secrets of their owner."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Device(models.Model):
+    """A registered device (`MSG_Device__c`): one token of one person."""
+
+    class Platform(models.TextChoices):
+        IOS = "IOS"
+        ANDROID = "ANDROID"
+        WEB = "WEB"
+        PLATFORM = "PLATFORM"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    contact_id = models.CharField(max_length=64, blank=True)
+    user_id = models.CharField(max_length=64, blank=True)
+    platform = models.CharField(max_length=10, choices=Platform.choices)
+    app = models.CharField(max_length=200, blank=True)
+    token = models.TextField(max_length=4096)
+    token_digest = models.CharField(max_length=64, editable=False)
+    environment = models.CharField(
+        max_length=10,
+        choices=[("PRODUCTION", "Production"), ("SANDBOX", "Sandbox")],
+        default="PRODUCTION",
+    )
+    name = models.CharField(max_length=200, blank=True)
+    locale = models.CharField(max_length=16, blank=True)
+    zone = models.CharField(max_length=64, blank=True)
+    active = models.BooleanField(default=True)
+    inactive_reason = models.CharField(max_length=64, blank=True, editable=False)
+    inactive_since = models.DateTimeField(null=True, blank=True, editable=False)
+    registered_at = models.DateTimeField(db_default=Now(), editable=False)
+    last_seen_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = "device (MSG_Device__c)"
+        verbose_name_plural = "devices (MSG_Device__c)"
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(
+                fields=["organization", "token_digest"], name="one_person_a_token"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(contact_id="") | ~models.Q(user_id=""),
+                name="device_has_an_owner",
+            ),
+        ]
+        indexes: ClassVar[list[Any]] = [
+            # read by devices.active_devices at accept and at send
+            models.Index(
+                fields=["organization", "contact_id"],
+                name="device_by_contact",
+                condition=models.Q(active=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name or f"{self.platform} {str(self.id)[-8:]}"

@@ -1,0 +1,27 @@
+"""The Celery app, THE list of queues and THE list of periodic jobs.
+
+Tasks are hints: whatever they would do is found again in the database by the sweep. So nothing is
+retried by Celery, no task has a countdown, and a lost broker costs seconds.
+"""
+
+import os
+
+from celery import Celery
+from kombu import Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
+
+app = Celery("rme")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.task_queues = [
+    Queue("email"),
+    Queue("sms"),
+    Queue("push"),
+    Queue("default"),
+]
+app.conf.task_default_queue = "default"
+app.conf.beat_schedule = {
+    "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"expires": 5}},
+    "housekeeping": {"task": "messaging.housekeeping", "schedule": 3600.0},
+}
+app.autodiscover_tasks(["messaging"])

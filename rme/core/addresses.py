@@ -1,0 +1,49 @@
+"""Normal forms of addresses: what is compared, stored in lists and handed to providers."""
+
+import re
+
+import idna
+import phonenumbers
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+_ASCII = re.compile(r"^[\x21-\x7e]+$")
+
+
+def email(text: str) -> str | None:
+    """Fold an email address: lower case, IDNA domain (RFC 5891, UTS 46); None if it is not one.
+
+    The local part is folded too: RFC 5321 lets a host tell case apart, and none in use does.
+    """
+    local, _, domain = text.strip().rpartition("@")
+    if not local or not domain or len(text) > 254:
+        return None
+    try:
+        folded = f"{local.lower()}@{idna.encode(domain.rstrip('.'), uts46=True).decode()}"
+        if _ASCII.match(folded):
+            validate_email(folded)
+    except (idna.IDNAError, UnicodeError, ValidationError):
+        return None
+    return folded if _ASCII.match(folded) else None
+
+
+def phone(text: str, region: str | None) -> str | None:
+    """Give a phone number as E.164; None if it is not one.
+
+    `region` (ISO 3166, like `US`) reads numbers that have no country code.
+    """
+    if len(text) > 64:
+        return None
+    try:
+        number = phonenumbers.parse(text, region)
+    except phonenumbers.NumberParseException:
+        return None
+    if not phonenumbers.is_possible_number(number):
+        return None
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+
+
+def domain(text: str) -> str | None:
+    """Fold a domain name: lower case, IDNA, without a final dot; None if it is not one."""
+    folded = email(f"a@{text}")
+    return folded.partition("@")[2] if folded else None

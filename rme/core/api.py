@@ -1,0 +1,145 @@
+"""How the REST API speaks: request ids, JSON in and out, and exceptions turned into answers.
+
+The one place where an exception becomes a response. Views raise `rme.core.errors`; whatever else
+escapes them is logged with the request id and told to the caller as INTERNAL_ERROR.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+import structlog
+from django.core.exceptions import SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions as drf
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from rme.core import errors
+from rme.core.json_bodies import JsonRenderer
+from rme.core.logs import request_id as current_request_id
+
+log = structlog.get_logger(__name__)
+
+REST_PREFIX = "/rme/v1/"
+
+
+def new_request_id(given: str | None) -> str:
+    """Keep a caller's request id if it is a UUID, else make one."""
+    try:
+        return str(uuid.UUID(given)) if given else str(uuid.uuid4())
+    except ValueError:
+        return str(uuid.uuid4())
+
+
+class RequestMiddleware:
+    """Give every request an id, and every exception that no view caught an answer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        identifier = new_request_id(request.headers.get("X-Request-Id"))
+        request.id = identifier  # type: ignore[attr-defined]
+        token = current_request_id.set(identifier)
+        try:
+            response = self.get_response(request)
+        finally:
+            current_request_id.reset(token)
+        if response.status_code == 404 and is_rest(request) and not is_json(response):
+            response = error_response(errors.NotFound("There is no such path."), identifier)
+        response["X-Request-Id"] = identifier
+        return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Answer for views that are not REST framework's; pages keep Django's own handling."""
+        if is_rest(request):
+            return error_response(as_api_error(exception), request.id)  # type: ignore[attr-defined]
+        return None
+
+
+def is_rest(request: HttpRequest) -> bool:
+    """Say whether a request is for the REST API."""
+    return request.path_info.startswith(REST_PREFIX)
+
+
+def is_json(response: HttpResponse) -> bool:
+    """Say whether a response is one of ours already."""
+    return response.get("Content-Type", "").startswith("application/json")
+
+
+def json_response(
+    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> HttpResponse:
+    """Answer with JSON. Bytes are taken to be JSON already."""
+    content = body if isinstance(body, bytes) else orjson.dumps(body)
+    return HttpResponse(content, status=status, content_type="application/json", headers=headers)
+
+
+def error_response(error: errors.ApiError, request_id: str) -> HttpResponse:
+    """Answer with an error, in the one shape that errors have."""
+    body = {"error": error.as_json(request_id)}
+    return json_response(body, error.status, error.headers)
+
+
+def as_api_error(exception: Exception) -> errors.ApiError:
+    """Say which error of the contract an exception is; unforeseen ones are logged here."""
+    match exception:
+        case errors.ApiError():
+            return exception
+        case drf.MethodNotAllowed():
+            return errors.MethodNotAllowed()
+        case drf.UnsupportedMediaType():
+            return errors.UnsupportedMediaType()
+        case drf.NotAuthenticated() | drf.AuthenticationFailed() | drf.PermissionDenied():
+            return errors.Unauthorized(headers={"WWW-Authenticate": 'Bearer realm="rme"'})
+        case Http404() | drf.NotFound():
+            return errors.NotFound()
+        case drf.ParseError() | SuspiciousOperation():
+            return errors.InvalidPayload("The request cannot be read.")
+        case OperationalError() | InterfaceError():
+            log.error("database.away", exc_info=exception)
+            return errors.Unavailable(headers={"Retry-After": "5"})
+    log.error("request.failed", exc_info=exception)
+    return errors.InternalError()
+
+
+def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """Turn what a REST view raised into its answer (REST framework's hook)."""
+    error = as_api_error(exception)
+    if isinstance(error, errors.MethodNotAllowed):
+        error.headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return error_response(error, context["request"]._request.id)
+
+
+class ApiView(APIView):
+    """Base of the REST views: JSON only, and no query parameter that is not known."""
+
+    http_method_names = ["get", "post", "delete", "head"]
+    query_parameters: Mapping[str, Iterable[str]] = {}
+    """Allowed query parameters by method; a method that is not named allows none."""
+
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """Answer JSON whatever `Accept` says: there is nothing else to choose."""
+        return JsonRenderer(), JsonRenderer.media_type
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        known = set(self.query_parameters.get(request.method or "", ()))
+        query = request._request.GET
+        unknown = sorted(set(query) - known)
+        if unknown:
+            raise errors.InvalidPayload(
+                "Unknown query parameter: " + ", ".join(unknown),
+                details=[errors.Detail(name, "unknown query parameter") for name in unknown],
+            )
+        for name in query:
+            if len(query.getlist(name)) > 1:
+                raise errors.InvalidPayload.at(name, "given more than once")
+            if "\x00" in query[name]:
+                raise errors.InvalidPayload.at(name, "must not contain NUL characters")

@@ -1,0 +1,36 @@
+"""The bell: whether a worker has been called to a channel and has not come yet (in Redis).
+
+Thousands of accepts a second need one worker to look, not thousands of tasks: whoever sets the
+key enqueues, and the worker takes the key away before it looks. A call that is lost with the
+broker is out of the way after some seconds.
+"""
+
+from functools import cache
+
+from django.conf import settings
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+LOST_AFTER_MS = 3000
+
+
+@cache
+def client() -> Redis:
+    """Give this process's connection pool to Redis. Time-outs are short: Redis is never needed."""
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=0.5,
+        socket_connect_timeout=0.5,
+        retry=Retry(NoBackoff(), 1),
+    )
+
+
+def ring(name: str) -> bool:
+    """Say whether a worker has to be called: nobody has called one lately. Raises RedisError."""
+    return bool(client().set(f"rme:bell:{name}", 1, nx=True, px=LOST_AFTER_MS))
+
+
+def answer(name: str) -> None:
+    """Say that a worker has come, before it looks what there is. Raises RedisError."""
+    client().delete(f"rme:bell:{name}")

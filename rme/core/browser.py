@@ -1,0 +1,44 @@
+"""Middleware for pages that people open. REST and token calls do not pay for it.
+
+Sessions, CSRF, messages and CSP cost as much as the rest of a REST request together, and a call
+with a bearer token needs none of them. So they form a chain of their own that only requests
+outside the REST prefixes pass through.
+"""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import import_string
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+MACHINE_PREFIXES = ("/rme/v1/", "/services/", "/bot/", "/livez", "/readyz", "/metrics")
+
+
+class BrowserMiddleware:
+    """Run `BROWSER_MIDDLEWARE` for everything but the calls of programs."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.direct = get_response
+        chain = get_response
+        self.view_hooks = []
+        for path in reversed(settings.BROWSER_MIDDLEWARE):
+            chain = import_string(path)(chain)
+            if hasattr(chain, "process_view"):
+                self.view_hooks.insert(0, chain.process_view)
+        self.chain = chain
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        machine = request.path_info.startswith(MACHINE_PREFIXES)
+        return self.direct(request) if machine else self.chain(request)
+
+    def process_view(self, request, view, args, kwargs):  # type: ignore[no-untyped-def]
+        """Pass on the hook through which CSRF protection works."""
+        if request.path_info.startswith(MACHINE_PREFIXES):
+            return None
+        for hook in self.view_hooks:
+            response = hook(request, view, args, kwargs)
+            if response is not None:
+                return response
+        return None

@@ -1,0 +1,179 @@
+"""Every error a caller of the REST API can see: one class is one code and its HTTP status.
+
+    ApiError
+    ├── InvalidPayload 400          ├── NotCancellable 409
+    ├── Unauthorized 401            ├── SuppressionProtected 409
+    ├── NoConsent 403               ├── IdempotencyInProgress 409
+    ├── Suppressed 403              ├── PayloadTooLarge 413
+    ├── FrequencyCapped 403         ├── UnsupportedMediaType 415
+    ├── NotFound 404                ├── IdempotencyKeyReused 422
+    ├── TemplateNotFound 404        ├── Unreachable 422
+    ├── MethodNotAllowed 405        ├── RateLimited 429
+    ├── InternalError 500           ├── ProviderError 502
+    └── Unavailable 503
+
+They are raised by domain code and turned into responses in `rme.core.api` alone. What a provider
+answers is another family (`rme.core.outcomes`) and never becomes one of these by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Point at the field that is wrong: a path like `to[0].contactId`, and why."""
+
+    field: str
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"field": self.field, "message": self.message}
+
+
+class ApiError(Exception):
+    """Tell a caller what went wrong, by a stable code."""
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    default: ClassVar[str]
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        details: Sequence[Detail] = (),
+        message_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.message = message or self.default
+        self.details = tuple(details)
+        self.message_id = message_id
+        self.headers = dict(headers or {})
+        super().__init__(self.message)
+
+    def as_json(self, request_id: str) -> dict[str, Any]:
+        """Give the error object of the contract (`{"error": {…}}` without the envelope)."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "messageId": self.message_id,
+            "requestId": request_id,
+            "details": [detail.as_json() for detail in self.details],
+        }
+
+
+class InvalidPayload(ApiError):
+    code, status, default = "INVALID_PAYLOAD", 400, "The request is not valid."
+
+    @classmethod
+    def at(cls, field: str, message: str) -> "InvalidPayload":
+        """Refuse one field."""
+        return cls(f"{field}: {message}", details=[Detail(field, message)])
+
+
+class Unauthorized(ApiError):
+    code, status, default = "UNAUTHORIZED", 401, "A valid access token is required."
+
+
+class NoConsent(ApiError):
+    code, status, default = "NO_CONSENT", 403, "The recipient has not consented."
+
+
+class Suppressed(ApiError):
+    code, status, default = "SUPPRESSED", 403, "The recipient is on a suppression list."
+
+
+class FrequencyCapped(ApiError):
+    code, status, default = (
+        "FREQUENCY_CAPPED",
+        403,
+        "The recipient has had as many messages of this category as its cap allows.",
+    )
+
+
+class NotFound(ApiError):
+    code, status, default = "NOT_FOUND", 404, "There is no such thing here."
+
+    @classmethod
+    def at(cls, field: str, message: str) -> "NotFound":
+        """Name the field whose value does not exist."""
+        return cls(f"{field}: {message}", details=[Detail(field, message)])
+
+
+class TemplateNotFound(ApiError):
+    code, status, default = (
+        "TEMPLATE_NOT_FOUND",
+        404,
+        "There is no active template with that name and locale.",
+    )
+
+
+class MethodNotAllowed(ApiError):
+    code, status, default = "METHOD_NOT_ALLOWED", 405, "This path does not take that method."
+
+
+class NotCancellable(ApiError):
+    code, status, default = "NOT_CANCELLABLE", 409, "The message is no longer scheduled."
+
+
+class SuppressionProtected(ApiError):
+    code, status, default = (
+        "SUPPRESSION_PROTECTED",
+        409,
+        "Only the recipient or an admin may lift this suppression.",
+    )
+
+
+class IdempotencyInProgress(ApiError):
+    code, status, default = (
+        "IDEMPOTENCY_IN_PROGRESS",
+        409,
+        "The first request with this Idempotency-Key is still running.",
+    )
+
+
+class PayloadTooLarge(ApiError):
+    code, status, default = "PAYLOAD_TOO_LARGE", 413, "The body is larger than 5 MiB."
+
+
+class UnsupportedMediaType(ApiError):
+    code, status, default = "UNSUPPORTED_MEDIA_TYPE", 415, "The body must be application/json."
+
+
+class IdempotencyKeyReused(ApiError):
+    code, status, default = (
+        "IDEMPOTENCY_KEY_REUSED",
+        422,
+        "This Idempotency-Key was used for another request.",
+    )
+
+
+class Unreachable(ApiError):
+    code, status, default = (
+        "UNREACHABLE",
+        422,
+        "No channel asked for has an address or device for this recipient.",
+    )
+
+
+class RateLimited(ApiError):
+    code, status, default = "RATE_LIMITED", 429, "Too many requests; see Retry-After."
+
+
+class InternalError(ApiError):
+    code, status, default = "INTERNAL_ERROR", 500, "Something went wrong on our side."
+
+
+class ProviderError(ApiError):
+    code, status, default = "PROVIDER_ERROR", 502, "No provider took the message."
+
+
+class Unavailable(ApiError):
+    code, status, default = "UNAVAILABLE", 503, "The service cannot take requests right now."
+
+
+def by_code() -> dict[str, type[ApiError]]:
+    """Give every error class by its code (shape: `{"NO_CONSENT": NoConsent, …}`)."""
+    return {cls.code: cls for cls in ApiError.__subclasses__()}

@@ -1,0 +1,29 @@
+"""Model fields of our own: encrypted text."""
+
+from functools import cache
+from typing import Any
+
+from cryptography.fernet import Fernet, MultiFernet
+from django.conf import settings
+from django.db import models
+
+
+@cache
+def _keys(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])
+
+
+def keyring() -> MultiFernet:
+    """Give the deployment's keys: the first encrypts, all of them decrypt (rotation)."""
+    return _keys(tuple(settings.FIELD_KEYS))
+
+
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
+    """Keep a text encrypted in the database (Fernet: AES-128-CBC with HMAC-SHA256)."""
+
+    def get_prep_value(self, value: Any) -> Any:
+        text = super().get_prep_value(value)
+        return text if text in (None, "") else keyring().encrypt(text.encode()).decode()
+
+    def from_db_value(self, value: str | None, *_: Any) -> str | None:
+        return value if value in (None, "") else keyring().decrypt(value.encode()).decode()

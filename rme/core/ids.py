@@ -1,0 +1,36 @@
+"""Record ids: UUIDv7 (RFC 9562 §5.7) in canonical text form, so that ids sort by time."""
+
+import uuid
+from datetime import UTC, datetime
+
+import uuid_utils
+
+
+def new_id() -> uuid.UUID:
+    """Make an id for the database. Later calls of one process give greater ids."""
+    return uuid.UUID(int=uuid_utils.uuid7().int)
+
+
+def new_text_id() -> str:
+    """Make an id in its canonical text form, which is what the API shows."""
+    return str(uuid_utils.uuid7())
+
+
+def parse(text: str) -> uuid.UUID | None:
+    """Read an id in canonical form; None for anything else, which then exists nowhere."""
+    try:
+        identifier = uuid.UUID(text)
+    except ValueError:
+        return None
+    return identifier if str(identifier) == text else None
+
+
+def at_least(moment: datetime) -> uuid.UUID:
+    """Give the least UUIDv7 of a moment: the border of a time range over ids."""
+    milliseconds = int(moment.astimezone(UTC).timestamp() * 1000)
+    return uuid.UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x2 << 62))
+
+
+def moment(identifier: uuid.UUID) -> datetime:
+    """Give the time inside an id, to the millisecond, in UTC."""
+    return datetime.fromtimestamp((identifier.int >> 80) / 1000, UTC)

@@ -1,0 +1,1 @@
+"""The platform where an organization's records live, behind one interface."""

@@ -1,0 +1,154 @@
+"""Records of the embedded platform: what an organization without a CRM of its own keeps here."""
+
+from typing import Any, ClassVar
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models.functions import Lower, Now
+
+from rme.core import addresses, ids
+from rme.core.zones import validate_zone
+from rme.tenants.models import Organization
+
+
+class Record(models.Model):
+    """What all records share: an id that sorts by time, and an owner."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        abstract = True
+
+
+class Account(Record):
+    """A company or household that contacts belong to."""
+
+    name = models.CharField(max_length=255)
+    phone = models.CharField(max_length=40, blank=True)
+    website = models.URLField(blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Contact(Record):
+    """A person. `email` is kept as it was typed; `email_folded` is what look-ups compare."""
+
+    account = models.ForeignKey(Account, models.SET_NULL, null=True, blank=True)
+    first_name = models.CharField(max_length=255, blank=True)
+    last_name = models.CharField(max_length=255)
+    email = models.CharField(max_length=254, blank=True)
+    email_folded = models.GeneratedField(
+        expression=Lower("email"),
+        output_field=models.CharField(max_length=254),
+        db_persist=True,
+    )
+    phone = models.CharField(max_length=20, blank=True, help_text="As E.164: +41446681800.")
+    mobile = models.CharField(max_length=20, blank=True, help_text="As E.164: +41791234567.")
+    language = models.CharField(max_length=16, blank=True, help_text="Like en_GB.")
+    zone = models.CharField(max_length=64, blank=True, validators=[validate_zone])
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by the bot's Confirm_Contact
+            models.Index(fields=["organization", "email_folded"], name="contact_by_email"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.first_name} {self.last_name}".strip()
+
+    def clean(self) -> None:
+        """Bring phones into E.164, with the organization's region; refuse what is no address."""
+        errors: dict[str, str] = {}
+        if self.email and addresses.email(self.email) is None:
+            errors["email"] = "This is not an email address."
+        for name in ("phone", "mobile"):
+            typed = getattr(self, name)
+            number = addresses.phone(typed, self.organization.region) if typed else ""
+            if number is None:
+                errors[name] = "This is not a phone number."
+            else:
+                setattr(self, name, number)
+        if errors:
+            raise ValidationError(errors)
+
+
+class Case(Record):
+    """A request for support."""
+
+    class Status(models.TextChoices):
+        NEW = "New"
+        WORKING = "Working"
+        CLOSED = "Closed"
+
+    number = models.CharField(max_length=20)
+    subject = models.CharField(max_length=255)
+    issue = models.TextField(max_length=32_000)
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.NEW)
+    priority = models.CharField(max_length=20, default="Medium")
+    contact = models.ForeignKey(Contact, models.SET_NULL, null=True, blank=True)
+    account = models.ForeignKey(Account, models.SET_NULL, null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "number"], name="case_number_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.subject}"
+
+
+class Event(Record):
+    """Something people register for."""
+
+    name = models.CharField(max_length=255)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class EventRegistration(Record):
+    """One person's place at an event."""
+
+    event = models.ForeignKey(Event, models.CASCADE)
+    contact = models.ForeignKey(Contact, models.SET_NULL, null=True, blank=True)
+    name = models.CharField(max_length=255)
+    email = models.CharField(max_length=254)
+    status = models.CharField(max_length=40, default="Registered")
+    ticket_type = models.CharField(max_length=100, blank=True)
+    attended = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.event}"
+
+
+class Speaker(Record):
+    """A contact who speaks at an event."""
+
+    event = models.ForeignKey(Event, models.CASCADE)
+    contact = models.ForeignKey(Contact, models.CASCADE)
+    session_title = models.CharField(max_length=255, blank=True)
+    session_start = models.DateTimeField(null=True, blank=True)
+    room = models.CharField(max_length=100, blank=True)
+    status = models.CharField(max_length=40, default="Confirmed")
+
+    def __str__(self) -> str:
+        return f"{self.contact} at {self.event}"
+
+
+class Exhibitor(Record):
+    """An account with a booth at an event, and its contact there."""
+
+    event = models.ForeignKey(Event, models.CASCADE)
+    account = models.ForeignKey(Account, models.SET_NULL, null=True, blank=True)
+    contact = models.ForeignKey(Contact, models.SET_NULL, null=True, blank=True)
+    booth = models.CharField(max_length=40, blank=True)
+    level = models.CharField(max_length=40, blank=True)
+    status = models.CharField(max_length=40, default="Confirmed")
+
+    def __str__(self) -> str:
+        return f"{self.account or self.contact} at {self.event}"

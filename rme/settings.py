@@ -1,0 +1,217 @@
+"""All settings, read from the environment: one block per concern.
+
+`docs/deploy.md` lists every variable. Nothing else in the project reads the environment.
+"""
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from csp.constants import NONE, NONCE, SELF
+
+from rme.core.logs import logging_config
+from rme.core.secret import secret_key
+from rme.run.engines import engine_env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
+ENV = {**engine_env(VAR), **os.environ}
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """Read a switch: 1, true, yes and on are on."""
+    return ENV.get(name, str(default)).strip().lower() in {"1", "true", "yes", "on"}
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """Read a list: words between commas."""
+    return [word.strip() for word in ENV.get(name, default).split(",") if word.strip()]
+
+
+# --- the deployment -----------------------------------------------------------------------------
+PORT = int(ENV.get("PORT", "8000"))
+BASE_URL = ENV.get("BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
+"""Where people and programs find this deployment: scheme, host and port."""
+DEBUG = flag("DEBUG")
+SECRET_KEY = ENV.get("SECRET_KEY") or secret_key(VAR)
+FIELD_KEYS = words("FIELD_KEYS") or [
+    base64.urlsafe_b64encode(hashlib.sha256(f"rme.fields:{SECRET_KEY}".encode()).digest()).decode()
+]
+"""Fernet keys for secrets at rest. The first encrypts, all decrypt: put a new one in front."""
+ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+TLS_PROXY = flag("TLS_PROXY")
+"""A proxy that ends TLS and sets X-Forwarded-Proto stands in front."""
+if TLS_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
+"""Hosts (`mail.internal`, `10.0.0.5:25`) that may be called though they are not public."""
+
+# --- applications -------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "rme",
+    "rme.tenants",
+    "rme.crm",
+    "push",
+    "messaging",
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "oauth2_provider",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+]
+MIDDLEWARE = [
+    "rme.core.api.RequestMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "rme.core.browser.BrowserMiddleware",
+]
+BROWSER_MIDDLEWARE = [
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+"""What pages for people need and REST calls do not: see `rme.core.browser`."""
+# The admin's checks look for its middleware in MIDDLEWARE alone.
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
+ROOT_URLCONF = "rme.urls"
+WSGI_APPLICATION = "rme.wsgi.application"
+APPEND_SLASH = True
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "static"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# --- PostgreSQL ---------------------------------------------------------------------------------
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        **dj_database_url.parse(ENV["DATABASE_URL"]),
+        "OPTIONS": {
+            # Binding on the server lets psycopg prepare what repeats; a generic plan made while a
+            # table was small could stay a sequential scan, so plans are always made anew.
+            "server_side_binding": True,
+            "options": "-c plan_cache_mode=force_custom_plan -c jit=off",
+            "pool": {
+                "min_size": 1,
+                "max_size": int(ENV.get("DATABASE_POOL", "10")),
+                "timeout": 5,
+                "max_idle": 300,
+            },
+        },
+    }
+}
+
+# --- Redis and Celery ---------------------------------------------------------------------------
+REDIS_URL = ENV["REDIS_URL"]
+CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL", REDIS_URL)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 5,
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+    "health_check_interval": 10,
+}
+# Tasks are hints and the database is the truth: an enqueue that fails is not tried again.
+CELERY_TASK_PUBLISH_RETRY = False
+# Celery's Django fixup would close the connection after every task; the pool keeps it.
+CELERY_DB_REUSE_MAX = 1_000_000
+
+# --- log-in and tokens --------------------------------------------------------------------------
+AUTH_USER_MODEL = "tenants.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
+TOKEN_SECONDS = int(ENV.get("TOKEN_SECONDS", "3600"))
+TOKEN_CACHE_SECONDS = 30
+"""How long a token that was looked up is believed: revocation is felt within this time."""
+JWT_AUDIENCES = words("JWT_AUDIENCES")
+"""Further audiences that JWT assertions may name, besides this deployment's own addresses."""
+
+# --- REST ---------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["rme.core.json_bodies.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rme.core.json_bodies.JsonRenderer"],
+    "EXCEPTION_HANDLER": "rme.core.api.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "UNAUTHENTICATED_USER": None,
+}
+
+# --- sending ------------------------------------------------------------------------------------
+LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
+"""How long a worker may hold a window of sends before it is thought dead."""
+UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
+"""How long an unknown outcome waits for a receipt before the category decides."""
+SCHEDULE_GRACE_SECONDS = float(ENV.get("SCHEDULE_GRACE_SECONDS", "3600"))
+BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
+"""The first step of the backoff between tries; it doubles up to 15 minutes."""
+
+# --- browsers -----------------------------------------------------------------------------------
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
+SESSION_COOKIE_HTTPONLY = True
+CSRF_TRUSTED_ORIGINS = [BASE_URL] if "://" in BASE_URL else []
+X_FRAME_OPTIONS = "SAMEORIGIN"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF, NONCE, "'unsafe-eval'"],  # Alpine.js of the admin's theme evaluates
+        "style-src": [SELF, "'unsafe-inline'"],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [SELF],
+    }
+}
+
+# --- logs ---------------------------------------------------------------------------------------
+LOGGING_CONFIG = None
+LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
+
+# --- admin and API description --------------------------------------------------------------------
+UNFOLD: dict[str, Any] = {"SITE_TITLE": "rme", "SITE_HEADER": "rme", "SHOW_HISTORY": True}
+SPECTACULAR_SETTINGS: dict[str, Any] = {}

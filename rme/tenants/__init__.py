@@ -1,0 +1,1 @@
+"""Who may do what: organizations, people, OAuth applications and API keys."""

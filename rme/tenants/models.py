@@ -1,0 +1,145 @@
+"""Organizations, the people and programs that act for them, and their keys."""
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models.functions import Now
+from oauth2_provider.models import AbstractApplication
+
+from rme.core import ids
+from rme.core.zones import validate_zone
+
+INTEGRATION_GROUP = "MSG_Integration_User"
+"""The permission set (a Django group) that an application's user must hold."""
+
+
+def new_text_id() -> str:
+    """Make a text id (named here because migrations refer to it)."""
+    return ids.new_text_id()
+
+
+class Organization(models.Model):
+    """A tenant. Its id is the `org` of the bot API and may be chosen when it is made."""
+
+    id = models.CharField(
+        primary_key=True,
+        max_length=64,
+        default=new_text_id,
+        validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")],
+    )
+    name = models.CharField(max_length=200)
+    zone = models.CharField(
+        max_length=64,
+        default="UTC",
+        validators=[validate_zone],
+        help_text="IANA time zone, like Europe/Zurich: for recipients whose own zone is unknown.",
+    )
+    language = models.CharField(
+        max_length=16,
+        default="en_US",
+        validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", "Like en_GB or de.")],
+    )
+    region = models.CharField(
+        max_length=2,
+        default="US",
+        validators=[RegexValidator(r"^[A-Z]{2}$")],
+        help_text="ISO 3166 country that reads phone numbers without a country code.",
+    )
+    locale_fallback = models.BooleanField(
+        default=False,
+        help_text="Let a template in en serve en_GB, and then the organization's language.",
+    )
+    is_active = models.BooleanField(
+        default=True, help_text="Off: no token or key of the organization is accepted."
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class User(AbstractUser):
+    """A person of the admin, or the integration user that applications run as."""
+
+
+class Membership(models.Model):
+    """What a person may do in one organization's admin."""
+
+    class Role(models.TextChoices):
+        OWNER = "OWNER", "Owner: everything, people and keys included"
+        EDITOR = "EDITOR", "Editor: templates, contacts, consent, suppressions"
+        VIEWER = "VIEWER", "Viewer: reads everything"
+        SUPPORT = "SUPPORT", "Support: reads deliveries, not contents"
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["user", "organization"], name="one_role_a_person")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.organization}: {self.role}"
+
+
+class Application(AbstractApplication):
+    """An OAuth application: the programs of one organization, acting as one integration user."""
+
+    class Mode(models.TextChoices):
+        LIVE = "LIVE", "Live"
+        TEST = "TEST", "Test: everything ends in the simulator"
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
+    mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
+
+    class Meta(AbstractApplication.Meta):
+        constraints: ClassVar[list[Any]] = [
+            models.CheckConstraint(
+                condition=models.Q(mode__in=["LIVE", "TEST"]), name="application_mode_known"
+            )
+        ]
+
+
+class ApplicationKey(models.Model):
+    """A public key that signs an application's JWT assertions. Several serve at once: rotation."""
+
+    application = models.ForeignKey(Application, models.CASCADE, related_name="keys")
+    name = models.CharField(max_length=100)
+    material = models.TextField(help_text="A PEM public key, a PEM certificate, a JWK or a JWKS.")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Assertion(models.Model):
+    """A JWT assertion that was taken, remembered until it expires so that it is taken once."""
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    expires_at = models.DateTimeField(db_index=True)  # read by the sweep that deletes old ones
+
+
+class ApiKey(models.Model):
+    """A key of the bot API. Only the digest of its secret is kept."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=100)
+    public_id = models.CharField(max_length=32, unique=True, editable=False)
+    digest = models.CharField(max_length=64, editable=False)
+    actions = models.JSONField(
+        default=list, blank=True, help_text="Allowed actions; none listed: all."
+    )
+    networks = models.JSONField(
+        default=list, blank=True, help_text='Allowed networks, like ["192.0.2.0/24"]; none: all.'
+    )
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} (rme_{self.public_id}_…)"

@@ -1,0 +1,34 @@
+"""Organizations as other code needs them: frozen, and cached."""
+
+from dataclasses import dataclass
+
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationRecord:
+    """An organization's own settings."""
+
+    id: str
+    name: str
+    zone: str
+    language: str
+    region: str
+    locale_fallback: bool
+
+
+_records: TtlCache[str, OrganizationRecord] = TtlCache(seconds=30)
+FIELDS = ("id", "name", "zone", "language", "region", "locale_fallback")
+
+
+def get(organization_id: str) -> OrganizationRecord:
+    """Give an organization by id. Raises Organization.DoesNotExist."""
+
+    def load() -> OrganizationRecord:
+        row = Organization.objects.values_list(*FIELDS).get(pk=organization_id)
+        return OrganizationRecord(*row)
+
+    record = _records.get(organization_id, load)
+    assert record is not None  # load raises for what does not exist
+    return record

@@ -1,0 +1,37 @@
+"""What all tests share: real PostgreSQL and Redis, clean caches, and an organization."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis
+
+from rme.core import bell
+from rme.core.cache import TtlCache
+
+
+@pytest.fixture(autouse=True)
+def _fresh_caches() -> Iterator[None]:
+    """Start every test with nothing remembered in this process."""
+    TtlCache.clear_all()
+    yield
+    TtlCache.clear_all()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_redis_database(request: pytest.FixtureRequest) -> None:
+    """Give each pytest-xdist worker a Redis database of its own."""
+    from django.conf import settings
+
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    base = settings.REDIS_URL.rsplit("/", 1)[0]
+    settings.REDIS_URL = settings.CELERY_BROKER_URL = f"{base}/{int(worker) + 1}"
+    bell.client.cache_clear()
+
+
+@pytest.fixture
+def redis() -> Redis:
+    """Give an empty Redis."""
+    client = bell.client()
+    client.flushdb()
+    return client

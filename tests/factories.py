@@ -1,0 +1,104 @@
+"""Rows that tests start from. Every maker gives the saved row."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.contrib.auth.models import Group
+
+from messaging import templates
+from messaging.models import SenderDomain, Template, TemplateVersion
+from push.models import Device, token_digest
+from rme.crm.models import Contact
+from rme.tenants import organizations
+from rme.tenants.authentication import Caller
+from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
+
+
+def organization(identifier: str = "acme", **fields: Any) -> Organization:
+    """Make an organization with a verified sender domain."""
+    row = Organization.objects.create(id=identifier, name=identifier.title(), **fields)
+    SenderDomain.objects.create(
+        organization=row,
+        domain=f"{identifier}.example",
+        verified_at=datetime.now(UTC),
+        is_default=True,
+        name=identifier.title(),
+    )
+    return row
+
+
+def integration_user(name: str = "integration") -> User:
+    """Make a user that applications may run as."""
+    group, _ = Group.objects.get_or_create(name=INTEGRATION_GROUP)
+    user = User.objects.create(username=name)
+    user.groups.add(group)
+    return user
+
+
+def caller(row: Organization, *, test: bool = False) -> Caller:
+    """Make what the authentication gives for an organization's program."""
+    return Caller(
+        organization=organizations.get(row.pk), application_id=1, user_id=1, test=test
+    )
+
+
+def contact(row: Organization, **fields: Any) -> Contact:
+    """Make a contact with an email address and a mobile number."""
+    defaults = {
+        "first_name": "Ada",
+        "last_name": "Lovelace",
+        "email": "ada@simulator.rme.test",
+        "mobile": "+12125550100",
+    }
+    return Contact.objects.create(organization=row, **{**defaults, **fields})
+
+
+def contacts(row: Organization, count: int) -> list[Contact]:
+    """Make many contacts, each with an address of its own."""
+    return Contact.objects.bulk_create(
+        Contact(
+            organization=row,
+            first_name=f"First{i}",
+            last_name=f"Last{i}",
+            email=f"person{i}@simulator.rme.test",
+            mobile=f"+1212555{i:04d}",
+        )
+        for i in range(count)
+    )
+
+
+def device(row: Organization, person: Contact, token: str = "simulator-delivered") -> Device:
+    """Make an active device of a contact."""
+    return Device.objects.create(
+        organization=row,
+        contact_id=str(person.pk),
+        platform="ANDROID",
+        token=token,
+        token_digest=token_digest(token),
+    )
+
+
+TEXTS = {
+    "EMAIL": {"subject": "Hello {{ contact.first_name }}", "text": "Note: {{ note }}"},
+    "SMS": {"text": "Note: {{ note }}"},
+    "PUSH": {"title": "Hello", "body": "Note: {{ note }}"},
+}
+
+
+def template(
+    row: Organization, channel: str = "EMAIL", name: str = "welcome", **fields: Any
+) -> TemplateVersion:
+    """Make a template with an active version."""
+    category = fields.pop("category", "TRANSACTIONAL")
+    language = fields.pop("language", "en_US")
+    made = Template.objects.create(
+        organization=row, name=name, language=language, channel=channel, category=category
+    )
+    version = templates.save_version(made, {**TEXTS[channel], **fields})
+    templates.activate(version)
+    return version
+
+
+def application(row: Organization, user: User, **fields: Any) -> Application:
+    """Make an OAuth application (its secret is not known: ask `applications` for one)."""
+    return Application.objects.create(organization=row, user=user, name="app", **fields)
