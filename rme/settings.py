@@ -8,6 +8,7 @@ import hashlib
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONE, NONCE, SELF
@@ -48,6 +49,10 @@ if TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called though they are not public."""
+SMTP_URL = ENV.get("SMTP_URL", "")
+"""The demo organization's mail server; whoever starts the service vouches for its address."""
+if SMTP_URL:
+    OUTBOUND_OPEN_HOSTS.append(urlsplit(SMTP_URL).netloc.rpartition("@")[2])
 
 # --- applications -------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -123,6 +128,7 @@ DATABASES: dict[str, dict[str, Any]] = {
             # Binding on the server lets psycopg prepare what repeats; a generic plan made while a
             # table was small could stay a sequential scan, so plans are always made anew.
             "server_side_binding": True,
+            "prepare_threshold": 2,
             "options": "-c plan_cache_mode=force_custom_plan -c jit=off",
             "pool": {
                 "min_size": 1,

@@ -7,7 +7,7 @@ import phonenumbers
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-_ASCII = re.compile(r"^[\x21-\x7e]+$")
+_PRINTABLE_ASCII = re.compile(r"^[\x21-\x7e]+$")
 
 
 def email(text: str) -> str | None:
@@ -19,12 +19,15 @@ def email(text: str) -> str | None:
     if not local or not domain or len(text) > 254:
         return None
     try:
-        folded = f"{local.lower()}@{idna.encode(domain.rstrip('.'), uts46=True).decode()}"
-        if _ASCII.match(folded):
-            validate_email(folded)
+        if not domain.isascii() or "xn--" in domain:
+            domain = idna.encode(domain.rstrip("."), uts46=True).decode()
+        folded = f"{local}@{domain.rstrip('.')}".lower()
+        if not _PRINTABLE_ASCII.match(folded):
+            return None
+        validate_email(folded)
     except (idna.IDNAError, UnicodeError, ValidationError):
         return None
-    return folded if _ASCII.match(folded) else None
+    return folded
 
 
 def phone(text: str, region: str | None) -> str | None:

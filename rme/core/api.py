@@ -52,6 +52,8 @@ class RequestMiddleware:
         if response.status_code == 404 and is_rest(request) and not is_json(response):
             response = error_response(errors.NotFound("There is no such path."), identifier)
         response["X-Request-Id"] = identifier
+        if not response.streaming and not response.has_header("Content-Length"):
+            response["Content-Length"] = str(len(response.content))
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -2,17 +2,25 @@
 
 from collections.abc import Sequence
 
+from django.db import connection
+
 from rme.core import ids
 from rme.crm.connectors.base import Connector, ContactRecord
 from rme.crm.models import Contact
+
+# Written out, because every accept runs it: the ORM's making of the statement costs as much as
+# the statement.
+_CONTACTS = f"""
+SELECT id::text, first_name, last_name, email, mobile, language, zone
+FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s)
+"""
 
 
 class Embedded(Connector):
     """Read records of one organization from PostgreSQL."""
 
     def get_contacts(self, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
-        wanted = {key: text for text in contact_ids if (key := ids.parse(text))}
-        rows = Contact.objects.filter(
-            organization_id=self.organization_id, id__in=list(wanted)
-        ).values_list("id", "first_name", "last_name", "email", "mobile", "language", "zone")
-        return {wanted[row[0]]: ContactRecord(wanted[row[0]], *row[1:]) for row in rows}
+        keys = [key for text in contact_ids if (key := ids.parse(text))]
+        with connection.cursor() as cursor:
+            cursor.execute(_CONTACTS, [self.organization_id, keys])
+            return {row[0]: ContactRecord(*row) for row in cursor.fetchall()}

@@ -1,0 +1,1 @@
+"""Benchmarks: what the service does a second, beside a reference measured in the same run."""

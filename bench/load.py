@@ -1,0 +1,54 @@
+"""A small HTTP load: requests over kept connections, as many at once as there are connections."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came of a load. `rate` is answers a second; `statuses` counts them by HTTP status."""
+
+    rate: float
+    statuses: dict[int, int]
+
+
+def request_bytes(path: str, body: bytes, token: str, *, port: int) -> bytes:
+    """Write one POST request as it goes over the wire."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def _worker(
+    port: int, requests: list[bytes], until: float, counted: dict[int, int]
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    turn = 0
+    while time.perf_counter() < until:
+        writer.write(requests[turn % len(requests)])
+        turn += 1
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = int(head[9:12])
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        counted[status] = counted.get(status, 0) + 1
+    writer.close()
+
+
+def run(port: int, requests: list[bytes], *, connections: int, seconds: float) -> Load:
+    """Send requests in turn over each connection for some seconds."""
+
+    async def main() -> Load:
+        counted: dict[int, int] = {}
+        started = time.perf_counter()
+        until = started + seconds
+        await asyncio.gather(
+            *(_worker(port, requests, until, counted) for _ in range(connections))
+        )
+        took = time.perf_counter() - started
+        return Load(sum(counted.values()) / took, counted)
+
+    return asyncio.run(main())

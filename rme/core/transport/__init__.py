@@ -1,0 +1,31 @@
+"""The ONE way out of the house: many requests at once, over libcurl (HTTP/1.1, HTTP/2, SMTP).
+
+`Transport.perform` takes requests and gives, in the same order, a `Reply` for each that was
+answered and a `Failure` for each that was not. A failure says whether the other side may have
+taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothing is sent twice.
+"""
+
+from rme.core.transport.addresses import AddressPolicy
+from rme.core.transport.messages import (
+    Envelope,
+    Failure,
+    FailureKind,
+    InvalidRequest,
+    MailSecurity,
+    Reply,
+    Request,
+)
+from rme.core.transport.multi import Transport, shared
+
+__all__ = [
+    "AddressPolicy",
+    "Envelope",
+    "Failure",
+    "FailureKind",
+    "InvalidRequest",
+    "MailSecurity",
+    "Reply",
+    "Request",
+    "Transport",
+    "shared",
+]
