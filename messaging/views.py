@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -49,7 +50,7 @@ class MessagesView(ApiView):
         if following:
             query = request._request.GET.copy()
             query["cursor"] = following
-            url = request._request.build_absolute_uri("?" + query.urlencode())
+            url = f"{settings.BASE_URL}{request.path}?{query.urlencode()}"
             response["Link"] = f'<{url}>; rel="next"'
         return response
 

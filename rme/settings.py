@@ -168,9 +168,19 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "rme.tenants.oauth.hasher.SecretHasher",
+]
+OAUTH2_PROVIDER = {
+    "CLIENT_SECRET_HASHER": "random_secret_sha256",
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+    "SCOPES": {"api": "The REST API"},
+    "DEFAULT_SCOPES": ["api"],
+}
 TOKEN_SECONDS = int(ENV.get("TOKEN_SECONDS", "3600"))
-TOKEN_CACHE_SECONDS = 30
-"""How long a token that was looked up is believed: revocation is felt within this time."""
+TOKENS_PER_MINUTE = int(ENV.get("TOKENS_PER_MINUTE", "6000"))
+TOKEN_FAILURES_PER_MINUTE = int(ENV.get("TOKEN_FAILURES_PER_MINUTE", "120"))
 JWT_AUDIENCES = words("JWT_AUDIENCES")
 """Further audiences that JWT assertions may name, besides this deployment's own addresses."""
 

@@ -13,7 +13,15 @@ from django.utils.module_loading import import_string
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
-MACHINE_PREFIXES = ("/rme/v1/", "/services/", "/bot/", "/livez", "/readyz", "/metrics")
+MACHINE_PREFIXES = (
+    "/rme/v1/",
+    "/services/",
+    "/.well-known/",
+    "/bot/",
+    "/livez",
+    "/readyz",
+    "/metrics",
+)
 
 
 class BrowserMiddleware:
