@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import dj_database_url
 from csp.constants import NONE, NONCE, SELF
 
+from rme.core.bell import broker_url
 from rme.core.logs import logging_config
 from rme.core.secret import secret_key
-from rme.run.engines import engine_env
+from rme.run.places import engine_env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
@@ -142,7 +143,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 
 # --- Redis and Celery ---------------------------------------------------------------------------
 REDIS_URL = ENV["REDIS_URL"]
-CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL", REDIS_URL)
+CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL") or broker_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

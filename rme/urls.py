@@ -2,8 +2,14 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
+
+from rme import probes
 
 urlpatterns = [
+    path("", RedirectView.as_view(url="/admin/")),
+    path("livez", probes.livez),
+    path("readyz", probes.readyz),
     path("rme/v1/", include("messaging.urls")),
     path("", include("rme.tenants.urls")),
     path("admin/", admin.site.urls),

@@ -23,9 +23,13 @@ def _own_redis_database(request: pytest.FixtureRequest) -> None:
     """Give each pytest-xdist worker a Redis database of its own."""
     from django.conf import settings
 
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    base = settings.REDIS_URL.rsplit("/", 1)[0]
-    settings.REDIS_URL = settings.CELERY_BROKER_URL = f"{base}/{int(worker) + 1}"
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    address = settings.REDIS_URL
+    if address.startswith("unix://"):
+        settings.REDIS_URL = f"{address.partition('?')[0]}?db={worker + 1}"
+    else:
+        settings.REDIS_URL = f"{address.rpartition('/')[0]}/{worker + 1}"
+    settings.CELERY_BROKER_URL = bell.broker_url(settings.REDIS_URL)
     bell.client.cache_clear()
 
 

@@ -6,6 +6,7 @@ broker is out of the way after some seconds.
 """
 
 from functools import cache
+from urllib.parse import parse_qsl
 
 from django.conf import settings
 from redis import Redis
@@ -13,6 +14,15 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 LOST_AFTER_MS = 3000
+
+
+def broker_url(redis_url: str) -> str:
+    """Write a Redis address as Celery does, which has a scheme of its own for sockets."""
+    if not redis_url.startswith("unix://"):
+        return redis_url
+    path, _, query = redis_url.removeprefix("unix://").partition("?")
+    database = dict(parse_qsl(query)).get("db", "0")
+    return f"redis+socket://{path}?virtual_host={database}"
 
 
 @cache

@@ -1,0 +1,75 @@
+# rme: `make run` brings the service up, `make test` proves it. `make` lists the rest.
+
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+T ?= tests
+WORKERS ?= 2
+export PORT
+
+.PHONY: help run test check demo-json bench lock format clean clean-data
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+run: $(VENV)/.runtime  ## everything on this machine: engines, web, worker, beat (PORT=8000)
+	@exec $(BIN)/python -m rme.run up
+
+test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(T) $(ARGS)
+
+check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py makemigrations --check --dry-run
+
+demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
+	@$(BIN)/python -m rme.run demo-json
+
+bench: $(VENV)/.dev  ## measure, beside references in the same run (ARGS="accept smtp")
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m bench $(ARGS)
+
+format: $(VENV)/.dev  ## bring the code into form
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: $(VENV)/.dev  ## resolve the lock files anew
+	@$(BIN)/pip install -q uv
+	@$(BIN)/uv pip compile -q pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -o requirements.lock
+	@$(BIN)/uv pip compile -q pyproject.toml --group dev -c requirements.lock --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  -o requirements-dev.lock
+
+clean:  ## remove the environment and caches; data stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis static *.egg-info
+
+clean-data:  ## remove the data of `make run`, for good
+	rm -rf var
+
+$(VENV)/bin/python:
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "rme needs Python 3.11 or later; none was found (PYTHON=/path/to/python make run)." >&2; exit 1; fi
+	@echo "Making the environment ($(PYTHON)) ..." >&2
+	@$(PYTHON) -m venv $(VENV) >&2 || { \
+	  echo "$(PYTHON) cannot make a virtual environment: its venv module is missing." >&2; exit 1; }
+
+$(VENV)/.runtime: requirements.lock | $(VENV)/bin/python
+	@$(call install,requirements.lock)
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock | $(VENV)/bin/python
+	@$(call install,requirements-dev.lock)
+	@touch $@ $(VENV)/.runtime
+
+define install
+echo "Installing $(1) (a minute, once) ..." >&2; \
+$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r $(1) >&2 || { \
+  command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || \
+  echo "A package has to be compiled and there is no C compiler: install gcc." >&2; exit 1; }
+endef

@@ -1,0 +1,25 @@
+"""Probes for whoever watches the processes: they need no token and say nothing else."""
+
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+
+@require_safe
+def livez(request: HttpRequest) -> HttpResponse:
+    """Say that this process is up. Touches nothing."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Say whether this process can serve: the database answers and all migrations are applied."""
+    try:
+        executor = MigrationExecutor(connection)
+        waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError:
+        return HttpResponse("database\n", status=503, content_type="text/plain")
+    if waiting:
+        return HttpResponse("migrations\n", status=503, content_type="text/plain")
+    return HttpResponse("ok\n", content_type="text/plain")

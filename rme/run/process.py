@@ -1,0 +1,81 @@
+"""Starting and stopping child processes so that none is ever left behind."""
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+STOP_SECONDS = 20.0
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class EngineFailed(Exception):
+    """An engine cannot be started; the text is one sentence for the person at the terminal."""
+
+
+def spawn(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    death: signal.Signals,
+    log: Path | None = None,
+    user: int | None = None,
+    pipe: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, so that Ctrl-C reaches only us.
+
+    If we are killed, the kernel sends the child `death` (prctl PR_SET_PDEATHSIG). Its output goes
+    to a file, or to a pipe of ours.
+    """
+
+    def die_with_parent() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, death)
+        if os.getppid() != parent:  # we died before the line above
+            os._exit(1)
+
+    parent = os.getpid()
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    output = log.open("ab") if log else subprocess.PIPE if pipe else None
+    try:
+        return subprocess.Popen(
+            command,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output is not None else None,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+            user=user,
+            group=user,
+            extra_groups=[] if user is not None else None,
+            cwd="/" if user is not None else None,
+        )
+    finally:
+        if log and output is not None and not isinstance(output, int):
+            output.close()
+
+
+def stop(
+    process: subprocess.Popen[bytes], how: signal.Signals, seconds: float = STOP_SECONDS
+) -> None:
+    """Stop a child and all of its session; what does not stop in time is killed."""
+    if process.poll() is None:
+        process.send_signal(how)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass  # killed below, with what it started
+    kill_group(process)
+    process.wait()
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of a child's process group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # nothing is left of it
