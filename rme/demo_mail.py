@@ -5,6 +5,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from messaging.models import ProviderAccount
+from messaging.providers.simulator import Simulator
 from messaging.providers.smtp import Smtp
 
 SECURITY = {"smtp": "STARTTLS", "smtps": "TLS", "smtp+plain": "NONE"}
@@ -36,3 +37,9 @@ def use(url: str, organization_id: str) -> None:
             "credentials": orjson.dumps(settings).decode(),
         },
     )
+    for channel in ("SMS", "PUSH"):  # an organization with one account has no simulator by itself
+        ProviderAccount.objects.get_or_create(
+            organization_id=organization_id,
+            name=f"simulator-{channel.lower()}",
+            defaults={"kind": Simulator.kind, "channel": channel},
+        )

@@ -8,6 +8,7 @@ wherever a template can spend time: at each look-up, assignment, filter and writ
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from io import StringIO
 from typing import Any, ClassVar
 
 from liquid import Environment, RenderContext
@@ -15,7 +16,6 @@ from liquid.ast import Node
 from liquid.builtin.expressions.primitive import RangeLiteral
 from liquid.exceptions import LiquidError, LiquidInterrupt, ResourceLimitError
 from liquid.expression import Expression
-from liquid.output import LimitedStringIO
 from liquid.template import BoundTemplate
 from liquid.undefined import Undefined
 
@@ -57,15 +57,21 @@ class BoundedRange(RangeLiteral):
         return found
 
 
-class Buffer(LimitedStringIO):
-    """Output that ends when the time is over."""
+class Buffer(StringIO):
+    """Output that ends when it is too long, or when the time is over."""
 
     def __init__(self, limit: int, deadline: float) -> None:
-        super().__init__(limit=limit)
+        super().__init__()
+        self.left = limit
         self.deadline = deadline
+        self.writes = 0
 
     def write(self, text: str) -> int:
-        if time.monotonic() > self.deadline:
+        self.left -= len(text)
+        if self.left < 0:
+            raise RenderLimit("the output is too long")
+        self.writes += 1
+        if self.writes & 31 == 0 and time.monotonic() > self.deadline:
             raise RenderLimit("the time is over")
         return super().write(text)
 

@@ -51,7 +51,8 @@ def logging_config(*, level: str, json: bool) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            "django.request": {"level": "ERROR"},
+            # What fails unforeseen is logged by rme.core.api, with the request id.
+            "django.request": {"level": "CRITICAL"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
         },

@@ -103,13 +103,14 @@ def main() -> int:
     run = commands.add_parser("exec", help="run a command beside the engines")
     run.add_argument("argv", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    var = options.var or Path(os.environ.get("RME_VAR", ROOT / "var"))
+    given = options.var.resolve() if options.var else None
+    var = given or Path(os.environ.get("RME_VAR", ROOT / "var")).resolve()
     if options.command == "up":
         return up(var)
     if options.command == "demo-json":
         return demo_json(var)
     argv = options.argv[1:] if options.argv[:1] == ["--"] else options.argv
-    return execute(argv, options.var)
+    return execute(argv, given)
 
 
 if __name__ == "__main__":

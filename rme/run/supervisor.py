@@ -60,11 +60,11 @@ def programs(env: Mapping[str, str]) -> list[Program]:
     web = ["granian", "--interface", "wsgi", "rme.wsgi:application", "--host", host]
     web += ["--port", port, "--workers", env.get("WEB_WORKERS", "2")]
     web += ["--blocking-threads", env.get("WEB_THREADS", "4"), "--log-level", "warning"]
-    worker = ["celery", "-A", "rme.celery", "worker", "--loglevel", "WARNING"]
+    worker = ["celery", "--quiet", "-A", "rme.celery", "worker", "--loglevel", "WARNING"]
     worker += ["--concurrency", env.get("WORKER_CONCURRENCY", "2")]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     worker += ["--queues", "email,sms,push,default"]
-    beat = ["celery", "-A", "rme.celery", "beat", "--loglevel", "WARNING", "--pidfile", ""]
+    beat = ["celery", "--quiet", "-A", "rme.celery", "beat", "--loglevel", "WARNING", "--pidfile", ""]
     beat += ["--schedule", f"{env['RME_VAR']}/run/beat-schedule"]
     commands = {"web": web, "worker": worker, "beat": beat}
     return [Program(name, [python, "-m", *command]) for name, command in commands.items()]
