@@ -219,6 +219,7 @@ def _send(hand: Sequence[Sending], transport: Transport) -> list[Receipt]:
 
 def _hand_over(shots: Sequence[Shot], transport: Transport) -> list[Outcome]:
     provider = shots[0].account.provider
+    assert provider is not None  # only active accounts are routes
     return provider.send([Dispatch(shot.attempt_id, shot.content) for shot in shots], transport)
 
 

@@ -54,7 +54,8 @@ class Account:
     id: int | None
     name: str
     channel: Channel
-    provider: Provider
+    provider: Provider | None
+    """None where the account's settings are broken: it is never active then."""
     priority: int = 100
     weight: int = 1
     match: tuple[str, ...] = ()
@@ -91,18 +92,22 @@ def _category(row: Category) -> CategoryRules:
     )
 
 
-def _account(row: ProviderAccount) -> Account | None:
-    """Make an account ready; one whose settings are broken is left out, and the log says so."""
+def _provider(row: ProviderAccount) -> Provider | None:
+    """Make an account's provider; None if its settings are broken, and the log says so."""
     kind = providers.REGISTRY.get(row.kind)
     try:
         if kind is None:
             raise ValueError(f"no provider {row.kind}")
-        provider = kind(kind.Settings.model_validate(orjson.loads(row.credentials or "{}")))
+        return kind(kind.Settings.model_validate(orjson.loads(row.credentials or "{}")))
     except (ValidationError, ValueError) as error:
         # The settings hold secrets: only where they are wrong is told, never what they are.
         fields = [p["loc"] for p in error.errors()] if isinstance(error, ValidationError) else []
         log.error("account.broken", account_id=row.pk, fields=fields)
         return None
+
+
+def _account(row: ProviderAccount) -> Account:
+    provider = _provider(row)
     return Account(
         id=row.pk,
         name=row.name,
@@ -111,7 +116,7 @@ def _account(row: ProviderAccount) -> Account | None:
         priority=row.priority,
         weight=row.weight,
         match=tuple(row.match),
-        active=row.state == ProviderAccount.State.ACTIVE,
+        active=row.state == ProviderAccount.State.ACTIVE and provider is not None,
     )
 
 
@@ -122,12 +127,11 @@ def _read(organization_id: str) -> Policy:
     ).order_by("-is_default", "id")
     domains = [Domain(row.domain, row.local_part, row.name) for row in verified]
     rows = ProviderAccount.objects.filter(organization_id=organization_id).order_by("priority")
-    accounts = [account for row in rows if (account := _account(row))]
     return Policy(
         categories={**BUILT_IN, **{row.name: _category(row) for row in categories}},
         domains={domain.domain: domain for domain in domains},
         default_domain=domains[0] if domains else None,
-        accounts=tuple(accounts),
+        accounts=tuple(_account(row) for row in rows),
     )
 
 

@@ -8,6 +8,9 @@ from redis import Redis
 
 from rme.core import bell
 from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
+from tests import factories
+from tests.rest import Api
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +42,18 @@ def redis() -> Redis:
     client = bell.client()
     client.flushdb()
     return client
+
+
+@pytest.fixture
+def org(db: None) -> Organization:
+    """Give an organization with a sender domain and the template `welcome` on all channels."""
+    row = factories.organization()
+    for channel in factories.TEXTS:
+        factories.template(row, channel)
+    return row
+
+
+@pytest.fixture
+def api(org: Organization) -> Api:
+    """Give a REST client of the organization, with a real token."""
+    return Api(org)

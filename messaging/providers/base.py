@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
+import structlog
 from pydantic import BaseModel, ConfigDict
 
 from rme.core.channels import Channel
-from rme.core.outcomes import Outcome
+from rme.core.outcomes import Fault, Outcome, Rejected
 from rme.core.transport import Failure, Reply, Request, Transport
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,22 @@ class Provider:
         self.settings = settings
 
     def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
-        """Send a window of dispatches at once; the outcomes come in the same order."""
-        replies = transport.perform([self.request(dispatch) for dispatch in dispatches])
-        return [self.outcome(reply) for reply in replies]
+        """Send a window of dispatches at once; the outcomes come in the same order.
+
+        A dispatch that this provider cannot write fails alone: a fault of ours, which the log
+        tells, must not keep its whole window from going.
+        """
+        requests: list[Request] = []
+        outcomes: list[Outcome | None] = []
+        for dispatch in dispatches:
+            try:
+                requests.append(self.request(dispatch))
+                outcomes.append(None)
+            except Exception:
+                log.exception("provider.request", kind=self.kind, attempt=str(dispatch.attempt_id))
+                outcomes.append(Rejected("the provider cannot write this message", Fault.CONTENT))
+        replies = iter(transport.perform(requests))
+        return [outcome or self.outcome(next(replies)) for outcome in outcomes]
 
     def request(self, dispatch: Dispatch) -> Request:
         """Say what has to go over the wire for one dispatch."""

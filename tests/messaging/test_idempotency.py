@@ -1,0 +1,161 @@
+"""Idempotency keys: repeated, reused, held, in bulks, and when they do not count."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection, connections
+
+from messaging.models import IdempotencyKey, Message, Suppression
+from tests import factories
+from tests.rest import Api, error, message
+
+pytestmark = pytest.mark.django_db
+
+KEY = {"Idempotency-Key": "order-42"}
+
+
+def test_same_key_gives_the_same_bytes_and_sends_nothing_again(api, org):
+    body = message(factories.contact(org))
+    first = api.send(body, **KEY)
+    again = api.send(dict(reversed(body.items())), **KEY)  # member order does not count
+    assert (again.status_code, again.content) == (202, first.content)
+    assert (first.get("Idempotent-Replayed"), again["Idempotent-Replayed"]) == (None, "true")
+    assert Message.objects.count() == 1
+
+
+def test_quoted_and_bare_are_the_same_key(api, org):
+    body = message(factories.contact(org))
+    first = api.send(body, **KEY)
+    assert api.send(body, **{"Idempotency-Key": '"order-42"'}).content == first.content
+
+
+def test_same_key_with_another_request_is_refused(api, org):
+    person = factories.contact(org)
+    api.send(message(person), **KEY)
+    response = api.send(message(person, metadata={"a": "b"}), **KEY)
+    assert (response.status_code, response.json()) == (
+        422,
+        error("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key was used for another request."),
+    )
+
+
+@pytest.mark.parametrize("key", ["", "\x07", "x" * 256, "ümlaut"])
+def test_bad_key_is_named(api, org, key):
+    response = api.send(message(factories.contact(org)), **{"Idempotency-Key": key})
+    assert response.json()["error"]["details"] == [
+        {"field": "Idempotency-Key", "message": "must be 1 to 255 printable characters"}
+    ]
+
+
+def test_a_refused_send_is_repeated_too(api, org):
+    person = factories.contact(org)
+    entry = Suppression.objects.create(
+        organization=org, channel="EMAIL", address=person.email, reason="MANUAL"
+    )
+    first = api.send(message(person), **KEY)
+    entry.delete()
+    again = api.send(message(person), **KEY)
+    assert (again.status_code, again.content) == (403, first.content)
+
+
+def test_a_failed_validation_does_not_use_the_key_up(api, org):
+    person = factories.contact(org)
+    assert api.send(message(person, category="NOPE"), **KEY).status_code == 400
+    assert api.send(message(person), **KEY).status_code == 202
+
+
+def test_scope_is_organization_and_application(api, org):
+    person = factories.contact(org)
+    body = message(person)
+    first = api.send(body, **KEY).json()
+    second = Api(org, mode="TEST").send(body, **KEY).json()
+    assert first["messageId"] != second["messageId"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_progress_while_the_first_runs(api, org):
+    body = message(factories.contact(org))
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        name = f"{org.pk}\n{api.application.pk}\norder-42"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", [name])
+            held.set()
+            release.wait(10)
+            cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
+        connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    response = api.send(body, **KEY)
+    release.set()
+    thread.join()
+    assert (response.status_code, response["Retry-After"], response.json()) == (
+        409,
+        "1",
+        error(
+            "IDEMPOTENCY_IN_PROGRESS",
+            "The first request with this Idempotency-Key is still running.",
+        ),
+    )
+    assert api.send(body, **KEY).status_code == 202
+
+
+def test_bulk_header_covers_the_whole_call(api, org):
+    people = factories.contacts(org, 3)
+    first = api.bulk([message(person) for person in people], **KEY)
+    again = api.bulk([message(person) for person in people], **KEY)
+    assert (again.status_code, again.content) == (202, first.content)
+    assert again["Idempotent-Replayed"] == "true"
+    assert Message.objects.count() == 3
+
+
+def test_bulk_items_share_the_scope_of_single_sends(api, org):
+    ada, bob = factories.contacts(org, 2)
+    single = api.send(message(ada), **KEY).json()
+    items = [message(ada) | {"idempotencyKey": "order-42"}, message(bob)]
+    results = api.bulk(items).json()["results"]
+    assert results[0] == {"index": 0, **single}
+    assert Message.objects.count() == 2
+
+
+def test_the_same_key_twice_in_one_bulk_sends_once(api, org):
+    item = message(factories.contact(org)) | {"idempotencyKey": "k"}
+    other = {**item, "metadata": {"a": "b"}}
+    results = api.bulk([item, item, other]).json()["results"]
+    assert results[0] == {**results[1], "index": 0}
+    assert results[2]["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    assert Message.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_expired_key_may_be_used_again(api, org):
+    body = message(factories.contact(org))
+    first = api.send(body, **KEY).json()
+    IdempotencyKey.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    again = api.send(body, **KEY)
+    assert again.status_code == 202
+    assert again.json()["messageId"] != first["messageId"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_requests_with_one_key_make_one_message(api, org):
+    body = message(factories.contact(org))
+    answers = []
+
+    def call() -> None:
+        response = api.send(body, **KEY)
+        answers.append((response.status_code, response.content))
+        connections.close_all()
+
+    threads = [threading.Thread(target=call) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Message.objects.count() == 1
+    assert {status for status, _ in answers} <= {202, 409}
+    assert len({content for status, content in answers if status == 202}) == 1
