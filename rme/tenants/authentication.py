@@ -1,8 +1,8 @@
 """Who calls the REST API: from a bearer token to an organization (RFC 6750)."""
 
-import hashlib
+import re
+import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -10,13 +10,20 @@ from oauth2_provider.models import AccessToken
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from rme.core import clock, errors
+from rme.core import errors
 from rme.core.cache import TtlCache
 from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
-from rme.tenants.oauth.server import SCOPE
+from rme.tenants.oauth import tokens
+from rme.tenants.oauth.tokens import SCOPE
 from rme.tenants.organizations import FIELDS, OrganizationRecord
 
+__all__ = ["BearerAuthentication", "Caller", "OrganizationRecord", "caller_of", "forget"]
+
 REALM = 'Bearer realm="rme"'
+CACHE_SECONDS = 30
+"""How long a token that was looked up is believed: a revocation is felt within this time."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 §2.1; also refuses several headers in one
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,8 @@ class Known:
     """A token that was looked up."""
 
     caller: Caller
-    expires: datetime
+    until: float
+    """When it expires, on this process's monotonic clock."""
     scopes: frozenset[str]
     problem: str = ""
     """Why the token may not be used though it is alive; empty: it may."""
@@ -47,11 +55,12 @@ class IntegrationUser:
 
 
 _USER = IntegrationUser()
-_known: TtlCache[str, Known] = TtlCache(seconds=30, size=10_000)
+_known: TtlCache[str, Known] = TtlCache(seconds=CACHE_SECONDS, size=10_000)
 
 _organization = ", ".join(f"o.{name}" for name in FIELDS)
 _LOOK_UP = f"""
-SELECT {_organization}, a.id, u.id, a.mode = 'TEST', t.expires, t.scope,
+SELECT {_organization}, a.id, u.id, a.mode = 'TEST', t.scope,
+  EXTRACT(EPOCH FROM t.expires - clock_timestamp())::float8,
   o.is_active, u.is_active, EXISTS (
     SELECT FROM {User.groups.through._meta.db_table} m JOIN auth_group g ON g.id = m.group_id
     WHERE m.user_id = u.id AND g.name = %s)
@@ -64,7 +73,10 @@ WHERE t.token_checksum = %s
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Read `Authorization: Bearer`; the token is looked up once in thirty seconds."""
+    """Read `Authorization: Bearer`; the token is looked up once in thirty seconds.
+
+    Tokens in the query or in a form (RFC 6750 §2.2, §2.3) are not read: they would reach logs.
+    """
 
     def authenticate(self, request: Request) -> tuple[IntegrationUser, Caller]:
         header = request._request.META.get("HTTP_AUTHORIZATION", "")
@@ -79,18 +91,25 @@ class BearerAuthentication(BaseAuthentication):
 
 def caller_of(token: str) -> Caller:
     """Give who a token stands for; one query when it was not seen lately. Raises Unauthorized."""
-    checksum = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-    known = _known.get(checksum, lambda: _look_up(checksum))
+    if not _TOKEN.fullmatch(token):
+        raise _refusal("invalid_token", "The token is malformed.")
+    digest = tokens.digest(token)
+    known = _known.get(digest, lambda: _look_up(digest))
     if known is None:
         raise _refusal("invalid_token", "The token is unknown or was revoked.")
     if known.problem:
-        _known.forget(checksum)  # so that a permission just given is felt at once
+        _known.forget(digest)  # so that a permission just given is felt at once
         raise _refusal("invalid_token", known.problem)
-    if known.expires <= clock.now():
+    if known.until <= time.monotonic():
         raise _refusal("invalid_token", "The token has expired.")
     if SCOPE not in known.scopes:
         raise _refusal("insufficient_scope", "The token lacks the scope api.", scope=SCOPE)
     return known.caller
+
+
+def forget(token: str) -> None:
+    """Look a token up anew at its next use (other processes: within `CACHE_SECONDS`)."""
+    _known.forget(tokens.digest(token))
 
 
 def _refusal(code: str, description: str, **more: str) -> errors.Unauthorized:
@@ -99,14 +118,15 @@ def _refusal(code: str, description: str, **more: str) -> errors.Unauthorized:
     return errors.Unauthorized(description, headers={"WWW-Authenticate": challenge})
 
 
-def _look_up(checksum: str) -> Known | None:
+def _look_up(digest: str) -> Known | None:
+    asked = time.monotonic()
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK_UP, [INTEGRATION_GROUP, checksum])
+        cursor.execute(_LOOK_UP, [INTEGRATION_GROUP, digest])
         row: tuple[Any, ...] | None = cursor.fetchone()
     if row is None:
         return None
     organization = OrganizationRecord(*row[: len(FIELDS)])
-    application, user, test, expires, scope, organization_on, user_on, permitted = row[
+    application, user, test, scope, seconds, organization_on, user_on, permitted = row[
         len(FIELDS) :
     ]
     problem = ""
@@ -118,7 +138,7 @@ def _look_up(checksum: str) -> Known | None:
         problem = f"The integration user lacks the permission set {INTEGRATION_GROUP}."
     return Known(
         caller=Caller(organization, application, user, test),
-        expires=expires,
+        until=asked + seconds,
         scopes=frozenset(scope.split()),
         problem=problem,
     )

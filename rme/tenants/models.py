@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Now
@@ -10,6 +11,7 @@ from oauth2_provider.models import AbstractApplication
 
 from rme.core import ids
 from rme.core.zones import validate_zone
+from rme.tenants.oauth import keys
 
 INTEGRATION_GROUP = "MSG_Integration_User"
 """The permission set (a Django group) that an application's user must hold."""
@@ -20,7 +22,7 @@ def new_text_id() -> str:
     return ids.new_text_id()
 
 
-class Organization(models.Model):
+class Organization(models.Model):  # type: ignore[django-manager-missing]
     """A tenant. Its id is the `org` of the bot API and may be chosen when it is made."""
 
     id = models.CharField(
@@ -60,7 +62,7 @@ class Organization(models.Model):
         return self.name
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing]
     """A person of the admin, or the integration user that applications run as."""
 
 
@@ -86,7 +88,7 @@ class Membership(models.Model):
         return f"{self.user} in {self.organization}: {self.role}"
 
 
-class Application(AbstractApplication):
+class Application(AbstractApplication):  # type: ignore[misc]
     """An OAuth application: the programs of one organization, acting as one integration user."""
 
     class Mode(models.TextChoices):
@@ -96,7 +98,7 @@ class Application(AbstractApplication):
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
 
-    class Meta(AbstractApplication.Meta):
+    class Meta(AbstractApplication.Meta):  # type: ignore[misc]
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
                 condition=models.Q(mode__in=["LIVE", "TEST"]), name="application_mode_known"
@@ -114,6 +116,13 @@ class ApplicationKey(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Refuse material that no assertion could be checked against. Raises ValidationError."""
+        try:
+            keys.load(self.material)
+        except ValueError as error:
+            raise ValidationError({"material": str(error)}) from error
 
 
 class Assertion(models.Model):

@@ -8,10 +8,11 @@ import django.db.models.functions.datetime
 import django.utils.timezone
 import oauth2_provider.generators
 import oauth2_provider.models
-import rme.core.zones
-import rme.tenants.models
 from django.conf import settings
 from django.db import migrations, models
+
+import rme.core.zones
+import rme.tenants.models
 
 
 class Migration(migrations.Migration):
@@ -80,9 +81,7 @@ class Migration(migrations.Migration):
                         default="US",
                         help_text="ISO 3166 country that reads phone numbers without a country code.",
                         max_length=2,
-                        validators=[
-                            django.core.validators.RegexValidator("^[A-Z]{2}$")
-                        ],
+                        validators=[django.core.validators.RegexValidator("^[A-Z]{2}$")],
                     ),
                 ),
                 (
@@ -123,9 +122,7 @@ class Migration(migrations.Migration):
                 ("password", models.CharField(max_length=128, verbose_name="password")),
                 (
                     "last_login",
-                    models.DateTimeField(
-                        blank=True, null=True, verbose_name="last login"
-                    ),
+                    models.DateTimeField(blank=True, null=True, verbose_name="last login"),
                 ),
                 (
                     "is_superuser",
@@ -138,35 +135,25 @@ class Migration(migrations.Migration):
                 (
                     "username",
                     models.CharField(
-                        error_messages={
-                            "unique": "A user with that username already exists."
-                        },
+                        error_messages={"unique": "A user with that username already exists."},
                         help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
                         max_length=150,
                         unique=True,
-                        validators=[
-                            django.contrib.auth.validators.UnicodeUsernameValidator()
-                        ],
+                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
                         verbose_name="username",
                     ),
                 ),
                 (
                     "first_name",
-                    models.CharField(
-                        blank=True, max_length=150, verbose_name="first name"
-                    ),
+                    models.CharField(blank=True, max_length=150, verbose_name="first name"),
                 ),
                 (
                     "last_name",
-                    models.CharField(
-                        blank=True, max_length=150, verbose_name="last name"
-                    ),
+                    models.CharField(blank=True, max_length=150, verbose_name="last name"),
                 ),
                 (
                     "email",
-                    models.EmailField(
-                        blank=True, max_length=254, verbose_name="email address"
-                    ),
+                    models.EmailField(blank=True, max_length=254, verbose_name="email address"),
                 ),
                 (
                     "is_staff",
@@ -295,9 +282,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "hash_client_secret",
-                    models.BooleanField(
-                        default=True, verbose_name="hash client secret"
-                    ),
+                    models.BooleanField(default=True, verbose_name="hash client secret"),
                 ),
                 (
                     "name",
@@ -305,9 +290,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "skip_authorization",
-                    models.BooleanField(
-                        default=False, verbose_name="skip authorization"
-                    ),
+                    models.BooleanField(default=False, verbose_name="skip authorization"),
                 ),
                 (
                     "created",

@@ -3,28 +3,23 @@ lenient where real clients are sloppy.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jwt
-import orjson
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+import structlog
 from django.conf import settings
 from django.db import connection
 
 from rme.core import clock
 from rme.tenants.models import Application, Assertion
+from rme.tenants.oauth import keys
+from rme.tenants.oauth.keys import ALGORITHMS
 
-ALGORITHMS: dict[str, type] = {
-    "RS256": rsa.RSAPublicKey,
-    "PS256": rsa.RSAPublicKey,
-    "ES256": ec.EllipticCurvePublicKey,
-    "EdDSA": ed25519.Ed25519PublicKey,
-}
+log = structlog.get_logger(__name__)
+
 FORBIDDEN_HEADERS = ("jwk", "jku", "x5u", "x5c", "crit")
 SKEW = timedelta(seconds=60)
 LONGEST = timedelta(hours=1)
@@ -59,35 +54,57 @@ def read(text: str) -> Checked:
         claims = jwt.decode(text, options={"verify_signature": False})
     except (jwt.InvalidTokenError, UnicodeError, ValueError, RecursionError):
         raise BadAssertion("the assertion is not a JWT") from None
-    if header.get("alg") not in ALGORITHMS:
+    algorithm = header.get("alg")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise BadAssertion(f"the algorithm must be one of {', '.join(ALGORITHMS)}")
     if any(name in header for name in FORBIDDEN_HEADERS):
         raise BadAssertion("the header names a key or an extension")
     if str(header.get("typ", "JWT")).upper() != "JWT":
         raise BadAssertion("the type is not JWT")
-    issuer = claims.get("iss")
-    if not isinstance(issuer, str) or "\0" in issuer:
+    if not isinstance(claims.get("iss"), str):
         raise BadAssertion("iss is missing")
-    key_id = header.get("kid")
-    return Checked(text, header["alg"], key_id if isinstance(key_id, str) else None, claims)
+    return Checked(text, algorithm, header.get("kid"), claims)
 
 
-def prove(checked: Checked, application: Application) -> None:
-    """Check the signature and the claims against an application. Raises BadAssertion."""
-    keys = [
-        key
+def is_signed_by(checked: Checked, application: Application | None) -> bool:
+    """Say whether one of the application's keys signed; without one it costs the same and is no."""
+    if application is None:
+        _verifies(checked, keys.stand_in(checked.algorithm))
+        return False
+    return any(
+        _verifies(checked, key)
         for kid, key in _keys(application)
         if isinstance(key, ALGORITHMS[checked.algorithm])
         and (not kid or not checked.key_id or kid == checked.key_id)
-    ]
-    if not any(_signed_by(checked, key) for key in keys):
-        raise BadAssertion("the signature is not one of the application's keys'")
-    _check_claims(checked.claims, application)
+    )
+
+
+def check_claims(claims: Mapping[str, Any], application: Application) -> None:
+    """Check what a signed assertion says (RFC 7523 §3). Raises BadAssertion."""
+    now = clock.now()
+    if application.user is None or claims.get("sub") != application.user.get_username():
+        raise BadAssertion("sub is not the application's integration user")
+    if not _names_us(claims.get("aud")):
+        raise BadAssertion("aud is not this deployment")
+    expires = _instant(claims.get("exp"))
+    if expires + SKEW <= now:
+        raise BadAssertion("the assertion has expired")
+    if expires > now + LONGEST + SKEW:
+        raise BadAssertion("exp is more than an hour ahead")
+    for name in ("nbf", "iat"):
+        if name in claims and _instant(claims[name]) > now + SKEW:
+            raise BadAssertion(f"{name} is in the future")
 
 
 def take(checked: Checked) -> None:
-    """Remember an assertion until it expires. Raises BadAssertion if it was taken before."""
-    name = str(checked.claims.get("jti") or checked.text)
+    """Remember an assertion until it expires. Raises BadAssertion if it was taken before.
+
+    Without a `jti` it is known by what was signed, and not by its whole text: a signature can be
+    written in more than one way (padding; the other root of an ECDSA signature).
+    """
+    jti = checked.claims.get("jti")
+    known = isinstance(jti, str) and jti
+    name = f"jti {jti}" if known else f"input {checked.text.rpartition('.')[0]}"
     digest = hashlib.sha256(f"{checked.client_id}\n{name}".encode("utf-8", "replace")).hexdigest()
     until = _instant(checked.claims["exp"]) + SKEW
     with connection.cursor() as cursor:
@@ -105,38 +122,31 @@ def sweep() -> int:
     return Assertion.objects.filter(expires_at__lt=clock.now()).delete()[0]
 
 
-def load_keys(material: str) -> Iterator[tuple[str | None, Any]]:
-    """Read a PEM public key or certificate, a JWK or a JWKS: key ids and keys. Raises ValueError."""
-    text = material.strip()
-    if text.startswith("{"):
-        value = orjson.loads(text)
-        members = value["keys"] if "keys" in value else [value]
-        for member in members:
-            key = jwt.PyJWK(member, algorithm=_algorithm_of(member)).key
-            if hasattr(key, "private_bytes"):
-                raise ValueError("This is a private key; keep it and store the public half here.")
-            yield member.get("kid"), key
-    elif "BEGIN CERTIFICATE" in text:
-        yield None, x509.load_pem_x509_certificate(text.encode()).public_key()
-    else:
-        yield None, load_pem_public_key(text.encode())
+def expected_audiences() -> set[str]:
+    """Give the audiences that an assertion may name: this deployment's addresses, and settings'."""
+    base = settings.BASE_URL
+    return {base, f"{base}/", f"{base}/services/oauth2/token", *settings.JWT_AUDIENCES}
 
 
-def _algorithm_of(member: Mapping[str, Any]) -> str:
-    by_type = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
-    if member.get("kty") not in by_type:
-        raise ValueError("The key type must be RSA, EC or OKP.")
-    return by_type[member["kty"]]
+def _names_us(given: Any) -> bool:
+    """Say whether `aud` is us and nobody else: who shares an assertion could use it here."""
+    audience = given[0] if isinstance(given, list) and len(given) == 1 else given
+    return isinstance(audience, str) and audience in expected_audiences()
 
 
-def _keys(application: Application) -> Iterator[tuple[str | None, Any]]:
+def _keys(application: Application) -> keys.Keys:
+    found: keys.Keys = []
     for row in application.keys.all():
-        yield from load_keys(row.material)
+        try:
+            found.extend(keys.load(row.material))
+        except ValueError as error:  # saved around the admin's check; the other keys still serve
+            log.warning("assertions.key_unusable", key=row.pk, error=str(error))
+    return found
 
 
-def _signed_by(checked: Checked, key: Any) -> bool:
+def _verifies(checked: Checked, key: Any) -> bool:
     unchecked = ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")
-    options = {f"verify_{name}": False for name in unchecked}
+    options: Any = {f"verify_{name}": False for name in unchecked}
     try:
         jwt.decode(checked.text, key, algorithms=[checked.algorithm], options=options)
     except jwt.InvalidTokenError:
@@ -144,36 +154,12 @@ def _signed_by(checked: Checked, key: Any) -> bool:
     return True
 
 
-def _check_claims(claims: Mapping[str, Any], application: Application) -> None:
-    now = clock.now()
-    if claims.get("sub") != application.user.get_username():
-        raise BadAssertion("sub is not the application's integration user")
-    given = claims.get("aud")
-    audiences = given if isinstance(given, list) else [given]
-    if not any(audience in expected_audiences() for audience in audiences):
-        raise BadAssertion("aud is not this deployment")
-    expires = _instant(claims.get("exp"))
-    if expires + SKEW <= now:
-        raise BadAssertion("the assertion has expired")
-    if expires > now + LONGEST + SKEW:
-        raise BadAssertion("exp is more than an hour ahead")
-    for name in ("nbf", "iat"):
-        if name in claims and _instant(claims[name]) > now + SKEW:
-            raise BadAssertion(f"{name} is in the future")
-
-
-def expected_audiences() -> set[str]:
-    """Give the audiences that an assertion may name: this deployment's addresses, and settings'."""
-    base = settings.BASE_URL
-    return {base, f"{base}/", f"{base}/services/oauth2/token", *settings.JWT_AUDIENCES}
-
-
 def _instant(value: Any) -> datetime:
     """Read a time as sloppy clients write it: a number, a numeric string, or milliseconds."""
     try:
-        number = float(value)
         if isinstance(value, bool):
-            raise ValueError
+            raise TypeError
+        number = float(value)
         return datetime.fromtimestamp(number / 1000 if number > MILLISECONDS else number, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise BadAssertion("a time is missing or is not a number") from None

@@ -7,7 +7,6 @@ slow one would cost 300 ms of CPU for each token.
 
 import hashlib
 import secrets
-from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.hashers import BasePasswordHasher
@@ -27,11 +26,11 @@ class SecretHasher(BasePasswordHasher):
     def verify(self, password: str, encoded: str) -> bool:
         return secrets.compare_digest(self.encode(password, ""), encoded)
 
-    def decode(self, encoded: str) -> Mapping[str, Any]:
+    def decode(self, encoded: str) -> dict[str, Any]:
         algorithm, digest = encoded.split("$", 1)
         return {"algorithm": algorithm, "hash": digest, "salt": ""}
 
-    def safe_summary(self, encoded: str) -> dict[str, Any]:
+    def safe_summary(self, encoded: str) -> dict[Any, Any]:
         return {"algorithm": self.algorithm}
 
     def must_update(self, encoded: str) -> bool:

@@ -1,50 +1,84 @@
-"""Token, revocation, introspection and discovery, as programs call them."""
+"""Token, revocation, introspection and discovery, as programs call them.
+
+Whatever comes, the answer is JSON in the shape of RFC 6749 §5.2 and never kept by a cache.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
 import structlog
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_safe
 from oauthlib.oauth2.rfc6749 import errors
 
-from rme.core.limits import Limit, limiter
-from rme.tenants.oauth.server import JWT_BEARER, SCOPE, Server
+from rme.core.limits import address_of
+from rme.tenants.oauth import clients, throttle
+from rme.tenants.oauth.server import JWT_BEARER, Server
+from rme.tenants.oauth.tokens import SCOPE
 
 log = structlog.get_logger(__name__)
 
 BODY_LIMIT = 64 * 1024
 FIELDS_LIMIT = 50
 
-PER_ADDRESS = Limit(settings.TOKENS_PER_MINUTE, 60)
-PER_CLIENT = Limit(settings.TOKENS_PER_MINUTE, 60)
-FAILURES = Limit(settings.TOKEN_FAILURES_PER_MINUTE, 60)
-
 Pairs = list[tuple[str, str]]
 Answer = tuple[Mapping[str, str], str, int]
+View = Callable[[HttpRequest], HttpResponse]
 
 
 @cache
 def server() -> Server:
+    """Give this process's server (its settings are read once)."""
     return Server()
 
 
-def _error(error: errors.OAuth2Error, status: int | None = None) -> HttpResponse:
-    response = HttpResponse(
-        error.json, status=status or error.status_code, content_type="application/json"
-    )
-    response["Cache-Control"], response["Pragma"] = "no-store", "no-cache"
-    return response
+def _endpoint(name: str) -> View:
+    """Make a view of one of oauthlib's endpoints: POST, a form, throttled, never cached."""
+
+    @csrf_exempt
+    def view(request: HttpRequest) -> HttpResponse:
+        if request.method != "POST":
+            return _wrong_method("POST")
+        try:
+            headers, body, status = _call(name, request)
+        except errors.OAuth2Error as error:
+            headers, body, status = error.headers, error.json, error.status_code
+        except (OperationalError, InterfaceError):
+            log.exception("database.away")
+            headers, body, status = {"Retry-After": "5"}, _json("temporarily_unavailable"), 503
+        except Exception:
+            log.exception("oauth.failed")
+            headers, body, status = {}, _json("server_error"), 500
+        response = _answer(body, status)
+        if "Retry-After" in headers:
+            response["Retry-After"] = headers["Retry-After"]
+        if status == 401 and _is_basic(request):
+            response["WWW-Authenticate"] = 'Basic realm="rme"'
+        return response
+
+    return view
+
+
+def _call(name: str, request: HttpRequest) -> Answer:
+    address = address_of(request)
+    throttle.arrived(address)
+    form = _form(request)
+    headers = {clients.ADDRESS: address}
+    if authorization := request.headers.get("Authorization"):
+        headers["Authorization"] = authorization
+    answer: Answer = getattr(server(), name)(request.path, "POST", form, headers)
+    return answer
 
 
 def _form(request: HttpRequest) -> Pairs:
     """Read the form strictly: each parameter once, UTF-8, no NUL. Raises InvalidRequestError."""
+    if request.META.get("QUERY_STRING"):
+        raise errors.InvalidRequestError("parameters belong in the body, not in the address")
     if request.content_type != "application/x-www-form-urlencoded":
         raise errors.InvalidRequestError("the body must be application/x-www-form-urlencoded")
     try:
@@ -56,7 +90,7 @@ def _form(request: HttpRequest) -> Pairs:
             errors="strict",
             max_num_fields=FIELDS_LIMIT,
         )
-    except (RequestDataTooBig, ValueError):
+    except (RequestDataTooBig, UnreadablePostError, ValueError):
         raise errors.InvalidRequestError("the body cannot be read") from None
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
@@ -66,84 +100,40 @@ def _form(request: HttpRequest) -> Pairs:
     return pairs
 
 
-def _endpoint(call: Callable[[HttpRequest, Pairs, dict[str, str]], Answer]) -> Any:
-    """Make a view of one of oauthlib's endpoints: POST, a form, throttled, never cached."""
-
-    @csrf_exempt
-    def view(request: HttpRequest) -> HttpResponse:
-        if request.method != "POST":
-            response = _error(errors.InvalidRequestError("the method must be POST"), 405)
-            response["Allow"] = "POST"
-            return response
-        address = request.META.get("REMOTE_ADDR", "")
-        limited = limiter.take(f"token:address:{address}", PER_ADDRESS)
-        failures = limiter.take(f"token:failures:{address}", FAILURES, cost=0)
-        if not (limited.allowed and failures.allowed):
-            return _throttled(max(limited.retry_after, failures.retry_after))
-        try:
-            form = _form(request)
-            client_id = dict(form).get("client_id", "")
-            if client_id and not _client_may(client_id):
-                return _throttled(1)
-            authorization = request.headers.get("Authorization")
-            headers = {"Authorization": authorization} if authorization else {}
-            answered, body, status = call(request, form, headers)
-        except errors.OAuth2Error as error:
-            answered, body, status = {}, error.json, error.status_code
-        if status == 401:
-            limiter.take(f"token:failures:{address}", FAILURES)
-        response = HttpResponse(body, status=status, content_type="application/json")
-        response["Cache-Control"], response["Pragma"] = "no-store", "no-cache"
-        if status == 401 and authorization_is_basic(request):
-            response["WWW-Authenticate"] = 'Basic realm="rme"'
-        return response
-
-    return view
-
-
-def _client_may(client_id: str) -> bool:
-    return limiter.take(f"token:client:{client_id[:64]}", PER_CLIENT).allowed
-
-
-def authorization_is_basic(request: HttpRequest) -> bool:
+def _is_basic(request: HttpRequest) -> bool:
     """Say whether HTTP Basic was used: only then is it named in the answer (RFC 6749 §5.2)."""
-    return request.headers.get("Authorization", "").lower().startswith("basic")
+    return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
 
 
-def _throttled(retry_after: int) -> HttpResponse:
-    response = HttpResponse(
-        orjson.dumps({"error": "temporarily_unavailable", "error_description": "too many calls"}),
-        status=429,
-        content_type="application/json",
-    )
-    response["Retry-After"] = str(max(1, retry_after))
-    response["Cache-Control"] = "no-store"
+def _answer(body: str, status: int) -> HttpResponse:
+    response = HttpResponse(body, status=status, content_type="application/json")
+    response["Cache-Control"], response["Pragma"] = "no-store", "no-cache"
+    if not body:  # a revocation has nothing to say (RFC 7009 §2.2)
+        del response["Content-Type"]
     return response
 
 
-def _token(request: HttpRequest, form: Pairs, headers: dict[str, str]) -> Answer:
-    return server().create_token_response(request.path, "POST", form, headers)
+def _json(error: str) -> str:
+    return orjson.dumps({"error": error}).decode()
 
 
-def _revoke(request: HttpRequest, form: Pairs, headers: dict[str, str]) -> Answer:
-    answered, body, status = server().create_revocation_response(
-        request.path, "POST", form, headers
-    )
-    return answered, body or "", status
+def _wrong_method(allowed: str) -> HttpResponse:
+    error = errors.InvalidRequestError(f"the method must be {allowed.partition(',')[0]}")
+    response = _answer(error.json, 405)
+    response["Allow"] = allowed
+    return response
 
 
-def _introspect(request: HttpRequest, form: Pairs, headers: dict[str, str]) -> Answer:
-    return server().create_introspect_response(request.path, "POST", form, headers)
+token = _endpoint("create_token_response")
+revoke = _endpoint("create_revocation_response")
+introspect = _endpoint("create_introspect_response")
 
 
-token = _endpoint(_token)
-revoke = _endpoint(_revoke)
-introspect = _endpoint(_introspect)
-
-
-@require_safe
+@csrf_exempt
 def metadata(request: HttpRequest) -> HttpResponse:
-    """Describe the authorization server (RFC 8414)."""
+    """Describe the authorization server (RFC 8414 §2)."""
+    if request.method not in ("GET", "HEAD"):
+        return _wrong_method("GET, HEAD")
     base = f"{settings.BASE_URL}/services/oauth2"
     methods = ["client_secret_post", "client_secret_basic"]
     description = {

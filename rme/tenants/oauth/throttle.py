@@ -1,0 +1,63 @@
+"""How often the authorization server may be called: per address, per client, and failures apart.
+
+Calls of a client are counted once it has proved who it is, and failures by address and client
+together: so a stranger who knows a client's id can neither use its budget up nor lock it out.
+"""
+
+from django.conf import settings
+from oauthlib.oauth2.rfc6749.errors import OAuth2Error
+
+from rme.core.limits import Decision, Limit, limiter
+
+
+class Throttled(OAuth2Error):  # type: ignore[misc]
+    """Too many calls (RFC 6585 §4), in the shape of RFC 6749 §5.2."""
+
+    error = "temporarily_unavailable"
+    description = "There were too many calls; see Retry-After."
+    status_code = 429
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__()
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(self.retry_after)}
+
+
+def arrived(address: str) -> None:
+    """Count a call from an address. Raises Throttled."""
+    _pass(limiter.take(f"token:address:{address}", _calls()))
+
+
+def proved(client_id: str) -> None:
+    """Count a call of a client that has proved who it is. Raises Throttled."""
+    _pass(limiter.take(f"token:client:{client_id}", _calls()))
+
+
+def check(address: str, client_id: str) -> None:
+    """See whether an address has not failed too often as this client. Raises Throttled."""
+    _pass(limiter.take(_failures(address, client_id), _failure_limit(), cost=0))
+
+
+def failed(address: str, client_id: str) -> None:
+    """Count a failure to prove who it is."""
+    limiter.take(_failures(address, client_id), _failure_limit())
+
+
+def _pass(decision: Decision) -> None:
+    if not decision.allowed:
+        raise Throttled(decision.retry_after)
+
+
+def _failures(address: str, client_id: str) -> str:
+    return f"token:failures:{address}:{client_id[:64]}"
+
+
+def _calls() -> Limit:
+    return Limit(settings.TOKENS_PER_MINUTE, 60)
+
+
+def _failure_limit() -> Limit:
+    return Limit(settings.TOKEN_FAILURES_PER_MINUTE, 60)

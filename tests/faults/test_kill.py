@@ -1,0 +1,102 @@
+"""Killing what can be killed while messages go: every accepted one is sent, doubles are bounded."""
+
+import collections
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import requests
+from redis import Redis
+
+from rme.run.places import sockets
+from tests.service import ROOT, free_port, running
+
+pytestmark = pytest.mark.xdist_group("service")
+
+WINDOW = 50
+WORKERS = 2
+MESSAGES = 5000
+CATCH_UP_SECONDS = 90
+
+
+@pytest.fixture
+def sink(tmp_path):
+    """Run a mail server that writes down the Message-ID of each mail; gives its port and file."""
+    port, ids = free_port(), tmp_path / "ids"
+    ids.touch()
+    command = [sys.executable, "-m", "bench.sinks", "--port", str(port), "--ids", str(ids)]
+    process = subprocess.Popen(command, cwd=ROOT)
+    yield port, ids
+    process.kill()
+    process.wait()
+
+
+def bulk(demo, token, note):
+    item = {
+        "channel": "EMAIL",
+        "category": "TRANSACTIONAL",
+        "template": {"name": "note", "language": "en_US"},
+        "context": {"variables": {"note": note}},
+    }
+    messages = [
+        {**item, "to": [{"contactId": demo["contact_ids"][i % 6]}]} for i in range(500)
+    ]
+    return requests.post(
+        f"{demo['base_url']}/messages/bulk",
+        json={"messages": messages},
+        headers={"Authorization": f"Bearer {token}", "Idempotency-Key": note},
+        timeout=20,
+    )
+
+
+def persistent_bulk(demo, token, note):
+    """Send a bulk as a good client does: with the same key until there is an answer."""
+    for _ in range(60):
+        try:
+            answer = bulk(demo, token, note)
+            if answer.status_code == 202:
+                return [result["messageId"] for result in answer.json()["results"]]
+        except requests.RequestException:
+            pass  # the web was killed: try again
+        time.sleep(0.5)
+    raise AssertionError("no answer in 30 s")
+
+
+def test_nothing_is_lost_and_doubles_are_bounded(sink):
+    port, ids = sink
+    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
+        env = {
+            "SMTP_URL": f"smtp+plain://127.0.0.1:{port}",
+            "LEASE_SECONDS": "6",
+            "UNKNOWN_SECONDS": "2",
+        }
+        with running(Path(folder), **env) as service:
+            demo = service.demo()
+            token = service.token(demo)
+            accepted = []
+            for number in range(MESSAGES // 500):
+                accepted += persistent_bulk(demo, token, f"part-{number}")
+                if number == 2:
+                    service.kill("celery --quiet -A rme.celery worker")
+                elif number == 5:
+                    service.kill("granian")
+                elif number == 7:
+                    socket = sockets(service.var) / "valkey.sock"
+                    Redis(unix_socket_path=str(socket)).flushall()
+                    service.kill("valkey-server")
+            assert len(set(accepted)) == MESSAGES
+
+            until = time.monotonic() + CATCH_UP_SECONDS
+            count = "SELECT count(*) FROM messaging_delivery WHERE status <> 'SENT'"
+            while (left := service.sql(count)[0][0]) and time.monotonic() < until:
+                time.sleep(0.25)
+            assert left == 0
+
+            deliveries = service.sql("SELECT id::text FROM messaging_delivery")
+            mails = collections.Counter(line.partition("@")[0] for line in ids.read_text().split())
+            assert set(mails) == {identifier for (identifier,) in deliveries}
+            doubled = sum(count - 1 for count in mails.values())
+            assert doubled <= WINDOW * WORKERS

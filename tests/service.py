@@ -1,0 +1,121 @@
+"""The whole service as `make run` starts it, in a data folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import requests
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Service:
+    """A running service: its demo data, and ways to call it and to break it."""
+
+    def __init__(self, var: Path, **env: str) -> None:
+        self.var = var
+        self.port = free_port()
+        kept = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+        self.env = {**kept, "RME_VAR": str(var), "PORT": str(self.port), **env}
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        self.log = (self.var / "service.log").open("w")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rme.run", "up"],
+            cwd=ROOT,
+            env=self.env,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        until = time.monotonic() + 60
+        while "rme is up." not in self.said():
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < until, self.said()
+            time.sleep(0.1)
+
+    def said(self) -> str:
+        return (self.var / "service.log").read_text()
+
+    def demo(self) -> dict[str, Any]:
+        command = [sys.executable, "-m", "rme.run", "demo-json"]
+        made = subprocess.run(
+            command, cwd=ROOT, env=self.env, capture_output=True, text=True, check=True
+        )
+        found: dict[str, Any] = json.loads(made.stdout)
+        return found
+
+    def stop(self) -> int:
+        assert self.process is not None
+        tree = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(40)
+        gone, left = psutil.wait_procs([p for p in tree[1:] if isinstance(p, psutil.Process)], 5)
+        assert not left, left
+        return code
+
+    def children(self, word: str) -> list[psutil.Process]:
+        """Find processes of the tree by a word of their command line."""
+        assert self.process is not None
+        found = []
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                if word in " ".join(child.cmdline()):
+                    found.append(child)
+            except psutil.Error:
+                continue  # it ended while we looked
+        return found
+
+    def kill(self, word: str) -> None:
+        """Kill all processes with a word in their command line, as the kernel would."""
+        for child in self.children(word):
+            try:
+                child.kill()
+            except psutil.NoSuchProcess:
+                continue  # its parent took it along
+
+    def token(self, demo: dict[str, Any]) -> str:
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": demo["client_id"],
+            "client_secret": demo["client_secret"],
+        }
+        answer = requests.post(f"{demo['auth_url']}/services/oauth2/token", form, timeout=10)
+        return str(answer.json()["access_token"])
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        from rme.run.places import sockets
+
+        with psycopg.connect(f"host={sockets(self.var)} user=rme dbname=rme") as connection:
+            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+
+
+@contextmanager
+def running(var: Path, **env: str) -> Iterator[Service]:
+    """Run a service while the block runs; nothing of it is left afterwards."""
+    var.chmod(0o755)
+    service = Service(var, **env)
+    service.start()
+    try:
+        yield service
+    finally:
+        if service.process is not None and service.process.poll() is None:
+            service.process.send_signal(signal.SIGTERM)
+            service.process.wait(40)
