@@ -22,9 +22,7 @@ def request_bytes(path: str, body: bytes, token: str, *, port: int) -> bytes:
     return head.encode() + body
 
 
-async def _worker(
-    port: int, requests: list[bytes], until: float, counted: dict[int, int]
-) -> None:
+async def _worker(port: int, requests: list[bytes], until: float, counted: dict[int, int]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     turn = 0
     while time.perf_counter() < until:
@@ -45,9 +43,7 @@ def run(port: int, requests: list[bytes], *, connections: int, seconds: float) -
         counted: dict[int, int] = {}
         started = time.perf_counter()
         until = started + seconds
-        await asyncio.gather(
-            *(_worker(port, requests, until, counted) for _ in range(connections))
-        )
+        await asyncio.gather(*(_worker(port, requests, until, counted) for _ in range(connections)))
         took = time.perf_counter() - started
         return Load(sum(counted.values()) / took, counted)
 

@@ -70,9 +70,7 @@ def bulk_body(results: Sequence[Result]) -> bytes:
     """Write the answer to a bulk from its items' answers."""
     taken = sum(result.status < 300 for result in results)
     items = [{"index": i, **orjson.loads(result.body)} for i, result in enumerate(results)]
-    return orjson.dumps(
-        {"accepted": taken, "rejected": len(results) - taken, "results": items}
-    )
+    return orjson.dumps({"accepted": taken, "rejected": len(results) - taken, "results": items})
 
 
 def _accept_all(
@@ -172,7 +170,9 @@ class Batch:
             first.message_id = message_id
             result = self.refused(first)
         if key and result.status < 500:
-            latest = max((r.scheduled_for for r in each.recipients if r.scheduled_for), default=None)
+            latest = max(
+                (r.scheduled_for for r in each.recipients if r.scheduled_for), default=None
+            )
             self.keys[key.text] = self._key_row(key, result, latest)
         return result
 

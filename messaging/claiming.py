@@ -123,5 +123,6 @@ def claim(organization_id: str, channel: str, priority: int) -> Window:
             claim=True,
         )
         cursor.execute(_READ, [[row[0] for row in picked]])
-        claimed = [Claimed(*row[:-1], orjson.loads(row[-1])) for row in cursor.fetchall()]
+        rows = [[*row[:-1], orjson.loads(row[-1])] for row in cursor.fetchall()]
+        claimed = [Claimed(*row) for row in rows]
     return Window(organization_id, channel, claimed, full=len(picked) == WINDOW)

@@ -10,7 +10,6 @@ from typing import Any
 
 from messaging import rendering
 from messaging.providers.base import Email, Push, Sms
-from messaging.schemas import ContentInput
 from messaging.templates import ActiveTemplate
 from push.devices import DeviceRecord
 from rme.core import addresses
@@ -67,20 +66,6 @@ def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     if channel is Channel.SMS:
         return addresses.phone(contact.mobile, None) if contact.mobile else None
     return None
-
-
-def suits(content: ContentInput, channel: Channel) -> bool:
-    """Say whether literal content has what a channel needs."""
-    match channel:
-        case Channel.EMAIL:
-            return bool(
-                (content.subject or content.title)
-                and (content.text or content.html or content.body)
-            )
-        case Channel.SMS:
-            return bool(content.text or content.body)
-        case Channel.PUSH:
-            return bool(content.title or content.body or content.text)
 
 
 def email(letter: Letter) -> Email:

@@ -15,7 +15,8 @@ from rme.core.channels import ALL
 OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
 
 _PRESENT = f"""
-SELECT DISTINCT ON (contact_id, channel, category) contact_id, channel, category, status, occurred_at
+SELECT DISTINCT ON (contact_id, channel, category)
+  contact_id, channel, category, status, occurred_at
 FROM {ConsentEntry._meta.db_table}
 WHERE organization_id = %s AND contact_id = ANY(%s) AND channel = ANY(%s) AND category = ANY(%s)
 ORDER BY contact_id, channel, category, occurred_at DESC, status DESC
@@ -119,4 +120,4 @@ def record(organization_id: str, decisions: Sequence[Decision]) -> list[str]:
             rows.append({**row, "previous": previous, "digest": digest})
             previous = digest
         sql.insert({ConsentEntry: rows})
-    return [row["id"] for row in rows]
+    return [str(row["id"]) for row in rows]

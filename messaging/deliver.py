@@ -82,9 +82,7 @@ def _address(window: Window, hand: Sequence[Sending], rules: Policy) -> None:
         if sending.address is None and not sending.devices:
             sending.give_up(Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now)
             continue
-        sending.routes = routing.routes(
-            rules, window.channel, sending.address, test=claimed.test
-        )
+        sending.routes = routing.routes(rules, window.channel, sending.address, test=claimed.test)
         if not sending.routes:
             sending.wait_for_provider(now=now)
 

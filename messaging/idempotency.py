@@ -108,4 +108,4 @@ def purge() -> int:
     """Delete keys whose time is over; give how many."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {_TABLE} WHERE expires_at <= now()")
-        return cursor.rowcount
+        return int(cursor.rowcount)

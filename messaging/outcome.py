@@ -127,7 +127,7 @@ class Sending:
         self, *, now: datetime, reason: str = "no active account", after: float | None = None
     ) -> None:
         """Wait with full jitter (1 s · 2ⁿ), or as long as the provider wants; or give up."""
-        step = min(settings.BACKOFF_SECONDS * 2**min(self.tries, 20), BACKOFF_LIMIT)
+        step = min(settings.BACKOFF_SECONDS * 2 ** min(self.tries, 20), BACKOFF_LIMIT)
         delay = max(random.uniform(0, step), min(after or 0, BACKOFF_LIMIT))
         until = now + timedelta(seconds=delay)
         if until >= self.claimed.expires_at:

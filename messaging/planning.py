@@ -11,7 +11,7 @@ from typing import Any
 
 from messaging import composing, gates, rendering, routing, templates, timing
 from messaging.policy import CategoryRules, Domain, Policy
-from messaging.schemas import MessageInput, RecipientInput, duplicates
+from messaging.schemas import ContentInput, MessageInput, RecipientInput, duplicates
 from messaging.states import Status
 from messaging.templates import ActiveTemplate
 from push.devices import active_devices
@@ -145,8 +145,8 @@ def _schedule(each: Plan, organization: OrganizationRecord) -> None:
         except errors.InvalidPayload as error:
             each.error = error
         except timing.TooLate:
-            error = errors.InvalidPayload.at("schedule.time", "this time has passed there")
-            recipient.refuse(error, Status.EXPIRED)
+            late = errors.InvalidPayload.at("schedule.time", "this time has passed there")
+            recipient.refuse(late, Status.EXPIRED)
 
 
 def _choose_texts(
@@ -156,7 +156,7 @@ def _choose_texts(
     if each.error is not None:
         return
     if each.given.content is not None:
-        fitting = [c for c in each.channels if composing.suits(each.given.content, c)]
+        fitting = [c for c in each.channels if suits(each.given.content, c)]
         if not fitting:
             wanted = {Channel.EMAIL: "subject", Channel.SMS: "text", Channel.PUSH: "title"}
             name = wanted[each.channels[0]]
@@ -169,6 +169,20 @@ def _choose_texts(
     for recipient in each.recipients:
         if recipient.contact is not None and each.error is None:
             _choose_templates(each, recipient, recipient.contact, organization, found)
+
+
+def suits(content: ContentInput, channel: Channel) -> bool:
+    """Say whether literal content has what a channel needs."""
+    match channel:
+        case Channel.EMAIL:
+            return bool(
+                (content.subject or content.title)
+                and (content.text or content.html or content.body)
+            )
+        case Channel.SMS:
+            return bool(content.text or content.body)
+        case Channel.PUSH:
+            return bool(content.title or content.body or content.text)
 
 
 def _choose_templates(
@@ -243,7 +257,7 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         ],
     )
     refused: dict[int, errors.ApiError] = {}
-    for (each, recipient, option), refusal in zip(undecided, refusals, strict=True):
+    for (_, recipient, option), refusal in zip(undecided, refusals, strict=True):
         if recipient.chosen is not None:
             continue
         error = refusal() if refusal else _take_route(caller, policy, recipient, option)

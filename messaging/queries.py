@@ -84,8 +84,7 @@ def history(organization_id: str, wanted: Filter) -> tuple[list[dict[str, Any]],
     conditions, parameters = _conditions(organization_id, wanted)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT m.id FROM {_M} m WHERE {' AND '.join(conditions)} "
-            "ORDER BY m.id DESC LIMIT %s",
+            f"SELECT m.id FROM {_M} m WHERE {' AND '.join(conditions)} ORDER BY m.id DESC LIMIT %s",
             [*parameters, wanted.limit + 1],
         )
         page = [identifier for (identifier,) in cursor.fetchall()]
@@ -204,7 +203,7 @@ def _error(row: Row) -> dict[str, str] | None:
     return {"code": row["reason"], "message": row["detail"] or ""}
 
 
-def _event(
+def _event(  # noqa: PLR0917 (the columns of its query, in order)
     kind: str,
     at: datetime,
     contact_id: str,

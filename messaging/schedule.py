@@ -5,6 +5,7 @@ compare-and-set.
 """
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -23,7 +24,8 @@ _D = Delivery._meta.db_table
 _DUE = f"""
 SELECT id, organization_id, message_id, category, priority, channel, scheduled_for, due_at, fence,
   expires_at, statement_timestamp() FROM {_D}
-WHERE status = %s AND due_at <= statement_timestamp() AND due_at IS NOT NULL AND NOT (status = 'ACCEPTED')
+WHERE status = %s AND due_at <= statement_timestamp() AND due_at IS NOT NULL
+  AND NOT (status = 'ACCEPTED')
 ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED
 """
 
@@ -94,10 +96,11 @@ def resolve_unknown() -> int:
     """Decide unknown outcomes for which no receipt came: send again, or hold (the category)."""
     with transaction.atomic():
         due = _due(Status.UNKNOWN)
-        again, hold = [], []
+        again: list[sql.Row] = []
+        hold: list[sql.Row] = []
         for row in due:
             rules = policy.of(row["organization_id"]).categories.get(row["category"])
-            resend = rules is not None and rules.resend_unknown or row["channel"] == Channel.PUSH
+            resend = (rules is not None and rules.resend_unknown) or row["channel"] == Channel.PUSH
             (again if resend else hold).append(row)
         late = {row["id"] for row in again if row["expires_at"] <= row["now"]}
         advance(
@@ -129,7 +132,7 @@ def waiting_channels() -> list[str]:
         return [channel for (channel,) in cursor.fetchall()]
 
 
-def _due(status: Status) -> list[dict]:
+def _due(status: Status) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [status, BATCH])
         names = [*_NAMES, "now"]

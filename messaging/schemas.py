@@ -86,7 +86,9 @@ def _printable(value: str) -> str:
 
 Upper = BeforeValidator(_upper)
 ChannelName = Annotated[Literal["EMAIL", "SMS", "PUSH"], Upper]
-RecordId = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_printable)]
+RecordId = Annotated[
+    str, StringConstraints(min_length=1, max_length=64), AfterValidator(_printable)
+]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(_[A-Z]{2})?$")]
 CategoryName = Annotated[
     str, Upper, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$", max_length=64)

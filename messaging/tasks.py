@@ -31,7 +31,7 @@ def ring(channels: set[str] | list[str]) -> None:
     for channel in channels:
         try:
             if bell.ring(channel):
-                send_ready.apply_async([channel], queue=channel.lower(), ignore_result=True)
+                send_ready.apply_async((channel,), queue=channel.lower(), ignore_result=True)
         except (RedisError, KombuError, OSError) as error:
             log.warning("bell.lost", channel=channel, error=type(error).__name__)
 

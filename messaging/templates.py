@@ -83,7 +83,7 @@ def active(organization_id: str, names: Collection[str]) -> dict[Key, ActiveTemp
 
 
 def languages(wanted: str, organization_language: str, *, chain: bool) -> list[str]:
-    """Give the languages to look for, in order: exact only, or `en_GB`, `en`, the organization's."""
+    """Give the languages to look for: the exact one, or `en_GB`, `en`, the organization's."""
     if not chain:
         return [wanted]
     return list(dict.fromkeys([wanted, wanted.partition("_")[0], organization_language]))
@@ -96,9 +96,7 @@ def pick(
     return next((found[key] for lang in wanted if (key := (name, lang, channel)) in found), None)
 
 
-def by_versions(
-    organization_id: str, version_ids: Collection[int]
-) -> dict[int, ActiveTemplate]:
+def by_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
     """Load versions by id, whatever their state: what was accepted is sent as it was.
 
     One query for those that this process has not seen; texts of a version never change.

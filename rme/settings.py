@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dj_database_url
-from csp.constants import NONE, NONCE, SELF
+from csp.constants import NONCE, NONE, SELF
 
 from rme.core.bell import broker_url
 from rme.core.logs import logging_config

@@ -4,8 +4,8 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
-from django.core.wsgi import get_wsgi_application  # noqa: E402 (settings must be named first)
+from django.core.wsgi import get_wsgi_application
 
-from rme.core.chunked import ChunkedBodies  # noqa: E402
+from rme.core.chunked import ChunkedBodies
 
 application = ChunkedBodies(get_wsgi_application())

@@ -37,9 +37,7 @@ def integration_user(name: str = "integration") -> User:
 
 def caller(row: Organization, *, test: bool = False) -> Caller:
     """Make what the authentication gives for an organization's program."""
-    return Caller(
-        organization=organizations.get(row.pk), application_id=1, user_id=1, test=test
-    )
+    return Caller(organization=organizations.get(row.pk), application_id=1, user_id=1, test=test)
 
 
 def contact(row: Organization, **fields: Any) -> Contact:

@@ -67,7 +67,7 @@ class Service:
         tree = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(40)
-        gone, left = psutil.wait_procs([p for p in tree[1:] if isinstance(p, psutil.Process)], 5)
+        _, left = psutil.wait_procs([p for p in tree[1:] if isinstance(p, psutil.Process)], 5)
         assert not left, left
         return code
 

@@ -4,12 +4,12 @@ import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
+from django.db import migrations, models
+
 import messaging.providers
 import rme.core.fields
 import rme.core.ids
 import rme.tenants.models
-from django.db import migrations, models
-
 from rme.core import partitions
 
 
@@ -54,16 +54,12 @@ class Migration(migrations.Migration):
                 ("provider_id", models.CharField(max_length=255, null=True)),
                 (
                     "started_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now()
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("latency_ms", models.IntegerField(null=True)),
             ],
             options={
-                "indexes": [
-                    models.Index(fields=["delivery_id"], name="attempt_of_delivery")
-                ],
+                "indexes": [models.Index(fields=["delivery_id"], name="attempt_of_delivery")],
             },
         ),
         partitions.CreatePartitionedModel(
@@ -110,9 +106,7 @@ class Migration(migrations.Migration):
                 ("test", models.BooleanField(default=False)),
                 (
                     "updated_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now()
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
             ],
             options={
@@ -179,18 +173,14 @@ class Migration(migrations.Migration):
                 ("type", models.CharField(max_length=16)),
                 (
                     "at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now()
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("channel", models.CharField(max_length=10, null=True)),
                 ("provider", models.CharField(max_length=64, null=True)),
                 ("detail", models.JSONField(null=True)),
             ],
             options={
-                "indexes": [
-                    models.Index(fields=["message_id"], name="event_of_message")
-                ],
+                "indexes": [models.Index(fields=["message_id"], name="event_of_message")],
             },
         ),
         migrations.CreateModel(
@@ -209,9 +199,7 @@ class Migration(migrations.Migration):
                 ("expires_at", models.DateTimeField()),
             ],
             options={
-                "indexes": [
-                    models.Index(fields=["expires_at"], name="idempotency_expiry")
-                ],
+                "indexes": [models.Index(fields=["expires_at"], name="idempotency_expiry")],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("organization_id", "application_id", "key"),
@@ -249,16 +237,12 @@ class Migration(migrations.Migration):
                 ("test", models.BooleanField(default=False)),
                 (
                     "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now()
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
             ],
             options={
                 "indexes": [
-                    models.Index(
-                        fields=["organization_id", "-id"], name="message_history"
-                    )
+                    models.Index(fields=["organization_id", "-id"], name="message_history")
                 ],
             },
         ),
@@ -324,9 +308,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         max_length=200,
                         validators=[
-                            django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9][A-Za-z0-9._-]*$"
-                            )
+                            django.core.validators.RegexValidator("^[A-Za-z0-9][A-Za-z0-9._-]*$")
                         ],
                     ),
                 ),
@@ -451,9 +433,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         max_length=64,
                         validators=[
-                            django.core.validators.RegexValidator(
-                                "^[A-Z][A-Z0-9_]{0,63}$"
-                            )
+                            django.core.validators.RegexValidator("^[A-Z][A-Z0-9_]{0,63}$")
                         ],
                     ),
                 ),
@@ -533,9 +513,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "categories",
                 "constraints": [
-                    models.UniqueConstraint(
-                        fields=("organization", "name"), name="category_once"
-                    )
+                    models.UniqueConstraint(fields=("organization", "name"), name="category_once")
                 ],
             },
         ),
@@ -566,9 +544,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "category",
-                    models.CharField(
-                        help_text="A category's name, or ALL.", max_length=64
-                    ),
+                    models.CharField(help_text="A category's name, or ALL.", max_length=64),
                 ),
                 (
                     "status",
@@ -655,15 +631,11 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "name",
-                    models.CharField(
-                        help_text="Shown as `provider` in the API.", max_length=64
-                    ),
+                    models.CharField(help_text="Shown as `provider` in the API.", max_length=64),
                 ),
                 (
                     "kind",
-                    models.CharField(
-                        choices=messaging.providers.choices, max_length=32
-                    ),
+                    models.CharField(choices=messaging.providers.choices, max_length=32),
                 ),
                 (
                     "channel",
@@ -674,9 +646,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "priority",
-                    models.PositiveSmallIntegerField(
-                        default=100, help_text="Lower goes first."
-                    ),
+                    models.PositiveSmallIntegerField(default=100, help_text="Lower goes first."),
                 ),
                 (
                     "weight",
@@ -879,9 +849,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="templateversion",
-            constraint=models.UniqueConstraint(
-                fields=("template", "version"), name="version_once"
-            ),
+            constraint=models.UniqueConstraint(fields=("template", "version"), name="version_once"),
         ),
         migrations.AddConstraint(
             model_name="templateversion",

@@ -10,9 +10,7 @@ TABLES = ["message", "messagecontent", "delivery", "attempt", "event"]
 
 
 def create(apps, schema_editor):
-    partitions.create_ahead(
-        [f"messaging_{table}" for table in TABLES], now=datetime.now(UTC)
-    )
+    partitions.create_ahead([f"messaging_{table}" for table in TABLES], now=datetime.now(UTC))
 
 
 class Migration(migrations.Migration):

@@ -124,7 +124,7 @@ class Delivery(models.Model):
 
 
 class Attempt(models.Model):
-    """One hand-over to a provider. Written before it leaves; `outcome` is empty until it is known."""
+    """One hand-over to a provider, written before it leaves; `outcome` is null until then."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)

@@ -29,9 +29,7 @@ class Category(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="categories")
     name = models.CharField(max_length=64, validators=[RegexValidator(r"^[A-Z][A-Z0-9_]{0,63}$")])
     regime = models.CharField(max_length=8, choices=Regime.choices, default=Regime.OPT_IN)
-    on_unknown = models.CharField(
-        max_length=8, choices=OnUnknown.choices, default=OnUnknown.HOLD
-    )
+    on_unknown = models.CharField(max_length=8, choices=OnUnknown.choices, default=OnUnknown.HOLD)
     expires_after = models.PositiveIntegerField(
         default=4 * 3600,
         validators=[MinValueValidator(1), MaxValueValidator(30 * 86_400)],

@@ -83,10 +83,20 @@ def write(email: Email) -> bytes:
         boundary = f"=_{secrets.token_hex(12)}".encode()
         return (
             head
-            + b'Content-Type: multipart/alternative; boundary="' + boundary + b'"\r\n\r\n'
-            + b"--" + boundary + b"\r\n" + part(email.text, "plain")
-            + b"--" + boundary + b"\r\n" + part(email.html, "html")
-            + b"--" + boundary + b"--\r\n"
+            + b'Content-Type: multipart/alternative; boundary="'
+            + boundary
+            + b'"\r\n\r\n'
+            + b"--"
+            + boundary
+            + b"\r\n"
+            + part(email.text, "plain")
+            + b"--"
+            + boundary
+            + b"\r\n"
+            + part(email.html, "html")
+            + b"--"
+            + boundary
+            + b"--\r\n"
         )
     if email.html:
         return head + part(email.html, "html")

@@ -9,7 +9,7 @@ What the server's replies mean (enhanced codes of RFC 3463 and RFC 5248 where it
 | 5.1.1 to 5.1.6, 5.1.10, 5.2.1; 550, 551, 553 to RCPT | Rejected, the address is dead |
 | 5.2.2, 5.4.x; another 5xx to RCPT | Rejected, the recipient's fault |
 | 5.2.3, 5.3.4, 5.6.x, 5.7.x; any 5xx after the message | Rejected, the content's fault |
-| 5xx to MAIL, 5.1.7, 5.1.8, 530, 534, 535, 538, log-in refused, STARTTLS not offered | Misconfigured |
+| 5xx to MAIL, 5.1.7, 5.1.8, 530, 534, 535, 538, log-in refused, no STARTTLS | Misconfigured |
 | lost after the whole message was written | Unknown |
 """
 

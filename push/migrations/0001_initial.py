@@ -2,8 +2,9 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
-import rme.core.ids
 from django.db import migrations, models
+
+import rme.core.ids
 
 
 class Migration(migrations.Migration):

@@ -6,6 +6,7 @@ outside the REST prefixes pass through.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -30,7 +31,7 @@ class BrowserMiddleware:
     def __init__(self, get_response: Handler) -> None:
         self.direct = get_response
         chain = get_response
-        self.view_hooks = []
+        self.view_hooks: list[Any] = []
         for path in reversed(settings.BROWSER_MIDDLEWARE):
             chain = import_string(path)(chain)
             if hasattr(chain, "process_view"):

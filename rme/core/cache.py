@@ -40,9 +40,7 @@ class TtlCache(Generic[K, V]):
             self.put(key, value)
         return value
 
-    def get_many(
-        self, keys: Collection[K], load: Callable[[list[K]], Mapping[K, V]]
-    ) -> dict[K, V]:
+    def get_many(self, keys: Collection[K], load: Callable[[list[K]], Mapping[K, V]]) -> dict[K, V]:
         """Give what is kept, and load all that is missing by one call."""
         now = time.monotonic()
         with self._lock:

@@ -27,7 +27,8 @@ class JsonParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        request: HttpRequest = parser_context["request"]._request if parser_context else stream
+        assert parser_context is not None  # REST framework always gives it
+        request: HttpRequest = parser_context["request"]._request
         if int(request.headers.get("Content-Length") or 0) > BODY_LIMIT:
             raise errors.PayloadTooLarge
         try:

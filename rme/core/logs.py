@@ -19,7 +19,7 @@ def add_request_id(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
 
 def logging_config(*, level: str, json: bool) -> dict[str, Any]:
     """Give the logging configuration, and set structlog up to go through it."""
-    shared = [
+    shared: list[Any] = [
         add_request_id,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,

@@ -3,11 +3,11 @@
 | outcome | meaning | what follows |
 |---|---|---|
 | Accepted | the provider took it | SENT; receipts may come later |
-| Retryable | it was certainly not taken, another try may work | next account at once, then backoff |
-| Rejected | refused for good: the recipient's fault, or the content's | recipient: next channel; content: the end |
+| Retryable | certainly not taken, another try may work | next account at once, then backoff |
+| Rejected | refused for good | the recipient's fault: next channel; the content's: the end |
 | Gone | the push token is dead | the device is retired; all dead: next channel |
 | Misconfigured | our credentials or set-up are wrong | the account's circuit opens; next account |
-| Unknown | it may have been taken and may not | never failed over: a receipt or the category decides |
+| Unknown | it may have been taken | never failed over: a receipt or the category decides |
 
 A provider never raises for what the other side does, and never raises an API error.
 """

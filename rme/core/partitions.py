@@ -1,4 +1,4 @@
-"""Tables partitioned by month on their own UUIDv7 primary key (PostgreSQL declarative partitioning).
+"""Tables partitioned by month on their own UUIDv7 primary key (PARTITION BY RANGE).
 
 A look-up by id touches one partition, and retention drops whole partitions. A default partition
 takes what no month covers, so that a forgotten beat job loses nothing.

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """Write rows as the JSON parameter of a statement (UUIDs and times as PostgreSQL reads them)."""
+    """Write rows as the JSON parameter of a statement; PostgreSQL reads UUIDs and times."""
     return orjson.dumps(rows).decode()
 
 

@@ -129,7 +129,16 @@ class Postgres:
         shutil.rmtree(new, ignore_errors=True)
         options = ["--locale-provider=builtin", "--locale=C.UTF-8", "--encoding=UTF8"]
         made = subprocess.run(
-            [str(self.install / "bin/initdb"), "-D", str(new), "-U", "rme", "-A", "trust", *options],
+            [
+                str(self.install / "bin/initdb"),
+                "-D",
+                str(new),
+                "-U",
+                "rme",
+                "-A",
+                "trust",
+                *options,
+            ],
             env=self._env() | {"LC_ALL": "C"},
             user=UNPRIVILEGED if self.root else None,
             group=UNPRIVILEGED if self.root else None,

@@ -1,5 +1,6 @@
 """Starting and stopping child processes so that none is ever left behind."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -48,7 +49,7 @@ def spawn(
             stdout=output,
             stderr=subprocess.STDOUT if output is not None else None,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 (two system calls, no lock)
             user=user,
             group=user,
             extra_groups=[] if user is not None else None,
@@ -65,17 +66,13 @@ def stop(
     """Stop a child and all of its session; what does not stop in time is killed."""
     if process.poll() is None:
         process.send_signal(how)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # killed below, with what it started
             process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            pass  # killed below, with what it started
     kill_group(process)
     process.wait()
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of a child's process group."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing is left of it
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # nothing is left of it

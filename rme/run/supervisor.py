@@ -64,7 +64,17 @@ def programs(env: Mapping[str, str]) -> list[Program]:
     worker += ["--concurrency", env.get("WORKER_CONCURRENCY", "2")]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     worker += ["--queues", "email,sms,push,default"]
-    beat = ["celery", "--quiet", "-A", "rme.celery", "beat", "--loglevel", "WARNING", "--pidfile", ""]
+    beat = [
+        "celery",
+        "--quiet",
+        "-A",
+        "rme.celery",
+        "beat",
+        "--loglevel",
+        "WARNING",
+        "--pidfile",
+        "",
+    ]
     beat += ["--schedule", f"{env['RME_VAR']}/run/beat-schedule"]
     commands = {"web": web, "worker": worker, "beat": beat}
     return [Program(name, [python, "-m", *command]) for name, command in commands.items()]

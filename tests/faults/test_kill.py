@@ -41,9 +41,7 @@ def bulk(demo, token, note):
         "template": {"name": "note", "language": "en_US"},
         "context": {"variables": {"note": note}},
     }
-    messages = [
-        {**item, "to": [{"contactId": demo["contact_ids"][i % 6]}]} for i in range(500)
-    ]
+    messages = [{**item, "to": [{"contactId": demo["contact_ids"][i % 6]}]} for i in range(500)]
     return requests.post(
         f"{demo['base_url']}/messages/bulk",
         json={"messages": messages},

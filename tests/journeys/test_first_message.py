@@ -25,7 +25,9 @@ class Mailbox:
         self.mails = []
 
     async def handle_DATA(self, server, session, envelope):
-        self.mails.append((envelope.rcpt_tos, message_from_bytes(envelope.content, policy=policy.default)))
+        self.mails.append(
+            (envelope.rcpt_tos, message_from_bytes(envelope.content, policy=policy.default))
+        )
         return "250 OK"
 
 
@@ -113,9 +115,7 @@ def chunked_token(port: int, demo: dict) -> int:
         f"grant_type=client_credentials&client_id={demo['client_id']}"
         f"&client_secret={demo['client_secret']}"
     ).encode()
-    chunks = b"".join(
-        b"%x\r\n%s\r\n" % (len(part), part) for part in (form[:10], form[10:], b"")
-    )
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (form[:10], form[10:], b""))
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(
             b"POST /services/oauth2/token HTTP/1.1\r\nHost: 127.0.0.1\r\n"

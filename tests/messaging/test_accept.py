@@ -128,7 +128,7 @@ def test_one_bad_item_fails_no_other(api, org):
 
 def test_values_are_stored_as_they_were_given(api, org):
     ada = factories.contact(org)
-    note = "Zoë\t\"quoted\" \\N {}, line\nbreak 😀 '; DROP TABLE x --"
+    note = 'Zoë\t"quoted" \\N {}, line\nbreak 😀 \'; DROP TABLE x --'
     metadata = {"order": "42", "note": note}
     body = message(ada, metadata=metadata, context={"variables": {"note": note, "n": [1, None]}})
     message_id = api.send(body).json()["messageId"]

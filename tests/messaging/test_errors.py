@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
-from messaging.models import Category, Delivery, Message, ProviderAccount, Suppression
 from messaging import consent
+from messaging.models import Category, Delivery, Message, ProviderAccount, Suppression
 from tests import factories
 from tests.rest import REQUEST_ID, Api, error, events, message
 
@@ -136,7 +136,9 @@ def test_frequency_capped(api, org):
     assert [api.send(body).status_code for _ in range(3)] == [202, 202, 403]
     newest = Delivery.objects.order_by("-id").first()
     assert (newest.status, newest.reason) == ("BLOCKED", "FREQUENCY_CAPPED")
-    bulk = api.bulk([message(factories.contact(org), **{k: body[k] for k in ("category", "template")})])
+    bulk = api.bulk(
+        [message(factories.contact(org), **{k: body[k] for k in ("category", "template")})]
+    )
     assert bulk.json()["accepted"] == 1
 
 
@@ -154,9 +156,7 @@ def test_template_not_found(api, org):
     check(
         api.send(message(person, template={"name": "welcome", "language": "de_CH"})),
         404,
-        error(
-            "TEMPLATE_NOT_FOUND", "There is no active template welcome in de_CH for EMAIL."
-        ),
+        error("TEMPLATE_NOT_FOUND", "There is no active template welcome in de_CH for EMAIL."),
     )
 
 

@@ -29,9 +29,7 @@ def call(base, session):
 
 @pytest.mark.parametrize("method", ["client_secret_post", "client_secret_basic"])
 def test_authlib_client_credentials(live, program, method):
-    session = OAuth2Session(
-        program.client_id, program.secret, token_endpoint_auth_method=method
-    )
+    session = OAuth2Session(program.client_id, program.secret, token_endpoint_auth_method=method)
     session.fetch_token(f"{live}/services/oauth2/token", grant_type="client_credentials")
     call(live, session)
 

@@ -62,6 +62,6 @@ def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
         return address.sixtofour
     if address.teredo:
         return address.teredo[1]
-    if address in _NAT64 or int(address) >> 32 == 0 and int(address) > 1:
+    if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return None

@@ -3,9 +3,10 @@
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
+from django.db import migrations, models
+
 import rme.core.ids
 import rme.core.zones
-from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
@@ -94,9 +95,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "language",
-                    models.CharField(
-                        blank=True, help_text="Like en_GB.", max_length=16
-                    ),
+                    models.CharField(blank=True, help_text="Like en_GB.", max_length=16),
                 ),
                 (
                     "zone",
@@ -255,9 +254,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "event",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="crm.event"
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="crm.event"),
                 ),
                 (
                     "organization",
@@ -313,9 +310,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "event",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="crm.event"
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="crm.event"),
                 ),
                 (
                     "organization",
@@ -360,9 +355,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "event",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="crm.event"
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="crm.event"),
                 ),
                 (
                     "organization",
@@ -378,9 +371,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="contact",
-            index=models.Index(
-                fields=["organization", "email_folded"], name="contact_by_email"
-            ),
+            index=models.Index(fields=["organization", "email_folded"], name="contact_by_email"),
         ),
         migrations.AddConstraint(
             model_name="case",
