@@ -8,7 +8,6 @@ BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
 WORKERS ?= 2
-export PORT SMTP_URL
 
 .PHONY: help run test check demo-json bench lock format clean clean-data
 

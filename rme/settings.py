@@ -20,7 +20,7 @@ from rme.run.places import engine_env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-ENV = {**engine_env(VAR), **os.environ}
+ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() if value}}
 
 
 def flag(name: str, default: bool = False) -> bool:
