@@ -31,7 +31,7 @@ demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json
 
 bench: $(VENV)/.dev  ## measure, beside references in the same run (ARGS="accept smtp")
-	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m bench $(ARGS)
+	@$(BIN)/python -m rme.run --var var/bench exec -- $(BIN)/python -m bench $(ARGS)
 
 format: $(VENV)/.dev  ## bring the code into form
 	@$(BIN)/ruff check --fix .

@@ -48,3 +48,22 @@ def run(port: int, requests: list[bytes], *, connections: int, seconds: float) -
         return Load(sum(counted.values()) / took, counted)
 
     return asyncio.run(main())
+
+
+def send(port: int, requests: list[bytes], *, connections: int) -> None:
+    """Send each request once, over so many connections; every answer must be a 202."""
+
+    async def one(mine: list[bytes]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for request in mine:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head[9:12] == b"202", head
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+        writer.close()
+
+    async def main() -> None:
+        await asyncio.gather(*(one(requests[i::connections]) for i in range(connections)))
+
+    asyncio.run(main())

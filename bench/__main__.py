@@ -1,0 +1,203 @@
+"""`python -m bench [accept] [smtp] [whole] [memory]`: measure, each beside its reference."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from bench import load
+from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
+
+SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
+
+
+def say(what: str, value: float, unit: str, note: str = "") -> None:
+    print(f"{what:<44} {value:>10,.0f} {unit:<12} {note}", flush=True)
+
+
+def _rates(scene: Scene, application: str, prefix: str, *, bulks: int) -> tuple[float, float]:
+    """Measure single and bulk accepts of one stack: messages a second."""
+    port = free_port()
+    with processes([web(application, port)]):
+        wait_for_port(port)
+        singles = [
+            load.request_bytes(
+                f"{prefix}/messages", json.dumps(scene.body(i)).encode(), scene.token, port=port
+            )
+            for i in range(200)
+        ]
+        many = [
+            load.request_bytes(
+                f"{prefix}/messages/bulk",
+                json.dumps({"messages": [scene.body(i) for i in range(500)]}).encode(),
+                scene.token,
+                port=port,
+            )
+        ]
+        load.run(port, singles, connections=8, seconds=1.5)
+        single = load.run(port, singles, connections=8, seconds=SECONDS)
+        bulk = load.run(port, many, connections=bulks, seconds=SECONDS)
+        for measured in (single, bulk):
+            assert set(measured.statuses) == {202}, measured.statuses
+        return single.rate, bulk.rate * 500
+
+
+def accept(scene: Scene) -> None:
+    """Accepting over HTTP, against the ordinary stack and the lean one."""
+    reference = "bench.reference.wsgi:application"
+    ordinary = _rates(scene, reference, "/ordinary", bulks=4)
+    lean = _rates(scene, reference, "/lean", bulks=4)
+    ours = _rates(scene, "rme.wsgi:application", "/rme/v1", bulks=4)
+    for name, rates in (("ordinary", ordinary), ("lean", lean)):
+        say(f"accept, single: {name}", rates[0], "messages/s")
+        say(f"accept, bulk of 500: {name}", rates[1], "messages/s")
+    say("accept, single: rme", ours[0], "messages/s", f"{ours[0] / ordinary[0]:.1f} x ordinary")
+    note = f"{ours[1] / ordinary[1]:.1f} x ordinary, {ours[1] / lean[1]:.0%} of lean"
+    say("accept, bulk of 500: rme", ours[1], "messages/s", note)
+
+
+def _caller(scene: Scene):
+    from rme.tenants import organizations
+    from rme.tenants.authentication import Caller
+
+    return Caller(organizations.get("bench"), scene.application_id, 1, False)
+
+
+def _accept_in_process(scene: Scene, count: int) -> None:
+    from messaging import accept as accepting
+    from messaging.schemas import MESSAGE, parse
+
+    caller = _caller(scene)
+    for start in range(0, count, 500):
+        submissions = [
+            accepting.Submission(parse(MESSAGE, scene.body(start + i))) for i in range(500)
+        ]
+        accepting.accept_bulk(caller, submissions, key=None, request_id="bench")
+
+
+def smtp(scene: Scene) -> None:
+    """From rows in the database to a mail server, against Django's backend sending alone."""
+    from django.core.mail import EmailMultiAlternatives
+    from django.core.mail.backends.smtp import EmailBackend
+
+    from messaging import claiming, deliver
+    from rme.core.cache import TtlCache
+    from rme.core.transport import AddressPolicy, Transport
+
+    port = free_port()
+    with processes([["bench.sinks", "--port", str(port)]]):
+        wait_for_port(port)
+        scene.mail_by(port)
+        TtlCache.clear_all()
+        text = LINE * 5
+        backend = EmailBackend(host="127.0.0.1", port=port)
+        backend.open()
+        count, started = 0, time.perf_counter()
+        while time.perf_counter() - started < SECONDS:
+            mail = EmailMultiAlternatives(
+                f"A note for Zoë {count}", text, "a@bench.example", ["p@x.example"]
+            )
+            mail.attach_alternative(f"<p>{text}</p>", "text/html")
+            backend.send_messages([mail])
+            count += 1
+        django = count / (time.perf_counter() - started)
+        backend.close()
+
+        _accept_in_process(scene, 10_000)
+        transport = Transport(AddressPolicy(["127.0.0.1"]))
+        deliver.deliver(claiming.claim("bench", "EMAIL", 0), transport)
+        sent, started, cpu = 0, time.perf_counter(), time.process_time()
+        while (window := claiming.claim("bench", "EMAIL", 0)).deliveries:
+            deliver.deliver(window, transport)
+            sent += len(window.deliveries)
+        took = time.perf_counter() - started
+        cpu = (time.process_time() - cpu) / sent * 1e6
+        assert taken(port) == count + sent + 50
+    say("SMTP: Django's backend, alone", django, "mails/s")
+    say("SMTP: rme, one process, rows to outcomes", sent / took, "mails/s",
+        f"{sent / took / django:.1f} x Django, {cpu:.0f} us CPU each")  # fmt: skip
+
+
+def _service(port: int, sink: int) -> list[list[str]]:
+    worker = ["celery", "--quiet", "-A", "rme.celery", "worker", "--loglevel", "ERROR"]
+    worker += ["--concurrency", os.environ.get("WORKER_CONCURRENCY", "2"), "--without-gossip"]
+    worker += ["--without-mingle", "--without-heartbeat", "--queues", "email,sms,push,default"]
+    beat = ["celery", "--quiet", "-A", "rme.celery", "beat", "--loglevel", "ERROR"]
+    beat += ["--pidfile", "", "--schedule", f"{os.environ['RME_VAR']}/beat-schedule"]
+    web_command = web("rme.wsgi:application", port)
+    return [["bench.sinks", "--port", str(sink)], web_command, worker, beat]
+
+
+def _through(scene: Scene, port: int, sink: int, count: int) -> float:
+    """Send messages the whole way, and give how many a second: until the last outcome stands."""
+    from django.db import connection
+
+    before = taken(sink)
+    body = json.dumps({"messages": [scene.body(i) for i in range(500)]}).encode()
+    request = load.request_bytes("/rme/v1/messages/bulk", body, scene.token, port=port)
+    started = time.perf_counter()
+    load.send(port, [request] * (count // 500), connections=2)
+    while taken(sink) < before + count:
+        time.sleep(0.02)
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute("SELECT count(*) FROM messaging_delivery WHERE status <> 'SENT'")
+            if cursor.fetchone()[0] == 0:
+                break
+            time.sleep(0.02)
+    took = time.perf_counter() - started
+    assert taken(sink) == before + count
+    return count / took
+
+
+def whole(scene: Scene) -> None:
+    """The whole way: HTTP, gates, Celery, render, a mail server, outcomes."""
+    port, sink = free_port(), free_port()
+    scene.mail_by(sink)
+    env = {"OUTBOUND_OPEN_HOSTS": f"127.0.0.1:{sink}"}
+    with processes(_service(port, sink), **env):
+        wait_for_port(port)
+        wait_for_port(sink)
+        _through(scene, port, sink, 2000)
+        rate = _through(scene, port, sink, 20_000)
+    say("whole way, bulk accept to outcome", rate, "messages/s")
+
+
+def memory(scene: Scene) -> None:
+    """The memory of each process, before and after 100,000 messages."""
+    port, sink = free_port(), free_port()
+    scene.mail_by(sink)
+    env = {"OUTBOUND_OPEN_HOSTS": f"127.0.0.1:{sink}"}
+    with processes(_service(port, sink), **env) as running:
+        wait_for_port(port)
+        wait_for_port(sink)
+        _through(scene, port, sink, 5000)
+        tree = [child for parent in running[1:] for child in (parent, *parent.children(True))]
+        before = {child.pid: child.memory_info().rss for child in tree}
+        _through(scene, port, sink, 100_000)
+        for child in tree:
+            name = " ".join(child.cmdline()[2:5])[:28]
+            was, is_now = before[child.pid] / 2**20, child.memory_info().rss / 2**20
+            say(f"memory of {name}", is_now, "MiB", f"{was:,.0f} MiB before")
+
+
+SECTIONS: dict[str, Callable[[Scene], None]] = {
+    "accept": accept,
+    "smtp": smtp,
+    "whole": whole,
+    "memory": memory,
+}
+
+
+def main() -> None:
+    os.environ.setdefault("OUTBOUND_OPEN_HOSTS", "127.0.0.1")
+    chosen = sys.argv[1:] or list(SECTIONS)
+    scene = Scene()
+    for name in chosen:
+        scene.clear()
+        SECTIONS[name](scene)
+
+
+if __name__ == "__main__":
+    main()

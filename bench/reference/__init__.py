@@ -1,0 +1,1 @@
+"""What rme is measured against: an ordinary Django stack, and a lean one without gates."""
