@@ -18,6 +18,7 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -85,14 +86,25 @@ def _printable(value: str) -> str:
 
 
 Upper = BeforeValidator(_upper)
+Clock = Annotated[
+    dt.time,
+    BeforeValidator(_clock),
+    WithJsonSchema({"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}),
+]
+Day = Annotated[
+    dt.date, BeforeValidator(_day), WithJsonSchema({"type": "string", "format": "date"})
+]
+Instant = Annotated[
+    dt.datetime,
+    BeforeValidator(_instant),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
 ChannelName = Annotated[Literal["EMAIL", "SMS", "PUSH"], Upper]
 RecordId = Annotated[
     str, StringConstraints(min_length=1, max_length=64), AfterValidator(_printable)
 ]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(_[A-Z]{2})?$")]
-CategoryName = Annotated[
-    str, Upper, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$", max_length=64)
-]
+CategoryName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$"), Upper]
 Line = Annotated[str, StringConstraints(max_length=998), AfterValidator(_printable)]
 LongText = Annotated[str, StringConstraints(max_length=1_000_000)]
 Variables = Annotated[dict[str, Any], AfterValidator(_shallow), Field(max_length=200)]
@@ -171,23 +183,23 @@ class LocalSchedule(Schema):
     """That wall-clock time where each recipient is."""
 
     mode: Literal["LOCAL"]
-    time: Annotated[dt.time, BeforeValidator(_clock)]
-    date: Annotated[dt.date, BeforeValidator(_day)] | None = None
+    time: Clock
+    date: Day | None = None
 
 
 class OrgSchedule(Schema):
     """That wall-clock time in the organization's zone."""
 
     mode: Literal["ORG"]
-    time: Annotated[dt.time, BeforeValidator(_clock)]
-    date: Annotated[dt.date, BeforeValidator(_day)] | None = None
+    time: Clock
+    date: Day | None = None
 
 
 class AtSchedule(Schema):
     """That instant."""
 
     mode: Literal["AT"]
-    at: Annotated[dt.datetime, BeforeValidator(_instant)]
+    at: Instant
 
 
 def _known_mode(value: Any) -> Any:
@@ -208,6 +220,24 @@ ScheduleInput = Annotated[
 
 class MessageInput(Schema):
     """One request to send: to one or more recipients."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                {"oneOf": [{"required": ["channel"]}, {"required": ["channels"]}]},
+                {"oneOf": [{"required": ["template"]}, {"required": ["content"]}]},
+            ],
+            "examples": [
+                {
+                    "channel": "EMAIL",
+                    "category": "TRANSACTIONAL",
+                    "to": [{"contactId": "01a1fb37-a4a4-7470-9fc2-6927566e64b5"}],
+                    "template": {"name": "note", "language": "en_US"},
+                    "context": {"variables": {"note": "Hello"}},
+                }
+            ],
+        }
+    )
 
     channel: Annotated[Literal["EMAIL", "SMS", "PUSH", "AUTO"], Upper] | None = None
     channels: Annotated[list[ChannelName], Field(min_length=1, max_length=3)] | None = None
@@ -243,7 +273,10 @@ class BulkItem(MessageInput):
 class BulkInput(Schema):
     """The envelope of a bulk. The items are checked one by one: a bad one fails no other."""
 
-    messages: Annotated[list[Any], Field(min_length=1, max_length=500)]
+    messages: Annotated[
+        list[Any],
+        Field(min_length=1, max_length=500),
+    ]
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -324,7 +357,6 @@ StatusName = Annotated[
     ],
     Upper,
 ]
-Instant = Annotated[dt.datetime, BeforeValidator(_instant)]
 
 
 def _whole(value: Any) -> Any:
@@ -340,7 +372,7 @@ class HistoryQuery(Schema):
     status: StatusName | None = None
     channel: ChannelName | None = None
     category: CategoryName | None = None
-    limit: Annotated[int, BeforeValidator(_whole), Field(ge=1, le=200)] = 50
+    limit: Annotated[int, Field(ge=1, le=200), BeforeValidator(_whole)] = 50
     cursor: Annotated[str, StringConstraints(max_length=64)] | None = None
 
     @classmethod

@@ -16,7 +16,7 @@ from messaging import claiming, deliver, idempotency, receipts, schedule
 from messaging.models import PARTITIONED
 from rme.core import bell, clock, partitions
 from rme.core.transport import shared
-from rme.tenants.oauth import assertions
+from rme.tenants.oauth import assertions, tokens
 
 log = structlog.get_logger(__name__)
 
@@ -71,4 +71,5 @@ def housekeeping() -> None:
     """Delete what has expired and make the partitions of the months to come."""
     idempotency.purge()
     assertions.sweep()
+    tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())

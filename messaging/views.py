@@ -6,10 +6,11 @@ from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from messaging import accept, cancel, idempotency, queries, schemas
+from messaging import accept, cancel, description, idempotency, queries, schemas
 from messaging.schemas import BULK, BULK_ITEM, MESSAGE, HistoryQuery, parse
 from rme.core import errors
 from rme.core.api import ApiView, json_response
+from rme.core.json_bodies import may_hold_nul, refuse_nul
 from rme.tenants.authentication import Caller
 
 
@@ -24,12 +25,17 @@ class MessagesView(ApiView):
 
     query_parameters = {"GET": tuple(HistoryQuery.parameters())}
 
+    @description.sends()
     def post(self, request: Request) -> HttpResponse:
         """Accept one message."""
-        key = idempotency.key_of(request.headers.get("Idempotency-Key"), request.data)
-        submission = accept.Submission(parse(MESSAGE, request.data), key)
+        body = request.data
+        if may_hold_nul(request._request.body):
+            refuse_nul(body)
+        key = idempotency.key_of(request.headers.get("Idempotency-Key"), body)
+        submission = accept.Submission(parse(MESSAGE, body), key)
         return answer(accept.accept(caller(request), submission, request_id=request_id(request)))
 
+    @description.lists()
     def get(self, request: Request) -> HttpResponse:
         """Give a page of the history, newest first."""
         wanted = HistoryQuery.read(request.query_params.dict())
@@ -58,11 +64,13 @@ class MessagesView(ApiView):
 class BulkView(ApiView):
     """Send up to 500 messages by one call."""
 
+    @description.sends_many()
     def post(self, request: Request) -> HttpResponse:
         """Accept the messages of a bulk; one bad item fails no other."""
         key = idempotency.key_of(request.headers.get("Idempotency-Key"), request.data)
         envelope = parse(BULK, request.data)
-        submissions = [_submission(item) for item in envelope.messages]
+        look = may_hold_nul(request._request.body)
+        submissions = [_submission(item, look_for_nul=look) for item in envelope.messages]
         _limit_recipients(submissions)
         return answer(
             accept.accept_bulk(
@@ -71,8 +79,10 @@ class BulkView(ApiView):
         )
 
 
-def _submission(item: Any) -> accept.Submission:
+def _submission(item: Any, *, look_for_nul: bool) -> accept.Submission:
     try:
+        if look_for_nul:
+            refuse_nul(item)
         message = parse(BULK_ITEM, item)
     except errors.InvalidPayload as error:
         return accept.Submission(error)
@@ -95,10 +105,12 @@ def _limit_recipients(submissions: list[accept.Submission]) -> None:
 class MessageView(ApiView):
     """One message."""
 
+    @description.shows()
     def get(self, request: Request, message_id: str) -> HttpResponse:
         """Give a message with its events."""
         return json_response(queries.detail(caller(request).organization.id, message_id))
 
+    @description.cancels()
     def delete(self, request: Request, message_id: str) -> HttpResponse:
         """Cancel a message that is scheduled."""
         organization_id = caller(request).organization.id

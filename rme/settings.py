@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
+from rme import __version__
 from rme.core.bell import broker_url
 from rme.core.logs import logging_config
 from rme.core.secret import secret_key
@@ -233,4 +234,16 @@ LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON
 
 # --- admin and API description --------------------------------------------------------------------
 UNFOLD: dict[str, Any] = {"SITE_TITLE": "rme", "SITE_HEADER": "rme", "SHOW_HISTORY": True}
-SPECTACULAR_SETTINGS: dict[str, Any] = {}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "rme",
+    "DESCRIPTION": "Send email, SMS and push, and see what became of each message.",
+    "VERSION": __version__,
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+    "SCHEMA_PATH_PREFIX": "/rme/v1/",
+    "POSTPROCESSING_HOOKS": ["messaging.description.add_items"],
+    "SERVERS": [{"url": BASE_URL}],
+}

@@ -30,7 +30,7 @@ def organization(identifier: str = "acme", **fields: Any) -> Organization:
 def integration_user(name: str = "integration") -> User:
     """Make a user that applications may run as."""
     group, _ = Group.objects.get_or_create(name=INTEGRATION_GROUP)
-    user = User.objects.create(username=name)
+    user, _ = User.objects.get_or_create(username=name)
     user.groups.add(group)
     return user
 

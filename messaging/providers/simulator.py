@@ -7,6 +7,7 @@ order. Everything else is sent and delivered. Nothing leaves the machine.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from messaging.providers.base import (
@@ -22,36 +23,32 @@ from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
 from rme.core.transport import Transport
 
-DOMAIN = "@simulator.rme.test"
-NUMBER = "+1500555000"
-SLOW_SECONDS = 5.0
-
-WORDS = ("delivered", "bounce", "complaint", "slow", "down", "reject", "unknown")
-
 ACTS: dict[str, Outcome] = {
-    "delivered": Accepted("simulated", ("delivered", "open")),
-    "bounce": Accepted("simulated", ("bounced",)),
-    "complaint": Accepted("simulated", ("delivered", "complained")),
-    "slow": Accepted("simulated", ("delivered",)),
+    "delivered": Accepted(receipts=("delivered", "open")),
+    "bounce": Accepted(receipts=("bounced",)),
+    "complaint": Accepted(receipts=("delivered", "complained")),
+    "slow": Accepted(receipts=("delivered",)),
     "down": Retryable("simulated: the provider is down"),
+    # the content's fault: that alone tries no other channel, so that a caller sees the refusal
     "reject": Rejected("simulated: refused", Fault.CONTENT),
     "unknown": Unknown("simulated: no answer"),
 }
-OTHERWISE = Accepted("simulated", ("delivered",))
+OTHERWISE = Accepted(receipts=("delivered",))
+SLOW_SECONDS = 5.0
+
+ADDRESSES = {f"{word}@simulator.rme.test": word for word in ACTS}
+NUMBERS = {f"+1500555000{place}": word for place, word in enumerate(ACTS, start=1)}
 
 
 def word_of(content: Content) -> str | None:
-    """Say which act an address asks for."""
+    """Say which act an address asks for; None: no special one."""
     match content:
-        case Email(to=to) if to.endswith(DOMAIN):
-            local = to.removesuffix(DOMAIN)
-            return local if local in ACTS else None
-        case Sms(to=to) if to.startswith(NUMBER) and to[len(NUMBER) :] in "1234567":
-            return WORDS[int(to[len(NUMBER) :]) - 1]
-        case Push(token=token) if "simulator-" in token:
-            rest = token.partition("simulator-")[2]
-            return next((word for word in WORDS if rest.startswith(word)), None)
-    return None
+        case Email(to=to):
+            return ADDRESSES.get(to.lower())
+        case Sms(to=to):
+            return NUMBERS.get(to)
+        case Push(token=token):
+            return next((word for word in ACTS if f"simulator-{word}" in token), None)
 
 
 class Simulator(Provider):
@@ -64,12 +61,23 @@ class Simulator(Provider):
     def __init__(
         self, settings: ProviderSettings, sleep: Callable[[float], None] = time.sleep
     ) -> None:
+        """Serve an account. `sleep` takes seconds; a test gives one that only takes note."""
         super().__init__(settings)
         self.sleep = sleep
 
     def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
-        """Answer each dispatch as its address asks; a slow one makes its window slow."""
+        """Answer each dispatch as its address asks.
+
+        However many slow ones a window has, it takes 5 s once, as with real requests side by side.
+        """
         words = [word_of(dispatch.content) for dispatch in dispatches]
         if "slow" in words:
             self.sleep(SLOW_SECONDS)
-        return [ACTS.get(word or "", OTHERWISE) for word in words]
+        return [_act(word, dispatch) for word, dispatch in zip(words, dispatches, strict=True)]
+
+
+def _act(word: str | None, dispatch: Dispatch) -> Outcome:
+    outcome = ACTS[word] if word else OTHERWISE
+    if isinstance(outcome, Accepted):
+        return replace(outcome, provider_id=f"simulated-{dispatch.attempt_id}")
+    return outcome

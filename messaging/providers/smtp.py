@@ -1,20 +1,20 @@
 """Email by SMTP (RFC 5321): any mail server, with STARTTLS, TLS from the first byte, and log-in.
 
-What the server's replies mean (enhanced codes of RFC 3463 and RFC 5248 where it gives them):
+REPLIES below is the table of what a server's refusals mean. Beside it:
 
-| reply | meaning |
+| what happened | outcome |
 |---|---|
-| 2xx | Accepted |
-| 4xx, greylisting, no connection, turned away at the greeting | Retryable |
-| 5.1.1 to 5.1.6, 5.1.10, 5.2.1; 550, 551, 553 to RCPT | Rejected, the address is dead |
-| 5.2.2, 5.4.x; another 5xx to RCPT | Rejected, the recipient's fault |
-| 5.2.3, 5.3.4, 5.6.x, 5.7.x; any 5xx after the message | Rejected, the content's fault |
-| 5xx to MAIL, 5.1.7, 5.1.8, 530, 534, 535, 538, log-in refused, no STARTTLS | Misconfigured |
-| lost after the whole message was written | Unknown |
+| 2xx to the message | Accepted, with our Message-ID |
+| no connection, its loss before the end of the message, time-out before that | Retryable |
+| its loss, or silence, after the whole message was written | Unknown |
+| log-in refused (5xx), certificate not to be trusted, no STARTTLS | Misconfigured |
+| an address that may not be called | Misconfigured |
+| log-in or STARTTLS refused for now (4xx) | Retryable |
 """
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from typing import Annotated, ClassVar
 from urllib.parse import quote
 
@@ -32,16 +32,53 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Envelope, Failure, FailureKind, MailSecurity, Reply, Request
+from rme.core.transport import (
+    Envelope,
+    Failure,
+    FailureKind,
+    InvalidRequest,
+    MailSecurity,
+    Reply,
+    Request,
+    Transport,
+)
 
-_ENHANCED = re.compile(r"^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b")
 
-CONFIGURATION = {530, 534, 535, 538}
-DEAD = {"5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "5.1.6", "5.1.10", "5.2.1"}
-SENDER = {"5.1.7", "5.1.8"}
-CONTENT_CODES = {"5.2.3", "5.3.4"}
-CONTENT_CLASSES = ("5.6.", "5.7.")
-DEAD_BASIC = {550, 551, 553}
+class Verdict(Enum):
+    """What a refusal means."""
+
+    LATER = "LATER"
+    SET_UP = "SET_UP"
+    DEAD = "DEAD"
+    """The address is dead: a hard bounce."""
+    RECIPIENT = "RECIPIENT"
+    CONTENT = "CONTENT"
+
+
+REPLIES: tuple[tuple[str, Verdict], ...] = (
+    # `stage code enhanced-code text`; the first row that fits counts.
+    # Codes: RFC 5321 §4.2; enhanced ones: RFC 3463 and IANA's registry (RFC 5248).
+    (r"\w+ 4\d\d .*", Verdict.LATER),  # 421 450 451 452 454, greylisting (RFC 6647) too
+    (r"CONNECT 5.*", Verdict.LATER),  # 521 554: this server takes no mail now, another may
+    (r"\w+ 53[0458] .*", Verdict.SET_UP),  # RFC 4954 §6: log-in needed, too weak, wrong
+    (r"RCPT 5.. .*\brelay(ing)?\b.*", Verdict.SET_UP),  # an open-relay check: we must log in
+    (r"\w+ 5.. 5\.7\.2[0-7] .*", Verdict.SET_UP),  # RFC 7372, 7505: our DKIM, SPF, reverse DNS, MX
+    (r"\w+ 5.. 5\.1\.[78] .*", Verdict.SET_UP),  # the sender's address, bad syntax or domain
+    (r"\w+ 5.. 5\.(2\.3|3\.4|6\.\d+) .*", Verdict.CONTENT),  # too long, too big, cannot be taken
+    (r"MAIL 552 .*", Verdict.CONTENT),  # RFC 1870 §6.1: the SIZE that we stated is too big
+    (r"MAIL 5.*", Verdict.SET_UP),  # this sender may not use this server
+    (r"\w+ 5.. 5\.(1\.([12346]|10)|2\.1) .*", Verdict.DEAD),  # no such, moved, null MX, disabled
+    (r"\w+ 5.. 5\.([24]\.\d+) .*", Verdict.RECIPIENT),  # mailbox full, no route
+    (r"RCPT 5.. 5\.[3-7]\.\d+ .*", Verdict.RECIPIENT),  # policy, before it saw any content
+    (r"RCPT 55[0136] .*", Verdict.DEAD),  # 550 unavailable, 551 not local, 553 name, 556 RFC 7504
+    (r"RCPT 5.*", Verdict.RECIPIENT),  # 552 its storage is full, 554, 501
+    (r"(DATA|END) 5.*", Verdict.CONTENT),  # spam, policy (5.7.x), 552 554
+)
+_ROWS = [(re.compile(pattern, re.IGNORECASE), verdict) for pattern, verdict in REPLIES]
+
+_ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:\s+|$)(.*)")
+_ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.:\[\]-]{1,253}")
+_MESSAGE_ID = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}")
 
 
 class SmtpSettings(ProviderSettings):
@@ -60,6 +97,7 @@ class SmtpSettings(ProviderSettings):
     bounce_address: Annotated[
         str, StringConstraints(pattern=r"^([\x21-\x3b=\x3f-\x7e]+@[A-Za-z0-9.-]+)?$")
     ] = Field(default="", description="Where bounces go; empty: the sender's address.")
+    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
     timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
 
     @model_validator(mode="after")
@@ -78,92 +116,93 @@ class Smtp(Provider):
     Settings: ClassVar[type[ProviderSettings]] = SmtpSettings
     settings: SmtpSettings
 
+    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+        """Send a window of emails at once. What was taken is known by our Message-ID."""
+        outcomes = super().send(dispatches, transport)
+        return [
+            Accepted(message_id(dispatch)) if isinstance(outcome, Accepted) else outcome
+            for dispatch, outcome in zip(dispatches, outcomes, strict=True)
+        ]
+
     def request(self, dispatch: Dispatch) -> Request:
-        email = dispatch.content
-        assert isinstance(email, Email)  # the account's channel
+        email = _email(dispatch)
+        if not (_ADDRESS.fullmatch(email.to) and _ADDRESS.fullmatch(email.from_address)):
+            raise InvalidRequest("not an email address that can be written")
         account = self.settings
         scheme = "smtps" if account.security is MailSecurity.TLS else "smtp"
         host = f"[{account.host}]" if ":" in account.host else account.host
         return Request(
             url=f"{scheme}://{host}:{account.port}/{quote(account.helo)}",
-            body=mime.write(email),
+            body=mime.write(email, message_id(dispatch)),
             envelope=Envelope(
-                mail_from=f"<{account.bounce_address or email.from_address}>",
-                recipients=(f"<{email.to}>",),
+                mail_from=account.bounce_address or email.from_address,
+                recipients=(email.to,),
                 security=account.security,
                 username=account.username,
                 password=account.password.get_secret_value(),
             ),
             connect_timeout=min(5.0, account.timeout),
             timeout=account.timeout,
+            ca_pem=account.ca_pem,
         )
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
             return _failed(reply)
-        if reply.status < 400:
-            return Accepted(provider_id=_queue_id(reply.lines))
-        return _refused(reply.status, reply.lines)
+        return Accepted() if reply.status < 300 else _refused(reply)
+
+
+def message_id(dispatch: Dispatch) -> str:
+    """Give the Message-ID (without angle brackets) that an email goes under: ours if it has one."""
+    email = _email(dispatch)
+    if _MESSAGE_ID.fullmatch(email.message_id):
+        return email.message_id
+    return f"{dispatch.attempt_id}@{email.from_address.rpartition('@')[2]}"
+
+
+def _email(dispatch: Dispatch) -> Email:
+    assert isinstance(dispatch.content, Email)  # the account's channel
+    return dispatch.content
 
 
 def _failed(failure: Failure) -> Outcome:
+    reason = _words(failure.lines) if failure.status >= 400 else ""
+    reason = reason or failure.reason
     match failure.kind:
         case FailureKind.UNKNOWN:
             return Unknown(failure.reason)
-        case FailureKind.LOGIN if 400 <= failure.status < 500:
-            return Retryable(_words(failure.lines) or failure.reason)
-        case FailureKind.LOGIN | FailureKind.REFUSED_ADDRESS | FailureKind.TLS:
-            return Misconfigured(failure.reason)
-    return Retryable(failure.reason)
+        case FailureKind.NOT_SENT:
+            return Retryable(failure.reason)
+        case _ if 400 <= failure.status < 500:
+            return Retryable(reason)
+    return Misconfigured(reason)
 
 
-def _refused(status: int, lines: Sequence[str]) -> Outcome:
-    """Say what a reply of 400 and more means, by the command that it answers."""
-    reason = _words(lines)
-    enhanced = _enhanced(lines)
-    if status < 500:
-        return Retryable(reason)
-    where = stage(lines)
-    if where == "CONNECT":
-        return Retryable(reason)
-    if status in CONFIGURATION or where == "MAIL" or enhanced in SENDER:
-        return Misconfigured(reason)
-    if where == "DATA" or enhanced in CONTENT_CODES or enhanced.startswith(CONTENT_CLASSES):
-        return Rejected(reason, Fault.CONTENT)
-    hard = enhanced in DEAD or (not enhanced and status in DEAD_BASIC)
-    return Rejected(reason, Fault.RECIPIENT, hard=hard)
+def _refused(reply: Reply) -> Outcome:
+    """Look a refusal up in the table."""
+    reason = _words(reply.lines)
+    enhanced, text = _enhanced(reply.lines)
+    key = f"{reply.stage} {reply.status} {enhanced} {text}"
+    match next((verdict for row, verdict in _ROWS if row.fullmatch(key)), Verdict.LATER):
+        case Verdict.LATER:
+            return Retryable(reason)
+        case Verdict.SET_UP:
+            return Misconfigured(reason)
+        case Verdict.CONTENT:
+            return Rejected(reason, Fault.CONTENT)
+        case Verdict.DEAD:
+            return Rejected(reason, hard=True)
+    return Rejected(reason)
 
 
-def stage(lines: Sequence[str]) -> str:
-    """Say which command the last reply answers: CONNECT, MAIL, RCPT or DATA.
-
-    A kept connection begins with MAIL; a new one with the greeting, EHLO and perhaps STARTTLS
-    (220 and EHLO again) and AUTH (334, 235).
-    """
-    codes = [line[:3] for line in lines if line[3:4] != "-"]
-    position = 0
-    while position < len(codes) and codes[position] == "220":
-        position += 2  # the greeting, or STARTTLS, and the EHLO after it
-    while position < len(codes) and codes[position] in ("334", "235"):
-        position += 1
-    after = len(codes) - position
-    if after <= 0:
-        return "CONNECT"
-    return {1: "MAIL", 2: "RCPT"}.get(after, "DATA")
-
-
-def _enhanced(lines: Sequence[str]) -> str:
-    found = _ENHANCED.match(lines[-1]) if lines else None
-    return found.group(1) if found else ""
+def _enhanced(lines: Sequence[str]) -> tuple[str, str]:
+    """Give a reply's enhanced code (`-` if it has none) and its text."""
+    text = " ".join(line[4:] for line in lines)
+    found = _ENHANCED.match(text)
+    return (found[1], found[2]) if found else ("-", text)
 
 
 def _words(lines: Sequence[str]) -> str:
-    """Give the last reply as a reason, without the addresses that servers like to repeat."""
-    text = lines[-1] if lines else ""
+    """Give a reply as a reason, without the addresses that servers like to repeat."""
+    text = " ".join([lines[0][:3], *(line[4:] for line in lines)]) if lines else ""
     return re.sub(r"\S+@\S+", "…", text)[:200]
-
-
-def _queue_id(lines: Sequence[str]) -> str:
-    """Give the server's own id of the message, as most servers tell it (`queued as 4F2A…`)."""
-    found = re.search(r"queued as (\S+)", lines[-1]) if lines else None
-    return found.group(1)[:255] if found else ""

@@ -1,66 +1,133 @@
 """Plain text from HTML: for mails whose template has no text of its own."""
 
 import re
-from html.parser import HTMLParser
+from html import unescape
 
-_BREAKING = {"p", "div", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "blockquote", "hr"}
-_SILENT = {"style", "script", "head", "title"}
+# A tag with its attributes; quoted values may hold `>`. Possessive (`*+`), so it never goes back.
+_TAG = re.compile(
+    r"""(?P<comment><!--)
+      | <!(?:\[endif\])?[^>]*>
+      | <(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9:-]*)(?P<rest>(?:[^"'>]|"[^"]*"|'[^']*')*+)>
+      | (?P<open><[!/a-zA-Z])""",
+    re.VERBOSE,
+)
+_ATTRIBUTE = r"""(?:^|\s){}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+_HREF = re.compile(_ATTRIBUTE.format("href"), re.IGNORECASE)
+_ALT = re.compile(_ATTRIBUTE.format("alt"), re.IGNORECASE)
+_HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+_GAPS = re.compile(r"\n{3,}")
 
-
-class _Reader(HTMLParser):
-    """Collects text: blocks on lines of their own, links as `text (address)`."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.parts: list[str] = []
-        self.links: list[str] = []
-        self.silent = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _SILENT:
-            self.silent += 1
-        elif tag == "br":
-            self.parts.append("\n")
-        elif tag == "li":
-            self.parts.append("\n- ")
-        elif tag in _BREAKING:
-            self.parts.append("\n\n")
-        elif tag == "a":
-            self.links.append(dict(attrs).get("href") or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in _SILENT:
-            self.silent = max(0, self.silent - 1)
-        elif tag in _BREAKING:
-            self.parts.append("\n\n")
-        elif tag == "a" and self.links:
-            address = self.links.pop()
-            if address and not "".join(self.parts[-2:]).endswith(address):
-                self.parts.append(f" ({address})")
-
-    def handle_data(self, data: str) -> None:
-        if not self.silent:
-            self.parts.append(re.sub(r"\s+", " ", data))
+_SILENT = frozenset({"style", "script", "head", "title", "template"})
+_BLOCKS = frozenset(
+    """address article aside blockquote div dl footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p
+    pre section table ul""".split()
+)
+_LINES = frozenset({"br", "dd", "dt", "tr"})
+_CELLS = frozenset({"td", "th"})
+_VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
+_WHOLE = {
+    "<!--": re.compile("-->"),
+    "<script": re.compile("</script>", re.IGNORECASE),
+    "<style": re.compile("</style>", re.IGNORECASE),
+}
+"""What `strip_tags` takes out together with its content, and how that ends."""
 
 
 def from_html(html: str) -> str:
-    """Give the text of an HTML document."""
+    """Give the text of an HTML document: blocks apart, `- ` before items, links as `text (url)`."""
     reader = _Reader()
-    reader.feed(html)
-    reader.close()
-    lines = [line.strip() for line in "".join(reader.parts).split("\n")]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    position = 0
+    while found := _TAG.search(html, position):
+        reader.text(html[position : found.start()])
+        position = found.end()
+        if found["comment"]:
+            end = html.find("-->", position - 2)
+            position = len(html) if end < 0 else end + 3
+        elif found["open"]:
+            position = len(html)  # a tag that never ends: no browser would show what follows
+        elif found["name"]:
+            reader.tag(found["name"].lower(), found["end"] == "/", found["rest"])
+    reader.text(html[position:])
+    return reader.result()
+
+
+class _Reader:
+    """Collects text. In `silent` stands the element whose content is left out."""
+
+    __slots__ = ("depth", "links", "parts", "silent")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.links: list[tuple[str, int]] = []
+        self.silent = ""
+        self.depth = 0
+
+    def text(self, text: str) -> None:
+        if text and not self.silent:
+            self.parts.append(_SPACE.sub(" ", text))
+
+    def tag(self, name: str, end: bool, rest: str) -> None:
+        if self.silent:
+            if name == self.silent:
+                self.depth += -1 if end else 1
+                if not self.depth:
+                    self.silent = ""
+        elif name in _SILENT or ("none" in rest and _HIDDEN.search(rest)):
+            if not end and name not in _VOID and not rest.endswith("/"):
+                self.silent, self.depth = name, 1
+        elif name in _BLOCKS:
+            self.parts.append("\n\n")
+        elif name in _LINES:
+            self.parts.append("\n")
+        elif name in _CELLS:
+            self.parts.append(" ")
+        elif name == "li":
+            self.parts.append("\n" if end else "\n- ")
+        elif name == "a":
+            self._link(end, rest)
+        elif name == "img" and (alt := _ALT.search(rest)):
+            self.text(alt[1] or alt[2] or alt[3] or "")
+
+    def _link(self, end: bool, rest: str) -> None:
+        if not end:
+            found = _HREF.search(rest)
+            address = (found[1] or found[2] or found[3] or "").strip() if found else ""
+            self.links.append((address, len(self.parts)))
+        elif self.links:
+            address, start = self.links.pop()
+            address = address.removeprefix("mailto:").removeprefix("tel:")
+            whole = "".join(self.parts[start:])
+            said = whole.strip()
+            if said and address and said != address and not address.startswith("#"):
+                before, _, after = whole.partition(said)
+                self.parts[start:] = [f"{before}{said} ({address}){after}"]
+
+    def result(self) -> str:
+        text = unescape("".join(self.parts)).replace("\xa0", " ")
+        lines = [_SPACE.sub(" ", line).strip() for line in text.split("\n")]
+        return _GAPS.sub("\n\n", "\n".join(lines)).strip() + "\n"
 
 
 def strip_tags(text: str) -> str:
-    """Take out what stands between `<` and `>`, in one pass."""
+    """Take out tags, comments, and scripts and styles with their content, in one pass."""
     kept: list[str] = []
     position = 0
+    endless: set[str] = set()
     while (start := text.find("<", position)) >= 0:
-        end = text.find(">", start)
+        end = -1
+        opening = text[start : start + 7].lower()
+        for mark, close in _WHOLE.items():
+            if opening.startswith(mark) and mark not in endless:
+                found = close.search(text, start)
+                end = found.end() if found else -1
+                if not found:
+                    endless.add(mark)  # looked for once, so that this stays one pass
         if end < 0:
+            end = text.find(">", start) + 1
+        if end <= 0:
             break
         kept.append(text[position:start])
-        position = end + 1
+        position = end
     kept.append(text[position:])
     return "".join(kept)

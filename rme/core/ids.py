@@ -27,7 +27,8 @@ def parse(text: str) -> uuid.UUID | None:
 
 def at_least(moment: datetime) -> uuid.UUID:
     """Give the least UUIDv7 of a moment: the border of a time range over ids."""
-    milliseconds = int(moment.astimezone(UTC).timestamp() * 1000)
+    # Before 1970 there are no ids, and the offset may lead out of the calendar.
+    milliseconds = max(0, int(moment.timestamp() * 1000))
     return uuid.UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x2 << 62))
 
 

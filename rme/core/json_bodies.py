@@ -17,7 +17,7 @@ DEPTH_LIMIT = 64
 
 
 class JsonParser(BaseParser):
-    """Read a JSON body, bounded in size, without NUL characters."""
+    """Read a JSON body, bounded in size."""
 
     media_type = "application/json"
 
@@ -40,9 +40,15 @@ class JsonParser(BaseParser):
         except orjson.JSONDecodeError as error:
             # The library says where ("line 1 column 5"), and nothing of what was sent.
             raise errors.InvalidPayload(f"The body is not valid JSON: {error}") from error
-        if b"\\u0000" in body:  # possibly an escaped backslash before it: the walk tells
-            refuse_nul(value)
         return value
+
+
+def may_hold_nul(body: bytes) -> bool:
+    """Say whether a JSON text may hold a NUL character: then a walk has to tell.
+
+    It stands there escaped, or as an escaped backslash before `u0000`, which is none.
+    """
+    return b"\\u0000" in body
 
 
 def refuse_nul(value: Any, path: str = "", depth: int = 0) -> None:

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def up(var: Path) -> int:
     """Run the whole service until it is stopped; gives the exit code."""
     env = {**os.environ, "RME_VAR": str(var), "PYTHONUNBUFFERED": "1"}
+    # simple-salesforce can name no other audience, and the demo is there to be tried with it.
+    env.setdefault("JWT_AUDIENCES", "https://login.salesforce.com")
     host, port = env.setdefault("HOST", "127.0.0.1"), env.setdefault("PORT", "8000")
     if not port.isdigit() or not 0 < int(port) < 65536:
         return _say(f"PORT={port} is not a port number.")

@@ -50,8 +50,8 @@ def verify(text: str, organization_id: str) -> ApiKey | None:
 
 
 def _living(public_id: str, organization_id: str) -> ApiKey | None:
-    if "\0" in organization_id:  # PostgreSQL takes none, and no organization has one
-        return None
+    if "\0" in organization_id or not organization_id.isascii():
+        return None  # what PostgreSQL would not even take
     unexpired = Q(expires_at=None) | Q(expires_at__gt=Now())
     return ApiKey.objects.filter(
         unexpired,

@@ -14,8 +14,10 @@ from rme.core.transport.messages import (
     MailSecurity,
     Reply,
     Request,
+    Stage,
 )
-from rme.core.transport.multi import Transport, shared
+from rme.core.transport.multi import Transport
+from rme.core.transport.process import shared
 
 __all__ = [
     "AddressPolicy",
@@ -26,6 +28,7 @@ __all__ = [
     "MailSecurity",
     "Reply",
     "Request",
+    "Stage",
     "Transport",
     "shared",
 ]

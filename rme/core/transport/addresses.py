@@ -4,64 +4,135 @@ The check is made on the address that the socket is about to connect to, so that
 or second resolution can lead elsewhere.
 """
 
-import ipaddress
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+_SPECIAL = """\
+0.0.0.0/8           this network (RFC 6890 has most of these)
+10.0.0.0/8          private
+100.64.0.0/10       carrier-grade NAT, and a cloud's metadata service
+127.0.0.0/8         loopback
+168.63.129.16/32    a cloud's metadata service, in the midst of public addresses
+169.254.0.0/16      link-local, and most clouds' metadata services
+172.16.0.0/12       private
+192.0.0.0/24        protocols, and a cloud's metadata service
+192.0.2.0/24        documentation
+192.31.196.0/24     AS112
+192.52.193.0/24     AMT
+192.88.99.0/24      6to4 relays
+192.168.0.0/16      private
+192.175.48.0/24     AS112
+198.18.0.0/15       benchmarks
+198.51.100.0/24     documentation
+203.0.113.0/24      documentation
+224.0.0.0/4         multicast
+240.0.0.0/4         reserved, and broadcast
+2001::/23           Teredo (with any IPv4 address inside), ORCHID, benchmarks, protocols
+2001:db8::/32       documentation
+2002::/16           6to4, with any IPv4 address inside
+2620:4f:8000::/48   AS112
+3fff::/20           documentation
+"""
+_NOT_PUBLIC = tuple(ip_network(line.split()[0]) for line in _SPECIAL.splitlines())
+_GLOBAL_UNICAST = ip_network("2000::/3")
+"""All that is public in IPv6 (RFC 4291 §2.4): mapped, local and multicast lie outside."""
+_NAT64 = ip_network("64:ff9b::/96")
+"""The way to IPv4 from networks without it (RFC 6052): judged by the address inside."""
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
+_DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
+_ORIGIN = re.compile(
+    r"(https?|smtps?)://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::([0-9]{1,5}))?(?:[/?#]|\Z)",
+    re.IGNORECASE,
+)
+"""Stricter than the URL standards: no user name, no escapes, no IDN (hosts come as A-labels). What
+libcurl could read otherwise than we do is refused."""
+_HOST = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?|([0-9a-f.]*:[0-9a-f.:]+)")
+"""`name`, `name:port`, `[address]:port`, or an IPv6 address alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a URL leads."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@lru_cache(maxsize=1024)
+def origin(url_start: str) -> Origin | None:
+    """Read scheme, host (lower case, no brackets) and port; None for what is not to be called."""
+    found = _ORIGIN.match(url_start)
+    if not found:
+        return None
+    scheme = found[1].lower()
+    port = int(found[3] or _DEFAULT_PORTS[scheme])
+    return Origin(scheme, _fold(found[2]), port) if 0 < port < 65536 else None
+
+
+def origin_of(url: str) -> Origin | None:
+    """Read the origin of a URL; see `origin`. The path is cut off first, for the cache's sake."""
+    return origin("/".join(url.split("/", 3)[:3]))
+
+
+@lru_cache(maxsize=1024)
+def _fold(host: str) -> str:
+    host = host.lower().strip("[]").rstrip(".")
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host
+
+
+def is_public(address: str) -> bool:
+    """Say whether an address (as text; a scope is ignored) is one of the public Internet."""
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(known, IPv6Address) and known in _NAT64:
+        known = IPv4Address(int(known) & 0xFFFFFFFF)
+    if isinstance(known, IPv6Address) and known not in _GLOBAL_UNICAST:
+        return False
+    return not any(known in network for network in _NOT_PUBLIC)
 
 
 class AddressPolicy:
     """Say what may be called.
 
-    `open_hosts` are names or addresses, with or without a port (`mail.internal`, `10.0.0.5:25`),
-    that may be called though they are not public, and without TLS.
+    Without `open_hosts` that is https and SMTP (in any of its securities; without TLS no log-in)
+    to public addresses. `open_hosts` are names or addresses, with or without a port
+    (`mail.internal`, `10.0.0.5:25`, `[::1]:8025`), that may be called though they are not public,
+    and without TLS. Raises ValueError for an entry that is no host.
     """
 
     def __init__(self, open_hosts: Iterable[str] = ()) -> None:
-        self.open_hosts = frozenset(host.lower() for host in open_hosts)
+        self._opened: set[tuple[str, int | None]] = set()
+        for entry in open_hosts:
+            found = _HOST.fullmatch(entry.strip().lower())
+            if not found:
+                raise ValueError(f"not a host, or host and port: {entry!r}")
+            port = int(found[2]) if found[2] else None
+            self._opened.add((_fold(found[1] or found[3]), port))
 
     def opens(self, host: str, port: int) -> bool:
-        """Say whether the deployment has opened a host as it stands in the URL."""
-        host = host.lower()
-        bare = host.strip("[]")
-        return not self.open_hosts.isdisjoint(
-            {host, bare, f"{host}:{port}", f"{bare}:{port}", f"[{bare}]:{port}"}
-        )
-
-    def allows(self, address: str) -> bool:
-        """Say whether an address (as text, a scope is ignored) is public."""
-        try:
-            return is_public(ipaddress.ip_address(address.partition("%")[0]))
-        except ValueError:
+        """Say whether the deployment has opened a host or an address, for all ports or this."""
+        if not self._opened:
             return False
+        host = _fold(host)
+        return (host, None) in self._opened or (host, port) in self._opened
 
+    def allows(self, address: str, port: int) -> bool:
+        """Say whether a socket may connect to an address (as text)."""
+        return is_public(address) or self.opens(address.partition("%")[0], port)
 
-def is_public(address: IpAddress) -> bool:
-    """Say whether an address is one of the public Internet (IANA's special registries).
-
-    IPv4 addresses inside IPv6 ones (mapped, 6to4, Teredo, NAT64) must be public themselves.
-    """
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = _inside(address)
-        if inner is not None:
-            return is_public(inner)
-        if address in _NAT64_LOCAL or address.is_site_local:
-            return False
-    return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_unspecified
-    )
-
-
-def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if address.ipv4_mapped:
-        return address.ipv4_mapped
-    if address.sixtofour:
-        return address.sixtofour
-    if address.teredo:
-        return address.teredo[1]
-    if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return None
+    def refuses(self, where: Origin, *, logs_in_clear: bool = False) -> str:
+        """Say why an origin may not be called at all, before any look at addresses; or nothing."""
+        if where.scheme == "http" and not self.opens(where.host, where.port):
+            return "the address is not https"
+        if logs_in_clear and not self.opens(where.host, where.port):
+            return "a log-in would go in clear"
+        return ""

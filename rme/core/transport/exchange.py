@@ -1,204 +1,218 @@
-"""One exchange: a request on a libcurl easy handle, and what its end means."""
+"""One exchange: a request on a libcurl easy handle, from its options to its last callback.
 
+libcurl sends a request again by itself when a kept connection dies under it before any answer, and
+does so with POST too, over HTTP/1.1 and HTTP/2: the other side may have it twice. It says so by no
+option. But PREREQFUNCTION is called each time a request is about to be written, and may end the
+exchange; so the second call for one request ends it, and the first is our proof that everything
+until then was only connecting. There a kept connection that the other side has closed is noticed,
+too, while nothing of ours is on it (libcurl itself looks once a second at most).
+"""
+
+import io
+import select
 import socket
+from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 import certifi
 import pycurl
 
-from rme.core.transport.addresses import AddressPolicy
-from rme.core.transport.messages import (
-    Failure,
-    FailureKind,
-    InvalidRequest,
-    MailSecurity,
-    Reply,
-    Request,
-)
+from rme.core.transport.addresses import AddressPolicy, Origin
+from rme.core.transport.messages import Envelope, MailSecurity, Request
 
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 _MAIL = pycurl.PROTO_SMTP | pycurl.PROTO_SMTPS
-_DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
-
-_TLS_ERRORS = {
-    pycurl.E_SSL_CONNECT_ERROR: "the TLS handshake failed",
-    pycurl.E_PEER_FAILED_VERIFICATION: "the certificate is not to be trusted",
-    pycurl.E_USE_SSL_FAILED: "the server does not offer STARTTLS",
-}
-_REASONS = {
-    pycurl.E_COULDNT_RESOLVE_HOST: "the host's name does not resolve",
-    pycurl.E_COULDNT_CONNECT: "no connection",
-    pycurl.E_OPERATION_TIMEDOUT: "time-out",
-    pycurl.E_GOT_NOTHING: "the connection was closed without an answer",
-    pycurl.E_RECV_ERROR: "the connection was lost",
-    pycurl.E_SEND_ERROR: "the connection was lost",
-    pycurl.E_SEND_FAIL_REWIND: "the connection was lost",
-    pycurl.E_PARTIAL_FILE: "half an answer",
-    pycurl.E_WRITE_ERROR: "the answer is too long",
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: "the answer makes no sense",
-    pycurl.E_REMOTE_ACCESS_DENIED: "the server turned us away",
-}
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that are safe (RFC 9110 §9.2.1): these libcurl may send again by itself."""
+_IDLE_SECONDS = 45
+"""A connection idle for longer is not used again: most servers close theirs after a minute, and a
+request written at that moment would end as UNKNOWN."""
+_MAX_REPLY_LINES = 500
+_CLOSED = getattr(select, "POLLRDHUP", 0)
+"""The other side will write no more. Linux tells; elsewhere only a reset shows."""
+_DEAD = _CLOSED | select.POLLHUP | select.POLLERR
 
 
 class Exchange:
-    """A request on its way. Made, handed to a multi handle, and asked for its result once."""
+    """An easy handle with its callbacks, used again and again, for one request at a time."""
 
-    def __init__(self, curl: pycurl.Curl, request: Request, policy: AddressPolicy) -> None:
-        self.curl = curl
-        self.request = request
+    def __init__(
+        self, policy: AddressPolicy, resolve: list[str], kept_sockets: dict[int, int]
+    ) -> None:
+        self.curl = pycurl.Curl()
         self.policy = policy
-        self.sent = 0
-        self.body = bytearray()
-        self.headers: dict[str, str] = {}
-        self.lines: list[str] = []
+        self.resolve = resolve
+        self.kept_sockets = kept_sockets
+        """The descriptors of kept connections by their local ports. An entry may be out of date:
+        then a connection is given up for nothing, or taken for alive, and both are safe."""
+        self.chunks: list[bytes] = []
+        """The answer's body."""
+        self.lines: list[bytes] = []
+        """HTTP header lines, or SMTP reply lines."""
+        self.remarks: list[bytes] = []
+        """What libcurl tells of an HTTP/2 exchange, newest first (kept only there)."""
+        self._shape: tuple[object, ...] | None = None
+
+    def begin(self, request: Request, where: Origin) -> None:
+        """Set the handle up for a request. Nothing moves until a multi handle has it."""
+        self.request = request
+        self.where = where
+        self.opened = self.policy.opens(where.host, where.port)
+        self.started = 0
+        self.lines_before = 0
         self.refused = False
-        parts = urlsplit(request.url)
-        self.scheme, self.host = parts.scheme, parts.hostname or ""
-        self.port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
-        self.opened = policy.opens(self.host, self.port)
-        self._configure()
-
-    @property
-    def may_leave(self) -> bool:
-        """Say whether the scheme is one that may be used: in clear only to opened hosts."""
-        return self.scheme in ("https", "smtp", "smtps") or (self.scheme == "http" and self.opened)
-
-    def _configure(self) -> None:
-        curl, request = self.curl, self.request
+        self.stale = False
+        for kept in (self.chunks, self.lines, self.remarks):
+            kept.clear()
+        shape = _shape(request)
+        if shape != self._shape:  # most requests differ only in what is set below
+            self._shape = None
+            self._set_up(request)
+            self._shape = shape
+        curl = self.curl
         curl.setopt(pycurl.URL, request.url)
+        if request.envelope:
+            self.upload = io.BytesIO(request.body)
+            curl.setopt(pycurl.READFUNCTION, self.upload.read)
+            curl.setopt(pycurl.INFILESIZE, len(request.body))
+            curl.setopt(pycurl.MAIL_FROM, request.envelope.mail_from)
+            curl.setopt(pycurl.MAIL_RCPT, list(request.envelope.recipients))
+            return
+        curl.setopt(pycurl.HTTPHEADER, _header_lines(request))
+        if _has_body(request):
+            curl.setopt(pycurl.POSTFIELDS, request.body)
+
+    def _set_up(self, request: Request) -> None:
+        curl = self.curl
+        curl.reset()
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.PROXY, "")  # never by way of http_proxy and its like
+        curl.setopt(pycurl.NETRC, 0)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PROTOCOLS, _MAIL if request.envelope else _HTTP)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(request.connect_timeout * 1000))
-        curl.setopt(pycurl.TIMEOUT_MS, int(request.timeout * 1000))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(request.connect_timeout))
+        curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(request.timeout))
+        curl.setopt(pycurl.MAXAGE_CONN, _IDLE_SECONDS)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
-        curl.setopt(pycurl.WRITEFUNCTION, self._take)
-        curl.setopt(pycurl.HEADERFUNCTION, self._take_line)
+        curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
+        curl.setopt(pycurl.WRITEFUNCTION, self.chunks.append)
+        if self.resolve:
+            curl.setopt(pycurl.RESOLVE, self.resolve)
         if request.ca_pem:
-            curl.setopt(pycurl.CAINFO_BLOB, request.ca_pem.encode())
+            curl.setopt(pycurl.CAINFO_BLOB, request.ca_pem)
         else:
             curl.setopt(pycurl.CAINFO, certifi.where())
         if request.envelope:
-            self._configure_mail()
+            self._set_up_mail(request.envelope)
         else:
-            self._configure_http()
+            self._set_up_http(request)
 
-    def _configure_mail(self) -> None:
-        envelope = self.request.envelope
-        assert envelope is not None  # the caller looked
+    def _set_up_mail(self, envelope: Envelope) -> None:
         curl = self.curl
-        curl.setopt(pycurl.MAIL_FROM, envelope.mail_from)
-        curl.setopt(pycurl.MAIL_RCPT, list(envelope.recipients))
         curl.setopt(pycurl.UPLOAD, 1)
-        curl.setopt(pycurl.INFILESIZE, len(self.request.body))
-        curl.setopt(pycurl.READFUNCTION, self._give)
+        curl.setopt(pycurl.HEADERFUNCTION, self._reply_line)
         if envelope.security is MailSecurity.STARTTLS:
             curl.setopt(pycurl.USE_SSL, pycurl.USESSL_ALL)  # never downgraded
         if envelope.username:
+            # Not what libcurl thinks strongest: NTLM, GSSAPI and the MD5 ones only make trouble,
+            # and what is said is inside TLS.
+            curl.setopt(pycurl.LOGIN_OPTIONS, "AUTH=PLAIN;AUTH=LOGIN")
             curl.setopt(pycurl.USERNAME, envelope.username)
             curl.setopt(pycurl.PASSWORD, envelope.password)
 
-    def _configure_http(self) -> None:
-        curl, request = self.curl, self.request
-        version = pycurl.CURL_HTTP_VERSION_2TLS if request.http2 else pycurl.CURL_HTTP_VERSION_1_1
-        curl.setopt(pycurl.HTTP_VERSION, version)
+    def _set_up_http(self, request: Request) -> None:
+        curl = self.curl
+        curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)  # libcurl bounds their size itself
+        curl.setopt(pycurl.PATH_AS_IS, 1)
+        curl.setopt(pycurl.MAXFILESIZE, request.max_response)
         if request.http2:
+            curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
             curl.setopt(pycurl.PIPEWAIT, 1)  # wait to share a connection rather than open another
-        curl.setopt(pycurl.HTTPHEADER, [f"{n}: {v}" for n, v in request.headers] + ["Expect:"])
-        if request.method == "GET":
+            # Only its remarks tell a refused stream from a lost connection. `insert` because it
+            # takes (kind, text), runs without a Python frame a line, and is bounded by the
+            # exchange: measured, it costs nothing that can be seen.
+            curl.setopt(pycurl.VERBOSE, 1)
+            curl.setopt(pycurl.DEBUGFUNCTION, self.remarks.insert)
+        else:
+            curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        if request.method == "HEAD":
+            curl.setopt(pycurl.NOBODY, 1)
+        elif _has_body(request):
+            curl.setopt(pycurl.POST, 1)
+        else:
             curl.setopt(pycurl.HTTPGET, 1)
-            return
-        # Without a way to rewind, libcurl cannot send a body again by itself when a kept
-        # connection turns out to be dead: it may have been taken already.
-        curl.setopt(pycurl.POST, 1)
-        curl.setopt(pycurl.CUSTOMREQUEST, request.method)
-        curl.setopt(pycurl.POSTFIELDSIZE, len(request.body))
-        curl.setopt(pycurl.READFUNCTION, self._give)
+        if request.method not in ("GET", "HEAD"):
+            curl.setopt(pycurl.CUSTOMREQUEST, request.method)
 
-    def _open_socket(self, purpose: int, address: Any) -> Any:
+    def _open_socket(self, purpose: int, address: Any) -> socket.socket | int:
         """Open the socket that is about to connect, if its address may be called."""
         family, kind, protocol, where = address
-        if not self.opened and not self.policy.allows(where[0]):
+        if not (self.opened or self.policy.allows(where[0], where[1])):
             self.refused = True
-            return pycurl.SOCKET_BAD
+            refusal: int = pycurl.SOCKET_BAD
+            return refusal
         return socket.socket(family, kind, protocol)
 
-    def _give(self, size: int) -> bytes:
-        part = self.request.body[self.sent : self.sent + size]
-        self.sent += len(part)
-        return part
+    def _before_request(
+        self, remote_ip: str, local_ip: str, remote_port: int, local_port: int
+    ) -> int:
+        """Take note that the request is about to be written; let no second time, nor a vain one."""
+        stop: int = pycurl.PREREQFUNC_ABORT
+        go: int = pycurl.PREREQFUNC_OK
+        if self.request.method in _REPEATABLE:
+            self.started += 1
+            return go
+        descriptor = self.kept_sockets.get(local_port)
+        if self.started == 0 and descriptor is not None and _is_closed(descriptor):
+            self.stale = True
+            return stop
+        self.started += 1
+        self.lines_before = len(self.lines)
+        return go if self.started == 1 else stop
 
-    def _take(self, part: bytes) -> int | None:
-        if len(self.body) + len(part) > self.request.max_response:
-            return 0  # fewer than were given: libcurl ends the exchange with E_WRITE_ERROR
-        self.body += part
+    def _reply_line(self, line: bytes) -> int | None:
+        """Keep a line of an SMTP reply, and end a conversation that never comes to its point."""
+        if len(self.lines) >= _MAX_REPLY_LINES:
+            return -1
+        self.lines.append(line)
         return None
 
-    def _take_line(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
-        if self.request.envelope:
-            if len(self.lines) < 200:
-                self.lines.append(text[:512])
-            return
-        name, colon, value = text.partition(":")
-        if colon and len(self.headers) < 100:
-            self.headers[name.strip().lower()] = value.strip()
 
-    def reply(self) -> Reply:
-        """Give the answer of an exchange that ended well."""
-        return Reply(
-            status=self.curl.getinfo(pycurl.RESPONSE_CODE),
-            headers=self.headers,
-            body=bytes(self.body),
-            lines=tuple(self.lines),
-            elapsed=self.curl.getinfo(pycurl.TOTAL_TIME),
-        )
-
-    def failure(self, code: int) -> Reply | Failure:
-        """Say what an exchange that ended with one of libcurl's errors means."""
-        if self.refused:
-            return Failure(FailureKind.REFUSED_ADDRESS, "the address is not public")
-        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
-        lines = tuple(self.lines)
-        lost = self._lost(code)
-        if self.request.envelope and status >= 400 and not lost:
-            kind = FailureKind.LOGIN if code == pycurl.E_LOGIN_DENIED else None
-            if kind is None:
-                return Reply(status=status, lines=lines)
-            return Failure(kind, "the log-in was refused", status, lines)
-        if code in _TLS_ERRORS:
-            return Failure(FailureKind.TLS, _TLS_ERRORS[code], status, lines)
-        if code == pycurl.E_LOGIN_DENIED:
-            return Failure(FailureKind.LOGIN, "the log-in was refused", status, lines)
-        reason = _REASONS.get(code, f"transport error {code}")
-        return Failure(self._kind(), reason, status, lines)
-
-    def _lost(self, code: int) -> bool:
-        """Say whether the connection ended, so that the last reply is not the answer."""
-        return code in (
-            pycurl.E_OPERATION_TIMEDOUT,
-            pycurl.E_RECV_ERROR,
-            pycurl.E_GOT_NOTHING,
-        )
-
-    def _kind(self) -> FailureKind:
-        """Tell UNKNOWN from NOT_SENT: without its last byte nobody can have taken the request."""
-        if self.request.envelope or self.request.body:
-            whole = self.sent >= len(self.request.body)
-        else:
-            whole = self.curl.getinfo(pycurl.REQUEST_SIZE) > 0
-        return FailureKind.UNKNOWN if whole else FailureKind.NOT_SENT
+def _is_closed(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, _CLOSED)
+    return any(events & _DEAD for _, events in poll.poll(0))
 
 
-def check(request: Request, policy: AddressPolicy) -> None:
-    """Refuse a request whose URL is none. Raises InvalidRequest."""
-    parts = urlsplit(request.url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    schemes = ("smtp", "smtps") if request.envelope else ("http", "https")
-    if parts.scheme not in schemes or not parts.hostname or port == -1:
-        raise InvalidRequest(f"not a {schemes[-1]} address")
+def _shape(request: Request) -> tuple[object, ...]:
+    """Give what a handle's lasting options depend on."""
+    envelope = request.envelope
+    return (
+        request.method,
+        _has_body(request),
+        request.http2,
+        request.connect_timeout,
+        request.timeout,
+        request.max_response,
+        request.ca_pem,
+        envelope and (envelope.security, envelope.username, envelope.password),
+    )
+
+
+def _has_body(request: Request) -> bool:
+    return bool(request.body) or request.method in ("POST", "PUT", "PATCH")
+
+
+@lru_cache(maxsize=256)
+def _header_line(name: str, value: str) -> str:
+    return f"{name}: {value}" if value else f"{name};"  # `Name:` would take the header away
+
+
+def _header_lines(request: Request) -> list[str]:
+    """Write the headers, without the ones that libcurl would add by itself."""
+    lines = [_header_line(name, value) for name, value in request.headers]
+    return ["Expect:", "Content-Type:", "User-Agent:", *lines]
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, int(seconds * 1000))  # 0 would mean no limit

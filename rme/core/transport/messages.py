@@ -1,7 +1,16 @@
 """What goes into the transport and what comes out of it."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+_BREAKING = re.compile(r"[^\x20-\x7e\t]")
+"""Anything that could end a line, and anything whose bytes would depend on a guessed encoding."""
+_URL = re.compile(r"[\x21-\x7e]+")
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_MAILBOX = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]*>|[\x21-\x3b\x3d\x3f-\x7e]*")
+"""No spaces, no inner angle brackets: what follows them is a parameter (RFC 5321 §4.1.2)."""
 
 
 class InvalidRequest(ValueError):
@@ -16,65 +25,106 @@ class MailSecurity(StrEnum):
     TLS = "TLS"
 
 
-@dataclass(frozen=True, slots=True)
+class Stage(StrEnum):
+    """The part of an SMTP conversation that a reply or a failure belongs to."""
+
+    CONNECT = "CONNECT"
+    """The greeting, EHLO and STARTTLS."""
+    LOGIN = "LOGIN"
+    MAIL = "MAIL"
+    RCPT = "RCPT"
+    DATA = "DATA"
+    """The command DATA, before the message."""
+    END = "END"
+    """The message and its end."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Envelope:
-    """An SMTP envelope (RFC 5321 §2.3.1) and how to log in."""
+    """An SMTP envelope (RFC 5321 §2.3.1) and how to log in. Raises InvalidRequest when made.
+
+    Addresses may stand in angle brackets; an empty `mail_from` is the null sender.
+    """
 
     mail_from: str
     recipients: tuple[str, ...]
     security: MailSecurity = MailSecurity.STARTTLS
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.recipients or not all(self.recipients):
+            raise InvalidRequest("an envelope without a recipient")
+        if not all(_MAILBOX.fullmatch(path) for path in (self.mail_from, *self.recipients)):
+            raise InvalidRequest("an address that cannot stand in an envelope")
+
+    def __repr__(self) -> str:
+        return f"Envelope({len(self.recipients)} recipients, {self.security})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Request:
-    """One request. Times are in seconds, sizes in bytes.
+    """One request. Times are in seconds, sizes in bytes. Raises InvalidRequest when made.
 
-    With an `envelope` it is a mail to `smtp://host:port` (or `smtps://`), and `body` the message.
-    Headers may hold credentials and stay out of the repr.
+    With an `envelope` it is a mail to `smtp://host:port/ehlo-name` (or `smtps://`), and `body` the
+    message with CRLF line ends; its dots are stuffed by libcurl.
+    An answer longer than `max_response` is none: it ends as UNKNOWN.
     """
 
     url: str
-    body: bytes = field(default=b"", repr=False)
+    body: bytes = b""
     method: str = "POST"
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    headers: tuple[tuple[str, str], ...] = ()
     envelope: Envelope | None = None
     connect_timeout: float = 5.0
     timeout: float = 20.0
     max_response: int = 256 * 1024
     http2: bool = False
-    ca_pem: str = field(default="", repr=False)
+    ca_pem: str = ""
     """Certificates to trust instead of the usual ones."""
 
     def __post_init__(self) -> None:
-        texts = [self.url, *(part for header in self.headers for part in header)]
+        if not _URL.fullmatch(self.url):
+            raise InvalidRequest("a character that no URL has")
+        if not _TOKEN.fullmatch(self.method):
+            raise InvalidRequest("a method that is none")
+        for name, value in self.headers:
+            if not _TOKEN.fullmatch(name) or _BREAKING.search(value):
+                raise InvalidRequest(f"a header that cannot be written: {name!r}")
         if self.envelope:
-            texts += [self.envelope.mail_from, *self.envelope.recipients]
-        if any(set(text) & {"\r", "\n", "\0"} for text in texts):
-            raise InvalidRequest("a control character in an address, a header or an envelope")
+            implicit = self.url.startswith("smtps:")
+            if implicit is not (self.envelope.security is MailSecurity.TLS):
+                raise InvalidRequest("smtps and TLS from the first byte go together")
+
+    def __repr__(self) -> str:
+        """Leave out all that may be secret or personal: path, query, headers and body."""
+        origin = "/".join(self.url.split("/", 3)[:3]).rpartition("@")[2]
+        return f"Request({self.method} {origin}, {len(self.body)} bytes)"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `status` is the HTTP status or the SMTP reply code.
+    """A whole answer. `status` is the HTTP status or the SMTP reply code.
 
-    `lines` are the reply lines of an SMTP conversation in their order. Header names are lower
-    case. `elapsed` is in seconds.
+    `lines` are the lines of the last SMTP reply and `stage` is what it answered. Header names are
+    lower case; of a header given twice the last counts. `elapsed` is in seconds.
     """
 
     status: int
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
     lines: tuple[str, ...] = field(default=(), repr=False)
     elapsed: float = 0.0
+    stage: Stage | None = None
 
 
 class FailureKind(StrEnum):
-    """Whether the other side may have taken a request that it did not answer."""
+    """Whether the other side may have taken a request that it did not (wholly) answer."""
 
     NOT_SENT = "NOT_SENT"
+    """It cannot have: no connection, or the stream refused, or a mail not written whole."""
     UNKNOWN = "UNKNOWN"
+    """It may have."""
     REFUSED_ADDRESS = "REFUSED_ADDRESS"
     """Not sent: the address is not one that may be called."""
     TLS = "TLS"
@@ -87,10 +137,12 @@ class FailureKind(StrEnum):
 class Failure:
     """No (whole) answer. `reason` is a short text without secrets or addresses of people.
 
-    `status` and `lines` are the last SMTP reply, where there was one.
+    `status`, `lines` and `stage` are of the last answer as far as there was one: an HTTP status
+    whose body never ended, or the last SMTP reply.
     """
 
     kind: FailureKind
     reason: str
     status: int = 0
     lines: tuple[str, ...] = field(default=(), repr=False)
+    stage: Stage | None = None

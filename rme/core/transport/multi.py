@@ -1,29 +1,30 @@
-"""Many exchanges at once on one libcurl multi handle, with connections kept between calls."""
+"""Many exchanges at once, each host's within its bounds, over connections kept between calls."""
 
-import os
-import selectors
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 import pycurl
-from django.conf import settings
 
-from rme.core.transport.addresses import AddressPolicy
-from rme.core.transport.exchange import Exchange, check
+from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
+from rme.core.transport.exchange import Exchange
+from rme.core.transport.loop import Loop
 from rme.core.transport.messages import Failure, FailureKind, Reply, Request
+from rme.core.transport.verdict import judge
 
-_EVENTS = {
-    pycurl.POLL_IN: selectors.EVENT_READ,
-    pycurl.POLL_OUT: selectors.EVENT_WRITE,
-    pycurl.POLL_INOUT: selectors.EVENT_READ | selectors.EVENT_WRITE,
-}
+_BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
+_CLOSE_ENOUGH = 0.01
+"""Seconds by which who waits gives up early: together with those of whom it hears the same."""
+_DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
 
 
 class Transport:
-    """Perform requests, as many at once as are given. Not thread-safe: one for each thread.
+    """Perform requests, as many at once as are given.
 
-    At most `per_host` connections to one host; over HTTP/2 many requests share one.
+    At most `per_host` connections to one host; over HTTP/2 up to `streams` requests share them.
+    May be shared by threads, and then one waits for the other: `shared()` gives each its own.
+    Never to be used on the other side of a fork.
     """
 
     def __init__(
@@ -31,112 +32,157 @@ class Transport:
         policy: AddressPolicy | None = None,
         *,
         per_host: int = 10,
+        streams: int = 256,
         resolve: Sequence[str] = (),
     ) -> None:
+        """Make a transport without a connection yet.
+
+        `resolve` makes names resolve in a given way (`host:port:address`), for tests of the policy.
+        """
         self.policy = policy or AddressPolicy()
-        self.resolve = list(resolve)
-        """Names to resolve in a given way (`host:port:address`), for tests of the policy."""
-        self._idle: list[pycurl.Curl] = []
-        self._selector = selectors.DefaultSelector()
-        self._wake_at: float | None = None
-        self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
-        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, per_host)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, 200)
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self.per_host = per_host
+        self.streams = streams
+        self._resolve = list(resolve)
+        self._idle: list[Exchange] = []
+        self._kept_sockets: dict[int, int] = {}
+        self._loop = Loop(per_host=per_host, streams=streams)
+        self._lock = threading.Lock()
 
     def perform(self, requests: Sequence[Request]) -> list[Reply | Failure]:
         """Perform requests and give their answers in the same order.
 
-        Takes as long as the slowest, which its time-out bounds. Raises InvalidRequest before
-        anything has left.
+        A request waits at most its own time-out for a connection, and takes at most as long again;
+        a slow host holds up only what goes to it. Nothing the other side does raises.
         """
-        for request in requests:
-            check(request, self.policy)
-        results: list[Reply | Failure | None] = [None] * len(requests)
-        open_exchanges: dict[pycurl.Curl, tuple[int, Exchange]] = {}
-        for index, request in enumerate(requests):
-            exchange = Exchange(self._handle(), request, self.policy)
-            if not exchange.may_leave:
-                results[index] = Failure(FailureKind.REFUSED_ADDRESS, "the address is not https")
-                self._give_back(exchange.curl)
-                continue
-            open_exchanges[exchange.curl] = (index, exchange)
-            self._multi.add_handle(exchange.curl)
-        while open_exchanges:
-            self._step()
-            for curl, code in self._finished():
-                index, exchange = open_exchanges.pop(curl)
-                results[index] = exchange.failure(code) if code else exchange.reply()
-                self._multi.remove_handle(curl)
-                self._give_back(curl)
-        return [result for result in results if result is not None]
+        with self._lock:
+            return _Batch(self, requests).run()
 
     def close(self) -> None:
         """Close all connections."""
-        for curl in self._idle:
-            curl.close()
-        self._multi.close()
-        self._selector.close()
+        with self._lock:
+            for exchange in self._idle:
+                exchange.curl.close()
+            self._idle.clear()
+            self._loop.close()
 
-    def _handle(self) -> pycurl.Curl:
-        curl = self._idle.pop() if self._idle else pycurl.Curl()
-        if self.resolve:
-            curl.setopt(pycurl.RESOLVE, self.resolve)
-        return curl
+    def begin(self, request: Request, where: Origin) -> Exchange:
+        """Set an exchange on its way."""
+        if self._idle:
+            exchange = self._idle.pop()
+        else:
+            exchange = Exchange(self.policy, self._resolve, self._kept_sockets)
+        exchange.begin(request, where)
+        self._loop.add(exchange.curl)
+        return exchange
 
-    def _give_back(self, curl: pycurl.Curl) -> None:
-        curl.reset()
-        self._idle.append(curl)
+    def end(self, exchange: Exchange, code: int) -> Reply | Failure:
+        """Take an exchange that has ended, and say what came of it."""
+        curl = exchange.curl
+        descriptor = curl.getinfo(pycurl.ACTIVESOCKET) if code == 0 else -1
+        if descriptor >= 0:
+            self._kept_sockets[curl.getinfo(pycurl.LOCAL_PORT)] = descriptor
+        self._loop.remove(curl)
+        verdict = judge(exchange, code)
+        self._idle.append(exchange)
+        return verdict
 
-    def _watch(self, what: int, descriptor: int, multi: object, data: object) -> None:
-        """Watch a socket as libcurl wishes (CURLMOPT_SOCKETFUNCTION)."""
-        known = descriptor in self._selector.get_map()
-        if what == pycurl.POLL_REMOVE:
-            if known:
-                self._selector.unregister(descriptor)
-        elif what in _EVENTS:
-            (self._selector.modify if known else self._selector.register)(descriptor, _EVENTS[what])
+    def drop(self, exchanges: Iterable[Exchange]) -> None:
+        """Break off what is under way, when an exception (a time limit's) ends the call."""
+        for exchange in exchanges:
+            self._loop.remove(exchange.curl)
+            exchange.curl.close()
 
-    def _set_timer(self, milliseconds: int) -> None:
-        """Wake libcurl after a time (CURLMOPT_TIMERFUNCTION); -1 takes the timer back."""
-        self._wake_at = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
-
-    def _step(self) -> None:
-        """Wait for something to happen and let libcurl go on."""
-        wait = 1.0 if self._wake_at is None else max(0.0, self._wake_at - time.monotonic())
-        ready = self._selector.select(wait) if wait > 0 else self._selector.select(0)
-        for key, events in ready:
-            flags = (pycurl.CSELECT_IN if events & selectors.EVENT_READ else 0) | (
-                pycurl.CSELECT_OUT if events & selectors.EVENT_WRITE else 0
-            )
-            self._multi.socket_action(key.fd, flags)
-        if self._wake_at is not None and time.monotonic() >= self._wake_at:
-            self._wake_at = None
-            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-
-    def _finished(self) -> list[tuple[pycurl.Curl, int]]:
-        """Give the handles that have ended, with libcurl's error or 0."""
-        ended: list[tuple[pycurl.Curl, int]] = []
-        more = 1
-        while more:
-            more, good, bad = self._multi.info_read()
-            ended += [(curl, 0) for curl in good]
-            ended += [(curl, code) for curl, code, _ in bad]
-        return ended
+    def step(self, until: float) -> list[tuple[pycurl.Curl, int]]:
+        """Let the exchanges go on; see `Loop.step`."""
+        return self._loop.step(until)
 
 
-_local = threading.local()
+class _Batch:
+    """The requests of one call: which wait for their host, which are under way, what came."""
 
+    def __init__(self, transport: Transport, requests: Sequence[Request]) -> None:
+        self.transport = transport
+        self.requests = requests
+        self.results: list[Reply | Failure | None] = [None] * len(requests)
+        self.waiting: dict[Origin, deque[int]] = {}
+        self.busy: dict[Origin, int] = {}
+        self.under_way: dict[pycurl.Curl, tuple[int, Origin, Exchange]] = {}
+        self.reached: set[Origin] = set()
+        self.began = time.monotonic()
 
-def shared() -> Transport:
-    """Give this thread's transport; a forked process makes its own.
+    def run(self) -> list[Reply | Failure]:
+        for index, request in enumerate(self.requests):
+            self._sort(index, request)
+        try:
+            self._converse()
+        finally:
+            self.transport.drop(exchange for _, _, exchange in self.under_way.values())
+        return [result for result in self.results if result is not None]
 
-    Connections must not be shared with the parent, so a changed process id starts anew.
-    """
-    if getattr(_local, "pid", None) != os.getpid():
-        _local.transport = Transport(AddressPolicy(settings.OUTBOUND_OPEN_HOSTS))
-        _local.pid = os.getpid()
-    transport: Transport = _local.transport
-    return transport
+    def _converse(self) -> None:
+        for where in self.waiting:
+            self._fill(where)
+        look = self._next_look()
+        while self.under_way:
+            for curl, code in self.transport.step(look):
+                self._take(curl, code)
+            if time.monotonic() >= look:
+                self._give_up_waiting()
+                look = self._next_look()
+
+    def _sort(self, index: int, request: Request) -> None:
+        """Put a request into its host's line, or refuse it."""
+        where = origin_of(request.url)
+        mail = request.envelope
+        if where is None or where.scheme.startswith("smtp") is not (mail is not None):
+            refusal = "not an address to call"
+        else:
+            in_clear = mail is not None and bool(mail.username) and mail.security == "NONE"
+            refusal = self.transport.policy.refuses(where, logs_in_clear=in_clear)
+        if refusal:
+            self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
+        elif where:
+            self.waiting.setdefault(where, deque()).append(index)
+
+    def _fill(self, where: Origin) -> None:
+        """Set as many on their way to a host as it may have at once."""
+        line = self.waiting[where]
+        while line:
+            request = self.requests[line[0]]
+            bound = self.transport.streams if request.http2 else self.transport.per_host
+            if self.busy.get(where, 0) >= bound:
+                return
+            index = line.popleft()
+            exchange = self.transport.begin(request, where)
+            self.busy[where] = self.busy.get(where, 0) + 1
+            self.under_way[exchange.curl] = (index, where, exchange)
+
+    def _take(self, curl: pycurl.Curl, code: int) -> None:
+        index, where, exchange = self.under_way.pop(curl)
+        self.busy[where] -= 1
+        if exchange.started:
+            self.reached.add(where)
+        elif code == pycurl.E_OPERATION_TIMEDOUT and where not in self.reached:
+            self._give_up(where)
+        self.results[index] = self.transport.end(exchange, code)
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            self._give_up_waiting()
+        self._fill(where)
+
+    def _give_up(self, where: Origin) -> None:
+        """Answer all that wait for a host which lets connections time out: each would, in turn."""
+        while self.waiting[where]:
+            self.results[self.waiting[where].popleft()] = _DEAF
+
+    def _next_look(self) -> float:
+        """Say when the next request in a line will have waited for too long."""
+        waits = [self.requests[index].timeout for line in self.waiting.values() for index in line]
+        return self.began + min(waits, default=3600.0)
+
+    def _give_up_waiting(self) -> None:
+        passed = time.monotonic() - self.began + _CLOSE_ENOUGH
+        for line in self.waiting.values():
+            late = [index for index in line if self.requests[index].timeout <= passed]
+            for index in late:
+                line.remove(index)
+                self.results[index] = _BUSY

@@ -14,8 +14,9 @@ from django.conf import settings
 from django.db import connection
 
 from rme.core import clock
-from rme.tenants.models import Application, Assertion
+from rme.tenants.models import ApplicationKey, Assertion
 from rme.tenants.oauth import keys
+from rme.tenants.oauth.clients import Client
 from rme.tenants.oauth.keys import ALGORITHMS
 
 log = structlog.get_logger(__name__)
@@ -66,23 +67,23 @@ def read(text: str) -> Checked:
     return Checked(text, algorithm, header.get("kid"), claims)
 
 
-def is_signed_by(checked: Checked, application: Application | None) -> bool:
-    """Say whether one of the application's keys signed; without one it costs the same and is no."""
-    if application is None:
+def is_signed_by(checked: Checked, client: Client | None) -> bool:
+    """Say whether one of the client's keys signed; without a client it costs the same and is no."""
+    if client is None:
         _verifies(checked, keys.stand_in(checked.algorithm))
         return False
     return any(
         _verifies(checked, key)
-        for kid, key in _keys(application)
+        for kid, key in _keys(client)
         if isinstance(key, ALGORITHMS[checked.algorithm])
         and (not kid or not checked.key_id or kid == checked.key_id)
     )
 
 
-def check_claims(claims: Mapping[str, Any], application: Application) -> None:
+def check_claims(claims: Mapping[str, Any], client: Client) -> None:
     """Check what a signed assertion says (RFC 7523 §3). Raises BadAssertion."""
     now = clock.now()
-    if application.user is None or claims.get("sub") != application.user.get_username():
+    if claims.get("sub") != client.username:
         raise BadAssertion("sub is not the application's integration user")
     if not _names_us(claims.get("aud")):
         raise BadAssertion("aud is not this deployment")
@@ -134,9 +135,9 @@ def _names_us(given: Any) -> bool:
     return isinstance(audience, str) and audience in expected_audiences()
 
 
-def _keys(application: Application) -> keys.Keys:
+def _keys(client: Client) -> keys.Keys:
     found: keys.Keys = []
-    for row in application.keys.all():
+    for row in ApplicationKey.objects.filter(application_id=client.id):
         try:
             found.extend(keys.load(row.material))
         except ValueError as error:  # saved around the admin's check; the other keys still serve

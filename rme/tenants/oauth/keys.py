@@ -67,14 +67,15 @@ def _from_json(text: str) -> Iterator[tuple[str | None, Any]]:
 
 
 def _from_jwk(member: Any) -> tuple[str | None, Any]:
-    if not isinstance(member, Mapping) or member.get("kty") not in _BY_TYPE:
+    kind = member.get("kty") if isinstance(member, Mapping) else None
+    if not isinstance(kind, str) or kind not in _BY_TYPE:
         raise ValueError("The key type must be RSA, EC or OKP.")
     if "d" in member:
         raise ValueError("This is a private key: keep it, and store the public half here.")
     if member.get("use", "sig") != "sig":
         raise ValueError("This key is not for signatures.")
     try:
-        key = jwt.PyJWK(dict(member), algorithm=_BY_TYPE[member["kty"]]).key
+        key = jwt.PyJWK(dict(member), algorithm=_BY_TYPE[kind]).key
     except Exception:  # noqa: BLE001 (a broken member breaks the library in many ways)
         raise ValueError("This key cannot be read.") from None
     kid = member.get("kid")

@@ -52,7 +52,8 @@ def _pass(decision: Decision) -> None:
 
 
 def _failures(address: str, client_id: str) -> str:
-    return f"token:failures:{address}:{client_id[:64]}"
+    claimed = client_id[:64].encode("ascii", "replace").decode()  # anything may be claimed
+    return f"token:failures:{address}:{claimed}"
 
 
 def _calls() -> Limit:

@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 from oauth2_provider.models import AccessToken, set_token_value
 
 from rme.core import clock
-from rme.tenants.models import INTEGRATION_GROUP, Application
+from rme.tenants.models import INTEGRATION_GROUP
+from rme.tenants.oauth.clients import Client
 
 SCOPE = "api"
 """The one scope there is, and the default."""
@@ -28,11 +29,11 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def store(token: str, application: Application, *, scope: str, seconds: int) -> None:
+def store(token: str, client: Client, *, scope: str, seconds: int) -> None:
     """Keep a token's digest (the toolkit does so under COMPLIANT_BCP_RFC9700_TOKEN_STORAGE)."""
     row = AccessToken(
-        user=application.user,
-        application=application,
+        user_id=client.user_id,
+        application_id=client.id,
         scope=scope,
         expires=clock.now() + timedelta(seconds=seconds),
     )
@@ -40,9 +41,9 @@ def store(token: str, application: Application, *, scope: str, seconds: int) -> 
     row.save(force_insert=True)
 
 
-def revoke(token: str, application: Application) -> None:
-    """End a token of this application; anything else stays as it is (RFC 7009 §2.1)."""
-    AccessToken.objects.filter(token_checksum=digest(token), application=application).delete()
+def revoke(token: str, client: Client) -> None:
+    """End a token of this client; anything else stays as it is (RFC 7009 §2.1)."""
+    AccessToken.objects.filter(token_checksum=digest(token), application_id=client.id).delete()
 
 
 def living(token: str, organization_id: str) -> Any | None:

@@ -17,8 +17,8 @@ from django.views.decorators.csrf import csrf_exempt
 from oauthlib.oauth2.rfc6749 import errors
 
 from rme.core.limits import address_of
-from rme.tenants.oauth import clients, throttle
-from rme.tenants.oauth.server import JWT_BEARER, Server
+from rme.tenants.oauth import throttle
+from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
 from rme.tenants.oauth.tokens import SCOPE
 
 log = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ def _call(name: str, request: HttpRequest) -> Answer:
     address = address_of(request)
     throttle.arrived(address)
     form = _form(request)
-    headers = {clients.ADDRESS: address}
+    headers = {ADDRESS: address}
     if authorization := request.headers.get("Authorization"):
         headers["Authorization"] = authorization
     answer: Answer = getattr(server(), name)(request.path, "POST", form, headers)

@@ -1,0 +1,41 @@
+"""Ids: their order, their times, and reading them strictly."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from rme.core import ids
+
+
+def test_ids_sort_by_time_and_tell_it():
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
+    made = [ids.new_id() for _ in range(1000)]
+    assert made == sorted(made)
+    assert before <= ids.moment(made[0]) <= datetime.now(UTC)
+    assert {(i.version, i.variant) for i in made} == {(7, "specified in RFC 4122")}
+
+
+def test_at_least_is_the_border_of_a_time():
+    now = datetime.now(UTC)
+    assert ids.at_least(now - timedelta(seconds=1)) < ids.new_id()
+    assert ids.at_least(now + timedelta(seconds=1)) > ids.new_id()
+    assert ids.at_least(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))).int >> 80 == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "01A1FB37-A4A4-7470-9FC2-6927566E64B5",
+        "01a1fb37a4a474709fc26927566e64b5",
+        "\0" * 36,
+    ],
+)
+def test_only_the_canonical_form_is_an_id(text):
+    assert ids.parse(text) is None
+
+
+def test_an_id_is_read_back():
+    made = ids.new_id()
+    assert ids.parse(str(made)) == made

@@ -1,0 +1,168 @@
+"""The limiter: counts, waits, processes together, and never stands in the way."""
+
+import multiprocessing
+import socket
+import threading
+import time
+
+import pytest
+import structlog
+from django.conf import settings as django_settings
+from django.test import RequestFactory
+from redis import Redis
+
+from rme.core import bell, limits
+from rme.core.limits import Decision, Limit, Limiter, address_of
+
+THREE = Limit(3, 60)
+
+
+@pytest.fixture
+def redis_at(settings):
+    """Point the limiter at another Redis for one test."""
+
+    def point(address):
+        settings.REDIS_URL = address
+        bell.client.cache_clear()
+
+    yield point
+    bell.client.cache_clear()
+
+
+def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis):
+    taken = [Limiter().take("k", THREE) for _ in range(5)]
+    assert taken == [
+        Decision(allowed=True, remaining=2),
+        Decision(allowed=True, remaining=1),
+        Decision(allowed=True, remaining=0),
+        Decision(allowed=False, retry_after=20),
+        Decision(allowed=False, retry_after=20),
+    ]
+
+
+def test_a_refused_call_is_not_counted(redis):
+    limiter, limit = Limiter(), Limit(1, 0.3)
+    assert limiter.take("k", limit).allowed
+    for _ in range(5):
+        assert limiter.take("k", limit) == Decision(allowed=False, retry_after=1)
+    time.sleep(0.31)
+    assert limiter.take("k", limit).allowed
+
+
+def test_a_look_counts_nothing_and_tells_the_truth(redis):
+    limiter = Limiter()
+    for left in (3, 3, 3):
+        assert limiter.take("k", THREE, cost=0) == Decision(allowed=True, remaining=left)
+    limiter.take("k", THREE, cost=3)
+    assert limiter.take("k", THREE, cost=0) == Decision(allowed=False, retry_after=20)
+
+
+def test_a_cost_above_the_limit_never_passes(redis):
+    assert not Limiter().take("k", THREE, cost=4).allowed
+    assert Limiter().take("k", THREE, cost=3).allowed
+
+
+def test_keys_do_not_touch_each_other(redis):
+    Limiter().take("a", THREE, cost=3)
+    assert Limiter().take("b", THREE, cost=3).allowed
+
+
+def test_a_fast_limit_is_counted_to_the_microsecond(redis):
+    limiter, limit = Limiter(), Limit(1_000_000, 10)
+    taken = sum(limiter.take("k", limit, cost=10_000).allowed for _ in range(110))
+    assert 100 <= taken <= 103  # a few ms pass meanwhile, and each earns 100
+
+
+def test_a_raised_limit_is_felt_at_once(redis):
+    limiter = Limiter()
+    limiter.take("k", Limit(10, 86_400), cost=10)
+    assert limiter.take("k", Limit(1_000_000, 86_400), cost=0).retry_after <= 1
+
+
+def test_what_is_over_leaves_nothing_behind(redis):
+    Limiter().take("k", Limit(1, 0.05))
+    time.sleep(0.1)
+    assert redis.keys() == []
+
+
+def _take(address, count, results):
+    client = Redis.from_url(address)
+    bell.client.cache_clear()
+    django_settings.REDIS_URL = address
+    limiter = Limiter()
+    results.put(sum(limiter.take("shared", Limit(50, 60)).allowed for _ in range(count)))
+    client.close()
+
+
+def test_a_limit_holds_across_processes(redis, settings):
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    parts = [
+        context.Process(target=_take, args=(settings.REDIS_URL, 40, results)) for _ in range(4)
+    ]
+    for part in parts:
+        part.start()
+    passed = sum(results.get(timeout=20) for _ in parts)
+    for part in parts:
+        part.join()
+    assert passed == 50
+
+
+def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at):
+    redis_at("redis://127.0.0.1:1/0")
+    limiter = Limiter()
+    started = time.monotonic()
+    with structlog.testing.capture_logs() as logs:
+        assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(500)] == [True] * 500
+    assert time.monotonic() - started < 0.5
+    assert logs == [{"event": "limits.open", "error": "ConnectionError", "log_level": "warning"}]
+    assert limiter.away
+
+
+def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        redis_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        limiter = Limiter()
+        limiter.take("k", THREE)  # waits for its time-out, and knows
+        time.sleep(limits.AWAY_SECONDS)
+        waits = []
+
+        def call():
+            started = time.monotonic()
+            assert limiter.take("k", THREE).allowed
+            waits.append(time.monotonic() - started)
+
+        threads = [threading.Thread(target=call) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len([wait for wait in waits if wait > 0.2]) == 1
+    assert max(waits) < 2.5
+
+
+def test_when_redis_is_back_limits_hold_again(redis, settings, redis_at, monkeypatch):
+    monkeypatch.setattr(limits, "AWAY_SECONDS", 0.05)
+    address = settings.REDIS_URL
+    limiter = Limiter()
+    redis_at("redis://127.0.0.1:1/0")
+    assert limiter.take("k", Limit(1, 60)).allowed
+    redis_at(address)
+    time.sleep(0.06)
+    assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(2)] == [True, False]
+    assert not limiter.away
+
+
+@pytest.mark.parametrize(
+    ("proxy", "forwarded", "address"),
+    [
+        (False, "192.0.2.9", "198.51.100.7"),  # anybody can write the header
+        (True, "192.0.2.9", "192.0.2.9"),
+        (True, "203.0.113.1, 192.0.2.9", "192.0.2.9"),  # the proxy's own entry is the last
+        (True, "", "198.51.100.7"),
+    ],
+)
+def test_address_of(settings, proxy, forwarded, address):
+    settings.TLS_PROXY = proxy
+    request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.7", HTTP_X_FORWARDED_FOR=forwarded)
+    assert address_of(request) == address

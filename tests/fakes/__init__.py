@@ -1,0 +1,1 @@
+"""Servers on loopback that stand behind the transport: whole ones, slow ones and broken ones."""

@@ -1,0 +1,91 @@
+"""HTTP/2 over TLS on loopback (the h2 library), with a hand on every frame."""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    DataReceived,
+    RemoteSettingsChanged,
+    RequestReceived,
+    StreamEnded,
+    WindowUpdated,
+)
+
+from tests.fakes.tcp import TcpServer
+from tests.fakes.tls import server_context
+
+
+@dataclass
+class Stream:
+    """A request as it arrived."""
+
+    connection: int
+    id: int
+    headers: dict[str, str]
+    body: bytearray = field(default_factory=bytearray)
+
+
+@dataclass
+class Http2Connection:
+    """What an answer may play on."""
+
+    socket: socket.socket
+    h2: H2Connection
+    number: int
+
+    def flush(self) -> None:
+        self.socket.sendall(self.h2.data_to_send())
+
+    def respond(self, stream: Stream, status: int, body: bytes = b"", **headers: str) -> None:
+        lines = [(":status", str(status)), *((n.replace("_", "-"), v) for n, v in headers.items())]
+        self.h2.send_headers(stream.id, lines, end_stream=not body)
+        if body:
+            self.h2.send_data(stream.id, body, end_stream=True)
+
+
+Answer = Callable[[Http2Connection, Stream], bool | None]
+"""Answers a whole request on a connection. False ends the connection."""
+
+
+def ok(connection: Http2Connection, stream: Stream) -> None:
+    connection.respond(stream, 200, bytes(stream.body))
+
+
+class Http2Server(TcpServer):
+    """Answer streams by a function and remember them."""
+
+    def __init__(self, answer: Answer = ok, **settings: int) -> None:
+        super().__init__(self._connection, server_context("h2"))
+        self.answer = answer
+        self.settings = settings
+        self.seen: list[Stream] = []
+
+    @property
+    def url(self) -> str:
+        return f"https://localhost:{self.port}/"
+
+    def _connection(self, sock: socket.socket, number: int) -> None:
+        h2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        h2.initiate_connection()
+        connection = Http2Connection(sock, h2, number)
+        connection.flush()
+        streams: dict[int, Stream] = {}
+        while data := sock.recv(65536):
+            for event in h2.receive_data(data):
+                match event:
+                    case RequestReceived(stream_id=int(id_), headers=headers):
+                        streams[id_] = Stream(number, id_, dict(headers or []))
+                    case DataReceived(stream_id=int(id_), data=bytes(part)):
+                        streams[id_].body += part
+                        h2.acknowledge_received_data(event.flow_controlled_length or 0, id_)
+                    case StreamEnded(stream_id=int(id_)):
+                        self.seen.append(streams[id_])
+                        if self.answer(connection, streams[id_]) is False:
+                            connection.flush()
+                            return
+                    case RemoteSettingsChanged() | WindowUpdated():
+                        pass
+            connection.flush()

@@ -1,0 +1,97 @@
+"""A TCP server that does to each connection what a function says, however wrong that is."""
+
+import contextlib
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+Talk = Callable[[socket.socket, int], None]
+"""What is done with one connection: its socket, and how many there were before it."""
+
+
+class TcpServer:
+    """Serve on a free port of 127.0.0.1 while the context is open; one thread a connection."""
+
+    def __init__(self, talk: Talk, tls: ssl.SSLContext | None = None) -> None:
+        self.talk = talk
+        self.tls = tls
+        self.connections = 0
+        self.closing = threading.Event()
+        self._open: set[socket.socket] = set()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+        self.port: int = self._listener.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.closing.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while not self.closing.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            number = self.connections
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        self._open.add(connection)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        talking = connection
+        try:
+            if self.tls:
+                talking = self.tls.wrap_socket(connection, server_side=True)
+                self._open.add(talking)
+            self.talk(talking, number)
+        except (OSError, ssl.SSLError, EOFError):
+            pass  # the client left, which is what many a test makes it do
+        finally:
+            talking.close()
+            self._open -= {connection, talking}
+
+
+def stall(connection: socket.socket) -> None:
+    """Say nothing until the other side leaves (10 s at most)."""
+    connection.settimeout(10)
+    while connection.recv(65536):
+        pass
+
+
+def reset(connection: socket.socket) -> None:
+    """End a connection by RST."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def drip(connection: socket.socket, data: bytes, pause: float) -> None:
+    """Write a byte at a time."""
+    for start in range(len(data)):
+        connection.sendall(data[start : start + 1])
+        time.sleep(pause)
+
+
+def free_port() -> int:
+    """Give a port of 127.0.0.1 where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
