@@ -106,7 +106,8 @@ def _provider(row: ProviderAccount) -> Provider | None:
         return None
 
 
-def _account(row: ProviderAccount) -> Account:
+def account_of(row: ProviderAccount) -> Account:
+    """Make a stored account ready to send."""
     provider = _provider(row)
     return Account(
         id=row.pk,
@@ -131,7 +132,7 @@ def _read(organization_id: str) -> Policy:
         categories={**BUILT_IN, **{row.name: _category(row) for row in categories}},
         domains={domain.domain: domain for domain in domains},
         default_domain=domains[0] if domains else None,
-        accounts=tuple(_account(row) for row in rows),
+        accounts=tuple(account_of(row) for row in rows),
     )
 
 

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
+from django.urls import reverse_lazy
+from django.utils.functional import lazy
 
 from rme import __version__
 from rme.core.bell import broker_url
@@ -58,11 +60,6 @@ if SMTP_URL:
 
 # --- applications -------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "rme",
-    "rme.tenants",
-    "rme.crm",
-    "push",
-    "messaging",
     "unfold",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -76,6 +73,12 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    # Ours come last: their admin pages take the place of the toolkit's.
+    "rme",
+    "rme.tenants",
+    "rme.crm",
+    "push",
+    "messaging",
 ]
 MIDDLEWARE = [
     "rme.core.api.RequestMiddleware",
@@ -232,8 +235,78 @@ CONTENT_SECURITY_POLICY = {
 LOGGING_CONFIG = None
 LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
 
+
 # --- admin and API description --------------------------------------------------------------------
-UNFOLD: dict[str, Any] = {"SITE_TITLE": "rme", "SITE_HEADER": "rme", "SHOW_HISTORY": True}
+def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
+    """Name a page of the admin's sidebar."""
+    url = reverse_lazy(f"admin:{model}_changelist")
+    return {
+        "title": title,
+        "icon": icon,
+        "link": lazy(lambda: f"{url}?{query}", str)() if query else url,
+    }
+
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "rme",
+    "SITE_HEADER": "rme",
+    "SITE_SYMBOL": "send",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    "SIDEBAR": {
+        "show_search": True,
+        "navigation": [
+            {
+                "title": "Messages",
+                "items": [
+                    _page("Messages", "mail", "messaging_message"),
+                    _page("Outbox", "outbox", "messaging_message", "provider=simulator"),
+                    _page("Templates", "description", "messaging_template"),
+                ],
+            },
+            {
+                "title": "People",
+                "items": [
+                    _page("Contacts", "person", "crm_contact"),
+                    _page("Consent", "handshake", "messaging_consententry"),
+                    _page("Suppressions", "block", "messaging_suppression"),
+                    _page("Devices", "smartphone", "push_device"),
+                ],
+            },
+            {
+                "title": "Sending",
+                "items": [
+                    _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
+                    _page("Categories", "category", "messaging_category"),
+                    _page("Pauses", "pause_circle", "messaging_pause"),
+                    _page("Sender domains", "alternate_email", "messaging_senderdomain"),
+                ],
+            },
+            {
+                "title": "Platform records",
+                "collapsible": True,
+                "items": [
+                    _page("Accounts", "business", "crm_account"),
+                    _page("Cases", "support", "crm_case"),
+                    _page("Events", "event", "crm_event"),
+                    _page("Registrations", "how_to_reg", "crm_eventregistration"),
+                    _page("Speakers", "mic", "crm_speaker"),
+                    _page("Exhibitors", "storefront", "crm_exhibitor"),
+                ],
+            },
+            {
+                "title": "Access",
+                "items": [
+                    _page("Organizations", "domain", "tenants_organization"),
+                    _page("Applications", "apps", "tenants_application"),
+                    _page("API keys", "key", "tenants_apikey"),
+                    _page("Memberships", "group", "tenants_membership"),
+                    _page("Users", "manage_accounts", "tenants_user"),
+                ],
+            },
+        ],
+    },
+}
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",
     "DESCRIPTION": "Send email, SMS and push, and see what became of each message.",

@@ -67,7 +67,8 @@ class OrganizationAdmin(OwnerAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    has_delete_permission = has_change_active = DeploymentAdmin.has_delete_permission
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
 
 
 @admin.register(Membership)
@@ -150,8 +151,7 @@ class ApplicationAdmin(OwnerAdmin):
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if request.method != "POST":
             question = f"Give {row.name} a new secret? The present one stops working at once."
-            context = {**admin.site.each_context(request), "title": "New secret"}
-            return render(request, "admin/rme/ask.html", {**context, "question": question})
+            return self.ask(request, "New secret", question)
         secret = applications.rotate_secret(row)
         self.note(request, row, "New secret")
         return show_once(
@@ -196,9 +196,7 @@ class ApiKeyAdmin(OwnerAdmin):
         if row is None or not self.has_change_permission(request, row):
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if request.method != "POST":
-            question = f"Revoke the key {row.name}? It stops working at once."
-            context = {**admin.site.each_context(request), "title": "Revoke"}
-            return render(request, "admin/rme/ask.html", {**context, "question": question})
+            return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")
         ApiKey.objects.filter(pk=row.pk).update(revoked_at=Now())
         self.note(request, row, "Revoked")
         messages.success(request, f"{row.name} is revoked.")

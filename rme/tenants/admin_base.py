@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Field, ForeignKey, Model, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from unfold.admin import ModelAdmin
 
 from rme.tenants.models import Membership, Organization
@@ -51,7 +52,7 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
         own = organizations_of(request, self.readers)
         return rows.filter(**{f"{self.organization_path}__in": own})
 
-    def _may(self, request: HttpRequest, roles: Iterable[str], row: Model | None) -> bool:
+    def _may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
         if not request.user.is_active or not request.user.is_staff:
             return False
         if request.user.is_superuser:
@@ -59,6 +60,9 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
         own = organizations_of(request, roles)
         if row is None:
             return bool(own)
+        if isinstance(row, str):  # the theme asks for the pages of actions by id
+            found = self.get_object(request, row)
+            return found is not None and self.organization_of(found) in own
         return self.organization_of(row) in own
 
     def organization_of(self, row: Model) -> str:
@@ -113,6 +117,11 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
         }
         return [*message, {"values": values}] if values else message
 
+    def ask(self, request: HttpRequest, title: str, question: str) -> HttpResponse:
+        """Ask before something is done: only the answer, a POST, does it."""
+        context = {**self.admin_site.each_context(request), "title": title, "question": question}
+        return render(request, "admin/rme/ask.html", context)
+
     def note(self, request: HttpRequest, row: Model, text: str) -> None:
         """Log something that was done to a row by an action."""
         LogEntry.objects.log_actions(
@@ -134,9 +143,11 @@ class OwnerAdmin(TenantAdmin):
 class DeploymentAdmin(TenantAdmin):
     """Pages for who runs the deployment alone."""
 
-    def _may(self, request: HttpRequest, roles: Iterable[str], row: Model | None) -> bool:
+    def _may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
         return bool(request.user.is_active and request.user.is_superuser)
 
 
 def _has_field(model: Any, name: str) -> bool:
-    return any(isinstance(field, Field) and field.name == name for field in model._meta.get_fields())
+    return any(
+        isinstance(field, Field) and field.name == name for field in model._meta.get_fields()
+    )
