@@ -7,7 +7,8 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
 from messaging import outputs
-from messaging.schemas import BulkInput, HistoryQuery, MessageInput
+from messaging.history_query import HistoryQuery
+from messaging.schemas import BulkInput, MessageInput
 from rme.core import errors
 
 ALWAYS: tuple[type[errors.ApiError], ...] = (

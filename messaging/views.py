@@ -7,7 +7,8 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from messaging import accept, cancel, description, idempotency, queries, schemas
-from messaging.schemas import BULK, BULK_ITEM, MESSAGE, HistoryQuery, parse
+from messaging.history_query import HistoryQuery
+from messaging.schemas import BULK, BULK_ITEM, MESSAGE, parse
 from rme.core import errors
 from rme.core.api import ApiView, json_response
 from rme.core.json_bodies import may_hold_nul, refuse_nul
