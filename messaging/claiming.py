@@ -51,7 +51,8 @@ ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
 
 _READ = f"""
 SELECT d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel, d.address,
-  d.template_version_id, d.fence, d.tries, d.expires_at, d.test, m.template, c.body
+  d.template_version_id, d.fence, d.tries, d.expires_at, d.test, m.template,
+  CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END, c.body
 FROM {_D} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
 JOIN {MessageContent._meta.db_table} c ON c.id = d.message_id
 WHERE d.id = ANY(%s) ORDER BY d.due_at
@@ -75,6 +76,8 @@ class Claimed:
     expires_at: datetime
     test: bool
     template: str | None
+    fallback_after: int | None
+    """FIRST_DELIVERED: seconds to wait for a confirmation before the next channel has its turn."""
     given: dict[str, Any]
 
 

@@ -25,7 +25,7 @@ from messaging.states import TRANSITIONS, Status
 from push.devices import active_devices
 from rme.core import clock, ids, sql
 from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Outcome
+from rme.core.outcomes import Accepted, Outcome, Retryable
 from rme.core.states import advance
 from rme.core.transport import Transport
 from rme.crm.contacts import get_contacts
@@ -40,7 +40,7 @@ def deliver(window: Window, transport: Transport) -> list[Receipt]:
     """Send a window. Gives the receipts that came with the answers (the simulator's)."""
     rules = policy.of(window.organization_id)
     until = monotonic() + settings.LEASE_SECONDS / 2
-    hand = [Sending(claimed, rules.categories[claimed.category]) for claimed in window.deliveries]
+    hand = [Sending(claimed, rules.rules(claimed.category)) for claimed in window.deliveries]
     _address(window, hand, rules)
     _compose(window, _open(hand))
     with transaction.atomic():
@@ -49,7 +49,7 @@ def deliver(window: Window, transport: Transport) -> list[Receipt]:
         _record(window, [sending for sending in hand if sending.decided])
     receipts: list[Receipt] = []
     while under_way := _open(hand):
-        receipts += _send(under_way, transport)
+        receipts += _send(under_way, transport, until)
         for sending in under_way:
             sending.judge(now=clock.now(), may_go_on=monotonic() < until)
         with transaction.atomic():
@@ -193,7 +193,7 @@ def _write_attempts(window: Window, hand: Sequence[Sending]) -> None:
     sql.insert({Attempt: rows})
 
 
-def _send(hand: Sequence[Sending], transport: Transport) -> list[Receipt]:
+def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[Receipt]:
     """Hand the open shots to their providers, account by account, and note the answers."""
     by_account: dict[int, list[Shot]] = defaultdict(list)
     owner: dict[UUID, Sending] = {}
@@ -205,7 +205,10 @@ def _send(hand: Sequence[Sending], transport: Transport) -> list[Receipt]:
     receipts = []
     for shots in by_account.values():
         started = monotonic()
-        outcomes = _hand_over(shots, transport)
+        if started > until:  # another silent account would outlast the lease
+            outcomes: list[Outcome] = [Retryable("no time left in this turn")] * len(shots)
+        else:
+            outcomes = _hand_over(shots, transport)
         took = int((monotonic() - started) * 1000)
         for shot, outcome in zip(shots, outcomes, strict=True):
             shot.outcome, shot.latency_ms = outcome, took

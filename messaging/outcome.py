@@ -160,6 +160,8 @@ class Sending:
             case Accepted():
                 self._note(EventType.SENT)
                 self.status = Status.SENT
+                if self.channels and self.claimed.fallback_after:
+                    self.due_at = now + timedelta(seconds=self.claimed.fallback_after)
             case Unknown(reason=reason):
                 self.status, self.detail, self.reason = Status.UNKNOWN, reason, "UNKNOWN_OUTCOME"
                 self.due_at = now + timedelta(seconds=settings.UNKNOWN_SECONDS)
@@ -195,7 +197,7 @@ class Sending:
             "due_at": self.due_at,
             "channel": self.channel,
             "channels": self.channels,
-            "address": self.address or self.claimed.address,
+            "address": self.address if self.channel == self.claimed.channel else None,
             "provider": account.name if account else None,
             "account_id": account.id if account else None,
             "tries": self.tries,

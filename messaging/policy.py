@@ -3,7 +3,7 @@ domains and provider accounts. Every accept and every window of sends looks here
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import orjson
@@ -79,6 +79,11 @@ class Policy:
     domains: Mapping[str, Domain]
     default_domain: Domain | None
     accounts: tuple[Account, ...]
+
+    def rules(self, category: str) -> CategoryRules:
+        """Give a category's rules. One that was deleted meanwhile needs consent, like MARKETING."""
+        found = self.categories.get(category)
+        return found or replace(self.categories[MARKETING], name=category)
 
 
 def _category(row: Category) -> CategoryRules:

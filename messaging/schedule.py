@@ -23,7 +23,7 @@ _D = Delivery._meta.db_table
 
 _DUE = f"""
 SELECT id, organization_id, message_id, category, priority, channel, scheduled_for, due_at, fence,
-  expires_at, statement_timestamp() FROM {_D}
+  expires_at, channels, statement_timestamp() FROM {_D}
 WHERE status = %s AND due_at <= statement_timestamp() AND due_at IS NOT NULL
   AND NOT (status = 'ACCEPTED')
 ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED
@@ -99,8 +99,8 @@ def resolve_unknown() -> int:
         again: list[sql.Row] = []
         hold: list[sql.Row] = []
         for row in due:
-            rules = policy.of(row["organization_id"]).categories.get(row["category"])
-            resend = (rules is not None and rules.resend_unknown) or row["channel"] == Channel.PUSH
+            rules = policy.of(row["organization_id"]).rules(row["category"])
+            resend = rules.resend_unknown or row["channel"] == Channel.PUSH
             (again if resend else hold).append(row)
         late = {row["id"] for row in again if row["expires_at"] <= row["now"]}
         advance(
@@ -118,6 +118,29 @@ def resolve_unknown() -> int:
         )
         sql.insert({Event: [_event(row, EventType.FAILED) for row in again if row["id"] in late]})
         sql.update(Delivery, [{"id": row["id"], "due_at": None} for row in hold])
+    return len(due)
+
+
+def fall_back() -> int:
+    """Give the next channel its turn where a delivery was not confirmed in time."""
+    with transaction.atomic():
+        due = _due(Status.SENT)
+        moved = advance(
+            Delivery,
+            TRANSITIONS,
+            [
+                {
+                    "id": row["id"],
+                    "status": Status.ACCEPTED,
+                    "channel": row["channels"][0],
+                    "channels": row["channels"][1:],
+                    "address": None,
+                    "due_at": row["now"],
+                }
+                for row in due
+            ],
+        )
+        sql.insert({Event: [_event(row, EventType.FALLBACK) for row in due if row["id"] in moved]})
     return len(due)
 
 
@@ -150,6 +173,7 @@ _NAMES = (
     "due_at",
     "fence",
     "expires_at",
+    "channels",
 )
 
 

@@ -63,6 +63,8 @@ def sweep() -> None:
         pass
     while schedule.resolve_unknown() == schedule.BATCH:
         pass
+    while schedule.fall_back() == schedule.BATCH:
+        pass
     ring(schedule.waiting_channels())
 
 

@@ -127,10 +127,12 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
+_database: dict[str, Any] = {**dj_database_url.parse(ENV["DATABASE_URL"])}
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
-        **dj_database_url.parse(ENV["DATABASE_URL"]),
+        **_database,
         "OPTIONS": {
+            **_database.get("OPTIONS", {}),  # such as sslmode, from the address
             # Binding on the server lets psycopg prepare what repeats: planning over the partitions
             # costs ten times what most statements do. A generic plan made while a table is small
             # must not be a sequential scan for ever, so those are discouraged.

@@ -5,8 +5,8 @@
 | Accepted | the provider took it | SENT; receipts may come later |
 | Retryable | certainly not taken, another try may work | next account at once, then backoff |
 | Rejected | refused for good | the recipient's fault: next channel; the content's: the end |
-| Gone | the push token is dead | the device is retired; all dead: next channel |
-| Misconfigured | our credentials or set-up are wrong | the account's circuit opens; next account |
+| Gone | the push token is dead | the next device; all dead: next channel |
+| Misconfigured | our credentials or set-up are wrong | next account, then backoff |
 | Unknown | it may have been taken | never failed over: a receipt or the category decides |
 
 A provider never raises for what the other side does, and never raises an API error.

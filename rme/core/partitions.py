@@ -5,8 +5,9 @@ takes what no month covers, so that a forgotten beat job loses nothing.
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
-from django.db import connection, migrations
+from django.db import connection, migrations, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
 
@@ -51,8 +52,19 @@ def create_ahead(tables: list[str], *, now: datetime, months: int = 3) -> list[s
         missing = [name for name in wanted if name not in present]
         for name in missing:
             table, start, end = wanted[name]
-            cursor.execute(
-                f'CREATE TABLE IF NOT EXISTS "{name}" PARTITION OF "{table}" '
-                f"FOR VALUES FROM ('{ids.at_least(start)}') TO ('{ids.at_least(end)}')"
-            )
+            with transaction.atomic():
+                _create(cursor, name, table, str(ids.at_least(start)), str(ids.at_least(end)))
     return missing
+
+
+def _create(cursor: Any, name: str, table: str, least: str, end: str) -> None:
+    """Create one partition, and move into it what the default partition took for its month."""
+    default = f'"{table}_default"'
+    inside = f"id >= '{least}' AND id < '{end}'"
+    cursor.execute(f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING ALL)')
+    cursor.execute(f'INSERT INTO "{name}" SELECT * FROM {default} WHERE {inside}')
+    cursor.execute(f"DELETE FROM {default} WHERE {inside}")
+    cursor.execute(
+        f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" '
+        f"FOR VALUES FROM ('{least}') TO ('{end}')"
+    )

@@ -42,7 +42,7 @@ def up(var: Path) -> int:
 
 def execute(command: list[str], var: Path | None) -> int:
     """Run a command beside engines (throw-away ones without `var`); gives its exit code."""
-    given = {"DATABASE_URL", "REDIS_URL"} & os.environ.keys()
+    given = {name for name in ("DATABASE_URL", "REDIS_URL") if os.environ.get(name)}
     folder = var or Path(tempfile.mkdtemp(prefix="rme-", dir="/var/tmp"))
     if var is None:
         folder.chmod(0o755)  # PostgreSQL's own user must get to its data below it
@@ -52,7 +52,8 @@ def execute(command: list[str], var: Path | None) -> int:
         engines.append(Postgres(folder, ephemeral=var is None))
     if "REDIS_URL" not in given:
         engines.append(Valkey(folder))
-    env = engine_env(folder) | dict(os.environ) | {"RME_VAR": str(folder)}
+    kept = {name: value for name, value in os.environ.items() if value}
+    env = engine_env(folder) | kept | {"RME_VAR": str(folder)}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         for engine in engines:

