@@ -69,7 +69,8 @@ class Sink(asyncio.Protocol):
             self.in_data = True
             self.transport.write(b"354 go on\r\n")
         elif verb == b"EHLO":
-            self.transport.write(b"250-sink\r\n250-8BITMIME\r\n250 SIZE 10485760\r\n")
+            offers = b"250-8BITMIME\r\n250-PIPELINING\r\n250 SIZE 10485760\r\n"
+            self.transport.write(b"250-sink\r\n" + offers)
         elif verb == b"COUN":  # ours: how many mails came so far
             self.transport.write(b"250 %d\r\n" % self.counter.mails)
         elif verb == b"QUIT":

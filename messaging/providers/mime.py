@@ -25,6 +25,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,40}")
 _OURS = {"from", "to", "subject", "date", "message-id", "mime-version"}
 _WIDTH = 76
 """Characters of a line with an encoded word (RFC 2047 §2); RFC 5322 §2.1.1 asks for 78 of any."""
+_LONG_WORD = 60
 _WORD_BYTES = 45
 """Bytes in an encoded word: 60 of base64 and 12 around them make 72 of the 75 allowed."""
 _LONGEST_LINE = 997
@@ -45,7 +46,7 @@ def header(name: str, value: str) -> str:
 
 def text_header(name: str, value: str) -> str:
     """Write a header of free text: like `header`, but words too long for a line are encoded."""
-    if len(value) > _WIDTH and any(len(word) > _WIDTH - 16 for word in value.split(" ")):
+    if len(name) + len(value) + 2 > _WIDTH and any(len(w) > _LONG_WORD for w in value.split(" ")):
         return f"{name}: {_encoded(_one_line(value), after=name)}"
     return header(name, value)
 
@@ -55,10 +56,12 @@ def mailbox(name: str, label: str, address: str) -> str:
     label = _one_line(label).strip(" ")
     if not label:
         return f"{name}: {address}"
-    if len(label) > _WIDTH - 16 or not label.isascii() or "=?" in label:
+    if not _ATOMS.fullmatch(label) or "=?" in label:
+        quoted = '"' + label.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        plain = label.isascii() and "=?" not in label and len(quoted) <= _LONG_WORD
+        label = quoted if plain else _encoded(label, after=name)
+    elif len(label) > _LONG_WORD:
         label = _encoded(label, after=name)
-    elif not _ATOMS.fullmatch(label):
-        label = '"' + label.replace("\\", "\\\\").replace('"', '\\"') + '"'
     last_line = label.rpartition("\n")[2]
     fits = len(name) + 2 + len(last_line) + len(address) + 3 <= _WIDTH
     return f"{name}: {label}{' ' if fits else chr(13) + chr(10) + ' '}<{address}>"

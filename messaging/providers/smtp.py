@@ -141,7 +141,7 @@ class Smtp(Provider):
                 username=account.username,
                 password=account.password.get_secret_value(),
             ),
-            connect_timeout=min(5.0, account.timeout),
+            connect_timeout=min(10.0, account.timeout),
             timeout=account.timeout,
             ca_pem=account.ca_pem,
         )

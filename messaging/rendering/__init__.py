@@ -1,11 +1,17 @@
 """Rendering: from a template's texts and plain data to what is sent.
 
-Pure: no database, no settings, no organization. Nothing but the three exceptions comes out.
+Pure: no database, no settings, no organization. Nothing but the three exceptions comes out:
+`TemplateSyntax` (field, line, column, message), `RenderLimit`, `RenderFailed`.
 
 - `compile_source(texts) -> Compiled` parses a version's texts once; `check(texts) -> [Problem]`
-  says all that is wrong with them; `compile_mjml(text) -> html`.
-- `render_email`, `render_sms`, `render_push` fill in a `Compiled` with data.
-- `missing_variables(schema, variables) -> [(path, message)]`, `segments(text) -> SmsSize`.
+  says all that is wrong with them; `compile_mjml(text) -> html` is for when one becomes active.
+- `render_email`, `render_sms`, `render_push` fill in a `Compiled` with data; `preview_sms` also
+  says its size and what is missing. `strict=True` refuses what is missing, `limits=` bounds it.
+- `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
+  `segments(text) -> SmsSize`.
+
+Read downward: `compiled` (fields and channels), `liquid` (one text), `environment` (what stands in
+for parts of python-liquid), `limits` (why nothing runs for long), `values`, `filters`, `audit`.
 """
 
 from messaging.rendering.compiled import (
@@ -13,30 +19,36 @@ from messaging.rendering.compiled import (
     Problem,
     RenderedEmail,
     RenderedPush,
+    RenderedSms,
     check,
-    compile_mjml,
     compile_source,
+    preview_sms,
     render_email,
     render_push,
     render_sms,
 )
-from messaging.rendering.liquid import RenderFailed, RenderLimit, TemplateSyntax
+from messaging.rendering.errors import RenderFailed, RenderLimit, TemplateSyntax
+from messaging.rendering.limits import Limits
+from messaging.rendering.mjml import compile_mjml
 from messaging.rendering.segments import SmsSize, segments
 from messaging.rendering.variables import missing_variables, schema_problem
 
 __all__ = [
     "Compiled",
+    "Limits",
     "Problem",
     "RenderFailed",
     "RenderLimit",
     "RenderedEmail",
     "RenderedPush",
+    "RenderedSms",
     "SmsSize",
     "TemplateSyntax",
     "check",
     "compile_mjml",
     "compile_source",
     "missing_variables",
+    "preview_sms",
     "render_email",
     "render_push",
     "render_sms",

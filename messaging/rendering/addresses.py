@@ -2,7 +2,7 @@
 
 A variable that begins an address decides its scheme, and `javascript:` runs where it is shown, be
 it a mail client or the preview in the admin. So a variable may bring the schemes below or none.
-Any other stands in the template itself (`href="myapp://{{ id }}"`), where its author answers for it.
+Any other stands in the template itself (`href="myapp://{{ id }}"`): its author answers for it.
 """
 
 import re

@@ -1,36 +1,54 @@
 """A template version, parsed; and what it renders to on each channel."""
 
-import re
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from threading import Lock
 from typing import Any
 
+import orjson
 from liquid.template import BoundTemplate
-from mjml import mjml2html
 
-from messaging.rendering import liquid
-from messaging.rendering.liquid import RenderFailed, TemplateSyntax
+from messaging.rendering import addresses, liquid
+from messaging.rendering.errors import RenderFailed, TemplateSyntax
+from messaging.rendering.limits import Limits, Meter
+from messaging.rendering.mjml import compile_mjml
 from messaging.rendering.plain_text import from_html
+from messaging.rendering.segments import SmsSize, segments
+from messaging.rendering.values import snapshot
 from messaging.rendering.variables import schema_problem
 
 LINES = ("subject", "title", "image", "link")
+"""Fields of one line. A line break in a subject would begin a header."""
 TEXTS = (*LINES, "text", "html", "body")
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A version's parsed texts. `fixed` are values that are not templates (badge)."""
+    """A version's parsed texts, by field; a text without Liquid is kept as it is."""
 
-    templates: Mapping[str, BoundTemplate] = field(repr=False)
-    data: Mapping[str, BoundTemplate] = field(repr=False)
+    texts: Mapping[str, BoundTemplate | str] = field(repr=False)
+    data: Mapping[str, BoundTemplate | str] = field(repr=False)
     badge: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedEmail:
+    """`missing` names the variables whose absence left a gap."""
+
     subject: str
     text: str
     html: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSms:
+    text: str
+    size: SmsSize
     missing: tuple[str, ...] = ()
 
 
@@ -47,123 +65,188 @@ class RenderedPush:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a version, and where."""
+    """What is wrong with a version, and where. Line and column count from 1."""
 
     field: str
     message: str
+    line: int = 1
+    column: int = 1
+
+
+class _Cache:
+    """The versions used last, bounded by their number and by the characters of their sources."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size, self.held = count, size, 0
+        self._entries: OrderedDict[bytes, tuple[int, Compiled]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: bytes) -> Compiled | None:
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][1]
+
+    def put(self, key: bytes, size: int, compiled: Compiled) -> None:
+        with self._lock:
+            before = self._entries.pop(key, None)
+            self.held += size - (before[0] if before else 0)
+            self._entries[key] = (size, compiled)
+            while len(self._entries) > self.count or (self.held > self.size and self._entries):
+                self.held -= self._entries.popitem(last=False)[1][0]
+
+
+_cache = _Cache(count=256, size=4_000_000)
 
 
 def compile_source(texts: Mapping[str, Any]) -> Compiled:
     """Parse a version's texts: `subject`, `text`, `html`, `title`, `body`, `data`, `badge`,
-    `image`, `link`. Raises TemplateSyntax.
+    `image`, `link`. Raises TemplateSyntax with the field.
+
+    Parsed once: the same texts, of whichever version, are the same `Compiled`. The key is their
+    digest, so that an edited draft can never be taken for what it was.
     """
+    given = orjson.dumps([texts.get(name) or "" for name in (*TEXTS, "data", "badge")])
+    key = blake2b(given, digest_size=16).digest()
+    compiled = _cache.get(key)
+    if compiled is None:
+        compiled = _compile(texts)
+        _cache.put(key, len(given), compiled)
+    return compiled
+
+
+def _compile(texts: Mapping[str, Any]) -> Compiled:
     return Compiled(
-        templates={
-            name: liquid.parse(texts[name], html=name == "html")
-            for name in TEXTS
-            if texts.get(name)
-        },
+        texts={name: _parse(name, texts[name]) for name in TEXTS if texts.get(name)},
         data={
-            name: liquid.parse(str(value), html=False)
+            name: _parse(f"data.{name}", str(value))
             for name, value in (texts.get("data") or {}).items()
         },
         badge=texts.get("badge"),
     )
 
 
+def _parse(name: str, source: str) -> BoundTemplate | str:
+    try:
+        return liquid.parse(source, html=name in ("html", "mjml"))
+    except TemplateSyntax as error:
+        raise error.of(name) from error
+
+
 def check(texts: Mapping[str, Any]) -> list[Problem]:
     """Say all that keeps a version from becoming active."""
     problems = []
-    for name in TEXTS:
-        problems += _problem(name, texts.get(name) or "", html=name == "html")
-    if texts.get("mjml"):
+    sources = {name: texts.get(name) or "" for name in (*TEXTS, "mjml")}
+    sources |= {f"data.{key}": str(value) for key, value in (texts.get("data") or {}).items()}
+    for name, source in sources.items():
         try:
-            problems += _problem("mjml", compile_mjml(texts["mjml"]), html=True)
+            _parse(name, source)
+            if name == "mjml" and source:
+                _check_compiled(compile_mjml(source))
         except TemplateSyntax as error:
-            problems.append(Problem("mjml", error.message))
-    for name, value in (texts.get("data") or {}).items():
-        problems += _problem(f"data.{name}", str(value), html=False)
+            problems.append(Problem(name, error.message, error.line, error.column))
     wrong = schema_problem(texts.get("variables") or {})
     if wrong:
         problems.append(Problem("variables", wrong))
     return problems
 
 
-def _problem(name: str, source: str, *, html: bool) -> list[Problem]:
+def _check_compiled(html: str) -> None:
+    """Parse what MJML became; a line of it would tell its author nothing."""
     try:
-        liquid.parse(source, html=html)
+        liquid.parse(html, html=True)
     except TemplateSyntax as error:
-        return [Problem(name, str(error))]
-    return []
+        raise TemplateSyntax(f"once it is compiled: {error.message}") from error
 
 
-_LIQUID = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+class _Render:
+    """One message being rendered: its data, and one meter for all its fields."""
+
+    __slots__ = ("data", "holes", "meter", "strict")
+
+    def __init__(self, data: Mapping[str, Any], limits: Limits, strict: bool) -> None:
+        self.data = snapshot(data)
+        self.meter = Meter(limits)
+        self.holes: dict[str, None] = {}
+        self.strict = strict
+
+    def text(self, template: BoundTemplate | str | None) -> str:
+        if template is None:
+            return ""
+        text = liquid.render(template, self.data, self.meter, self.holes)
+        if self.strict and self.holes:
+            raise RenderFailed(f"missing: {', '.join(self.holes)}")
+        return text
+
+    def line(self, template: BoundTemplate | str | None) -> str:
+        return _one_line(self.text(template))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(self.holes)
 
 
-def compile_mjml(source: str) -> str:
-    """Turn MJML into HTML, with the Liquid inside it left as it is. Raises TemplateSyntax.
+def _one_line(text: str) -> str:
+    """Put a text on one line: each line break, of any kind Unicode knows, becomes a space."""
+    lines = text.splitlines()
+    return lines[0].strip() if len(lines) == 1 else " ".join(filter(None, map(str.strip, lines)))
 
-    Liquid is replaced by marks that mean nothing to MJML, and put back: its quotes and signs
-    would not survive an XML parser. Nothing is loaded from elsewhere.
+
+def render_email(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> RenderedEmail:
+    """Fill in an email. A text of its own is made from the HTML where the version has none.
+
+    `strict`: a missing variable is RenderFailed. Raises RenderLimit, RenderFailed.
     """
-    found: list[str] = []
-
-    def mark(match: re.Match[str]) -> str:
-        found.append(match.group(0))
-        return f"lqd{len(found) - 1}x"
-
-    marked = _LIQUID.sub(mark, source)
-    try:
-        html = str(mjml2html(marked))
-    except Exception as error:
-        # The binding raises its own types and plain ones alike for what does not parse.
-        raise TemplateSyntax(f"MJML: {str(error)[:200]}") from error
-    return re.sub(r"lqd(\d+)x", lambda match: found[int(match.group(1))], html)
-
-
-def _fill(compiled: Compiled, name: str, data: Mapping[str, Any], missing: list[str]) -> str:
-    template = compiled.templates.get(name)
-    if template is None:
-        return ""
-    text, absent = liquid.render(template, data)
-    missing += absent
-    return " ".join(text.split()) if name in LINES else text
-
-
-def render_email(compiled: Compiled, data: Mapping[str, Any]) -> RenderedEmail:
-    """Fill in an email. A text of its own is made from the HTML where the version has none."""
-    missing: list[str] = []
-    subject = _fill(compiled, "subject", data, missing)
-    text = _fill(compiled, "text", data, missing)
-    html = _fill(compiled, "html", data, missing)
-    if html and not text:
+    render = _Render(data, limits, strict)
+    subject = render.line(compiled.texts.get("subject"))
+    text = render.text(compiled.texts.get("text"))
+    html = render.text(compiled.texts.get("html"))
+    if html and not text.strip():
         text = from_html(html)
-    if not text and not html:
-        raise RenderFailed("the template has neither text nor HTML")
-    return RenderedEmail(subject, text, html, tuple(dict.fromkeys(missing)))
+    if not text.strip() and not html.strip():
+        raise RenderFailed("the email is empty: there is neither text nor HTML")
+    return RenderedEmail(subject, text, html, render.missing)
 
 
-def render_sms(compiled: Compiled, data: Mapping[str, Any]) -> str:
-    """Fill in an SMS."""
-    text = _fill(compiled, "text", data, [])
-    if not text.strip():
+def preview_sms(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> RenderedSms:
+    """Fill in an SMS, and say what it takes to send. Raises RenderLimit, RenderFailed."""
+    render = _Render(data, limits, strict)
+    text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
+    if not text:
         raise RenderFailed("the text is empty")
-    return text.strip()
+    return RenderedSms(text, segments(text), render.missing)
 
 
-def render_push(compiled: Compiled, data: Mapping[str, Any]) -> RenderedPush:
-    """Fill in a push; values of `data` are strings."""
-    missing: list[str] = []
-    extra: dict[str, str] = {}
-    for name, template in compiled.data.items():
-        extra[name], absent = liquid.render(template, data)
-        missing += absent
+def render_sms(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> str:
+    """Fill in an SMS. Raises RenderLimit, RenderFailed."""
+    return preview_sms(compiled, data, strict=strict, limits=limits).text
+
+
+def render_push(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> RenderedPush:
+    """Fill in a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
+    render = _Render(data, limits, strict)
+    texts = compiled.texts
     return RenderedPush(
-        title=_fill(compiled, "title", data, missing),
-        body=_fill(compiled, "body", data, missing),
-        data=extra,
+        title=render.line(texts.get("title")),
+        body=render.text(texts.get("body")),
+        data={name: render.text(template) for name, template in compiled.data.items()},
         badge=compiled.badge,
-        image=_fill(compiled, "image", data, missing),
-        link=_fill(compiled, "link", data, missing),
-        missing=tuple(dict.fromkeys(missing)),
+        image=_address("image", render.line(texts.get("image"))),
+        link=_address("link", render.line(texts.get("link"))),
+        missing=render.missing,
     )
+
+
+def _address(name: str, address: str) -> str:
+    if addresses.scheme(address) in addresses.ACTIVE:
+        raise RenderFailed(f"{name}: an address that runs a script")
+    return address

@@ -15,7 +15,9 @@ from liquid.builtin.expressions.primitive import RangeLiteral
 from liquid.builtin.output import Output, OutputNode
 from liquid.builtin.tags.cycle_tag import CycleNode, CycleTag
 from liquid.builtin.tags.echo_tag import EchoTag
+from liquid.expression import Expression
 from liquid.template import BoundTemplate
+from liquid.token import Token
 from liquid.undefined import UNDEFINED, Undefined
 from liquid.utils import ReadOnlyChainMap
 
@@ -26,10 +28,28 @@ from messaging.rendering.limits import LIST_LIMIT, WEIGHT_LIMIT, Meter
 from messaging.rendering.values import html_of, text_of, weigh
 
 TAGS = frozenset(
-    """
-    # assign break capture case comment content continue cycle decrement echo for if ifchanged
-    illegal increment liquid output tablerow unless
-    """.split()
+    [
+        "#",
+        "assign",
+        "break",
+        "capture",
+        "case",
+        "comment",
+        "content",
+        "continue",
+        "cycle",
+        "decrement",
+        "echo",
+        "for",
+        "if",
+        "ifchanged",
+        "illegal",
+        "increment",
+        "liquid",
+        "output",
+        "tablerow",
+        "unless",
+    ]
 )
 """All others are unknown: nothing is included, rendered or extended from elsewhere."""
 
@@ -70,7 +90,6 @@ class Buffer:
     def write(self, text: str) -> int:
         length = len(text)
         self.meter.write(length)
-        self.meter.spend(1 + (length >> 8))
         self.parts.append(text)
         return length
 
@@ -108,7 +127,7 @@ class Context(RenderContext):
         self.scope = Scope(*self.scope._maps)
 
     @property
-    def disabled_tags(self) -> list[str]:  # type: ignore[override]
+    def disabled_tags(self) -> list[str]:
         """No tag is disabled. Every node asks before it renders: this is where it pays."""
         self.meter.spend(1)
         return _NONE
@@ -128,6 +147,9 @@ class Context(RenderContext):
         except (LookupError, TypeError):
             if default is not UNDEFINED:
                 return default
+            for step in path:
+                if isinstance(step, Hole):
+                    return step  # `prices[plan]`, and it is the plan that is not there
             name = ".".join(str(s)[:100] if isinstance(s, str | int) else "?" for s in path)
             return Hole(name, self.holes)
         # What is done with it may take as long as it is: it is compared, searched or copied.
@@ -185,8 +207,8 @@ class Write(OutputNode):
 
     __slots__ = ("address",)
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, token: Token, expression: Expression) -> None:
+        super().__init__(token, expression)
         self.address = False
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:

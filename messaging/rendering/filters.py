@@ -1,8 +1,8 @@
 """The filters a template may use: Liquid's standard ones, each bounded.
 
-Names and meanings follow the Liquid reference (https://shopify.dev/docs/api/liquid/filters); most are
-python-liquid's functions behind a guard. Written anew is what could not be bounded from outside:
-`join` (a list may name one long text many times), `split`, `strip_html` and `uniq` (quadratic).
+Names and meanings follow the Liquid reference (https://shopify.dev/docs/api/liquid/filters); most
+are python-liquid's functions behind a guard. Written anew is what could not be bounded from
+outside: `join` (a list may name one long text often), `split`, `strip_html` and `uniq` (quadratic).
 There is no `safe` or `raw`: a variable never becomes markup. Markup is what the author writes
 himself, also in quotes (`{{ "<br>" }}`) or between `capture` and `endcapture`.
 """
@@ -27,18 +27,85 @@ from messaging.rendering.values import flat, joined, text_of, weigh
 Filter = Callable[..., object]
 
 STANDARD = frozenset(
-    """
-    abs append at_least at_most base64_decode base64_encode base64_url_safe_decode
-    base64_url_safe_encode capitalize ceil compact concat date default divided_by downcase escape
-    escape_once find find_index first floor has join last lstrip map minus modulo newline_to_br plus
-    prepend reject remove remove_first remove_last replace replace_first replace_last reverse round
-    rstrip size slice sort sort_natural split squish strip strip_html strip_newlines sum times
-    truncate truncatewords uniq upcase url_decode url_encode where
-    """.split()
+    [
+        "abs",
+        "append",
+        "at_least",
+        "at_most",
+        "base64_decode",
+        "base64_encode",
+        "base64_url_safe_decode",
+        "base64_url_safe_encode",
+        "capitalize",
+        "ceil",
+        "compact",
+        "concat",
+        "date",
+        "default",
+        "divided_by",
+        "downcase",
+        "escape",
+        "escape_once",
+        "find",
+        "find_index",
+        "first",
+        "floor",
+        "has",
+        "join",
+        "last",
+        "lstrip",
+        "map",
+        "minus",
+        "modulo",
+        "newline_to_br",
+        "plus",
+        "prepend",
+        "reject",
+        "remove",
+        "remove_first",
+        "remove_last",
+        "replace",
+        "replace_first",
+        "replace_last",
+        "reverse",
+        "round",
+        "rstrip",
+        "size",
+        "slice",
+        "sort",
+        "sort_natural",
+        "split",
+        "squish",
+        "strip",
+        "strip_html",
+        "strip_newlines",
+        "sum",
+        "times",
+        "truncate",
+        "truncatewords",
+        "uniq",
+        "upcase",
+        "url_decode",
+        "url_encode",
+        "where",
+    ]
 )
 OPTIONS = {"default": frozenset({"allow_false"})}
 """Named arguments. No other filter takes any: they would reach python-liquid's own parameters."""
 
+_OF_TEXTS = frozenset(
+    """
+    append prepend remove remove_first remove_last replace replace_first replace_last
+    """.split()
+)
+"""Filters whose arguments are texts as well."""
+_OF_TEXT = _OF_TEXTS | frozenset(
+    """
+    base64_decode base64_encode base64_url_safe_decode base64_url_safe_encode capitalize downcase
+    escape escape_once lstrip newline_to_br rstrip squish strip strip_newlines truncate
+    truncatewords upcase url_decode url_encode
+    """.split()
+)
 _DIGITS = 20
 _DATE_LENGTH = 64
 _FORMAT_LENGTH = 100
@@ -46,7 +113,11 @@ _FORMAT_LENGTH = 100
 
 def bounded(given: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
     """Put the standard ones of python-liquid's filters behind their guards."""
-    functions = {name: function for name, function in given.items() if name in STANDARD}
+    functions = {
+        name: _textual(function, arguments=name in _OF_TEXTS) if name in _OF_TEXT else function
+        for name, function in given.items()
+        if name in STANDARD
+    }
     functions |= {"join": _join_html if html else _join_text}
     functions |= {"split": _split, "strip_html": _strip_html, "uniq": _uniq}
     functions["date"] = _dated(given["date"])
@@ -76,6 +147,16 @@ def _bounded(name: str, function: Filter) -> Filter:
     return call
 
 
+def _textual(function: Filter, *, arguments: bool) -> Filter:
+    """Give a filter its texts as Liquid writes them: nil is nothing and true is `true`."""
+
+    def call(left: object, *args: object) -> object:
+        given = map(text_of, args) if arguments else args
+        return function(text_of(left), *given)
+
+    return call
+
+
 def _look(value: object) -> int:
     """Say what a value may cost a filter, in fuel. Raises RenderLimit if it is too large."""
     if isinstance(value, str):
@@ -99,6 +180,7 @@ def _look(value: object) -> int:
 
 def _guard_replace(left: object, wanted: object = "", new: object = "", *_: object) -> None:
     """Refuse, before the work is done, a replacement that multiplies its text."""
+    _guard_text(left)
     text, part = text_of(left), text_of(wanted)
     times = text.count(part) if part else len(text) + 1
     if times * len(text_of(new)) > TEXT_LIMIT:
@@ -117,13 +199,7 @@ def _guard_text(left: object, *_: object) -> None:
 
 
 _GUARDS: dict[str, Callable[..., None]] = {
-    **dict.fromkeys(
-        STANDARD
-        - {"compact", "concat", "default", "find", "find_index", "first", "has", "join", "last"}
-        - {"map", "reject", "reverse", "size", "slice", "sort", "sort_natural", "sum", "uniq"}
-        - {"where"},
-        _guard_text,
-    ),
+    **dict.fromkeys(_OF_TEXT | {"date", "slice", "split", "strip_html"}, _guard_text),
     "replace": _guard_replace,
     "round": _guard_round,
 }
@@ -159,7 +235,7 @@ def _strip_html(left: object) -> str:
 
 
 def _uniq(left: object, key: object = None) -> list[object]:
-    """Keep the first of equal items (of items with an equal property); nothing is compared twice."""
+    """Keep the first of equal items, or of items with an equal property."""
     kept: dict[Any, object] = {}
     for item in flat(left):
         value = item.get(key) if key is not None and isinstance(item, dict) else item

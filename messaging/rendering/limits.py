@@ -84,6 +84,7 @@ class Meter:
         self.output -= length
         if self.output < 0:
             raise RenderLimit("the output is too long")
+        self.spend(1 + (length >> 8))
 
     def keep(self, weight: int) -> None:
         """Pay for what is kept in a variable (or get it back). Raises RenderLimit."""

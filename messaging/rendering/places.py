@@ -7,7 +7,7 @@ markup in the state it found it; one that does not is its author's own making, a
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 from messaging.rendering.source import Piece
@@ -27,9 +27,27 @@ class Place(Enum):
 
 
 _ADDRESSES = frozenset(
-    "action background cite data formaction href longdesc manifest poster src xlink:href".split()
+    [
+        "action",
+        "background",
+        "cite",
+        "data",
+        "formaction",
+        "href",
+        "longdesc",
+        "manifest",
+        "poster",
+        "src",
+        "xlink:href",
+    ]
 )
 _RAW_TEXT = frozenset({"script", "style"})
+_ENDS = {
+    "script": re.compile("</script", re.IGNORECASE),
+    "style": re.compile("</style", re.IGNORECASE),
+    "-->": re.compile("-->"),
+    ">": re.compile(">"),
+}
 
 # Conditional comments hold HTML that Outlook reads, so they are stepped into.
 _CONDITION = re.compile(r"<!--\s*\[if [^\]<>]*\]>(?:<!-->)?|(?:<!--)?<!\[endif\]-->")
@@ -55,7 +73,7 @@ class _Reader:
     """Reads markup bit by bit. `state` is the method that reads on."""
 
     def __init__(self) -> None:
-        self.state = self._text
+        self.state: Callable[[str, int], int] = self._text
         self.tag = self.attribute = self.quote = self.until = ""
         self.begun = False
         """Whether the attribute's value has begun with something that is not Liquid."""
@@ -66,14 +84,14 @@ class _Reader:
             position = self.state(markup, position)
 
     def place(self) -> Place:
-        if self.state == self._in_tag or self.state == self._unquoted:
+        if self.state in (self._in_tag, self._unquoted):
             return Place.BARE
         if self.state == self._value:
             if self.attribute.startswith("on"):
                 return Place.SCRIPT
             if self.attribute in _ADDRESSES and not self.begun:
                 return Place.ADDRESS
-        if self.state == self._until and self.until == "</script":
+        if self.state == self._until and self.until == "script":
             return Place.SCRIPT
         return Place.TEXT
 
@@ -102,7 +120,7 @@ class _Reader:
         position = blank.end() if blank else position
         if markup.startswith(">", position):
             raw = self.tag in _RAW_TEXT
-            self.state, self.until = (self._until, f"</{self.tag}") if raw else (self._text, "")
+            self.state, self.until = (self._until, self.tag) if raw else (self._text, "")
             return position + 1
         attribute = _ATTRIBUTE.match(markup, position)
         if attribute is None:
@@ -133,10 +151,8 @@ class _Reader:
 
     def _until(self, markup: str, position: int) -> int:
         """Skip a comment, a declaration, a script or a style."""
-        end = markup.lower().find(self.until, position) if "/" in self.until else -1
-        if "/" not in self.until:
-            end = markup.find(self.until, position)
-        if end < 0:
+        end = _ENDS[self.until].search(markup, position)
+        if end is None:
             return len(markup)
         self.state = self._text
-        return end + (0 if "/" in self.until else len(self.until))
+        return end.start() if self.until in _RAW_TEXT else end.end()

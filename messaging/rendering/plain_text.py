@@ -20,8 +20,32 @@ _GAPS = re.compile(r"\n{3,}")
 
 _SILENT = frozenset({"style", "script", "head", "title", "template"})
 _BLOCKS = frozenset(
-    """address article aside blockquote div dl footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p
-    pre section table ul""".split()
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "div",
+        "dl",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "table",
+        "ul",
+    ]
 )
 _LINES = frozenset({"br", "dd", "dt", "tr"})
 _CELLS = frozenset({"td", "th"})
@@ -79,11 +103,11 @@ class _Reader:
         elif name in _BLOCKS:
             self.parts.append("\n\n")
         elif name in _LINES:
-            self.parts.append("\n")
+            self.parts.append("" if end else "\n")
         elif name in _CELLS:
             self.parts.append(" ")
         elif name == "li":
-            self.parts.append("\n" if end else "\n- ")
+            self.parts.append("" if end else "\n- ")
         elif name == "a":
             self._link(end, rest)
         elif name == "img" and (alt := _ALT.search(rest)):

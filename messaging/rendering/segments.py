@@ -37,14 +37,13 @@ def segments(text: str) -> SmsSize:
 
 
 def _count(encoding: str, text: str, double: re.Pattern[str], *, alone: int, each: int) -> SmsSize:
-    doubled = [match.start() for match in double.finditer(text)]
-    units = len(text) + len(doubled)
+    units = len(text) + len(double.findall(text))
     if units <= alone:
         return SmsSize(encoding, len(text), units, 1)
     # Units before each doubled character: its place in the text, the doubled ones before it, and
     # a unit left free in every segment whose last place it would not have fitted into.
-    shift = 0
-    for index, place in enumerate(doubled):
-        if (place + index + shift) % each == each - 1:
-            shift += 1
-    return SmsSize(encoding, len(text), units, -(-(units + shift) // each))
+    free = 0
+    for index, found in enumerate(double.finditer(text)):
+        if (found.start() + index + free) % each == each - 1:
+            free += 1
+    return SmsSize(encoding, len(text), units, -(-(units + free) // each))

@@ -17,7 +17,9 @@ PIECE_LIMIT = 5_000
 EXPRESSION_LIMIT = 4_000
 """Characters of one tag or output, and of one line in a `liquid` tag."""
 LIQUID_LIMIT = 20_000
-"""Characters of a `liquid` tag, and of what is commented out."""
+"""Characters of a `liquid` tag."""
+TOTAL_LIMIT = 100_000
+"""Characters of all Liquid in one source: what is parsed, at some microseconds a word."""
 
 _OPEN = re.compile(r"\{[{%]")
 _NAME = re.compile(r"-?\s*(#|\w+)")
@@ -39,7 +41,7 @@ def pieces(source: str) -> list[Piece]:
     if len(source) > SOURCE_LIMIT:
         raise syntax_at(f"longer than {SOURCE_LIMIT} characters", source, 0)
     found: list[Piece] = []
-    position = comments = comment = 0
+    position = comments = comment = total = 0
     while opening := _OPEN.search(source, position):
         piece = _piece(source, opening.start())
         position = piece.end
@@ -54,8 +56,9 @@ def pieces(source: str) -> list[Piece]:
                 found.append(Piece(comment, piece.end, "comment"))
         elif not comments:
             found.append(piece)
-        if len(found) > PIECE_LIMIT:
-            raise syntax_at(f"more than {PIECE_LIMIT} pieces of Liquid", source, piece.start)
+            total += piece.end - piece.start
+        if len(found) > PIECE_LIMIT or total > TOTAL_LIMIT:
+            raise syntax_at("too much Liquid in one text", source, piece.start)
     if comments:
         raise syntax_at("'{% comment %}' is never ended", source, comment)
     return found
@@ -74,6 +77,8 @@ def _piece(source: str, start: int) -> Piece:
     _check_length(source, start, inside, name)
     if name == "raw" and not _RAW.match(inside):
         raise syntax_at("'raw' takes no arguments", source, start)
+    if name == "doc":  # python-liquid's own tag, whose end its lexer would look for
+        raise syntax_at("unexpected tag 'doc'", source, start)
     return Piece(start, close + 2, name)
 
 

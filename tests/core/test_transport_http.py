@@ -176,7 +176,7 @@ def test_a_slow_host_does_not_hold_up_another(transport: Transport) -> None:
 def test_a_deaf_host_takes_no_longer_than_one_time_out() -> None:
     transport = Transport(AddressPolicy(["127.0.0.1"]), per_host=2)
     with Http1Server(lambda connection, seen: tcp.stall(connection)) as server:
-        results = transport.perform([Request(server.url, timeout=0.3)] * 8)
+        results = transport.perform([Request(server.url, timeout=0.5)] * 8)
         assert len(server.seen) == 2
     assert statuses(results) == [FailureKind.UNKNOWN] * 2 + [FailureKind.NOT_SENT] * 6
     transport.close()
@@ -197,7 +197,7 @@ def test_a_stalled_stream_harms_no_other(transport: Transport) -> None:
             http2.ok(connection, stream)
 
     with Http2Server(answer) as server:
-        requests = [h2_request(server, b"stall", timeout=0.3), *[h2_request(server)] * 5]
+        requests = [h2_request(server, b"stall", timeout=0.5), *[h2_request(server)] * 5]
         assert statuses(transport.perform(requests)) == [FailureKind.UNKNOWN, *[200] * 5]
         assert statuses(transport.perform([h2_request(server)])) == [200]
         assert server.connections == 1

@@ -67,6 +67,10 @@ def test_certificate_of_another_name_is_not_trusted() -> None:
 # After it was, or may have been
 
 
+def stall(connection: socket.socket, seen: Seen) -> None:
+    tcp.stall(connection)
+
+
 def half(connection: socket.socket, seen: Seen) -> bool:
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
     return False
@@ -108,7 +112,7 @@ def endless_headers(connection: socket.socket, seen: Seen) -> bool:
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda connection, seen: tcp.stall(connection),
+        stall,
         lambda connection, seen: False,
         lambda connection, seen: tcp.reset(connection),
         half,
@@ -132,7 +136,8 @@ def test_no_whole_answer_is_unknown_and_sent_once(
     with Http1Server(then) as server:
         if reused:
             assert kind_of(transport, Request(f"{server.url}first", b"x")) == 200
-        request = Request(f"{server.url}it", body, method, timeout=0.3, max_response=1000)
+        timeout = 0.4 if answer in (stall, drip) else 5.0
+        request = Request(f"{server.url}it", body, method, timeout=timeout, max_response=1000)
         assert kind_of(transport, request) is UNKNOWN
         time.sleep(0.05)
     assert [seen.connection for seen in server.seen if seen.path == "/it"] == [0]
@@ -182,7 +187,7 @@ def test_connection_closed_while_idle_costs_nothing_but_a_try(transport: Transpo
         results = []
         for _ in range(4):
             results.append(kind_of(transport, Request(server.url, b"x")))
-            time.sleep(0.05)
+            server.wait_until_closed()
     assert results == [200, NOT_SENT, 200, NOT_SENT]
     assert [seen.connection for seen in server.seen] == [0, 1]
 
@@ -251,7 +256,8 @@ def test_http2_request_is_sent_once(
         if reused:
             first = Request(f"{server.url}first", b"x", http2=True, ca_pem=ca_pem())
             assert kind_of(transport, first) == 200
-        request = Request(f"{server.url}it", body, http2=True, ca_pem=ca_pem(), timeout=0.5)
+        timeout = 0.5 if answer is say_nothing else 5.0
+        request = Request(f"{server.url}it", body, http2=True, ca_pem=ca_pem(), timeout=timeout)
         assert kind_of(transport, request) is kind
         time.sleep(0.05)
     assert [s.headers[":path"] for s in server.seen].count("/it") == 1
@@ -267,7 +273,7 @@ def test_streams_above_a_goaway_are_not_sent_and_those_below_are_unknown(
         return False
 
     with Http2Server(answer) as server:
-        request = Request(server.url, b"x", http2=True, ca_pem=ca_pem(), timeout=0.5)
+        request = Request(server.url, b"x", http2=True, ca_pem=ca_pem())
         results = transport.perform([request] * 6)
         assert len(server.seen) == 6
     kinds = sorted(result.kind for result in results if isinstance(result, Failure))

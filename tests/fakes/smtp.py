@@ -30,6 +30,7 @@ USUAL: dict[str, Step] = {
     "RCPT": "250 2.1.5 ok",
     "DATA": "354 go on",
     "END": "250 2.0.0 queued as 4F2A",
+    "RSET": "250 2.0.0 ok",
     "QUIT": "221 2.0.0 bye",
 }
 
@@ -51,7 +52,10 @@ class _Over(Exception):
 
 
 class SmtpServer(tcp.TcpServer):
-    """Follow a script and keep what was taken. `heard` are all commands of all connections."""
+    """Follow a script and keep what was taken. `heard` are all commands of all connections.
+
+    A server that is not `strict` answers DATA with 354 though it has refused the recipient.
+    """
 
     def __init__(
         self,
@@ -60,11 +64,13 @@ class SmtpServer(tcp.TcpServer):
         starttls: ssl.SSLContext | None = None,
         tls: ssl.SSLContext | None = None,
         offers: str = "",
+        strict: bool = True,
     ) -> None:
         super().__init__(self._converse, tls)
         self.script: dict[str, Step] = {**USUAL, **(script or {})}
         self.starttls = starttls
         self.offers = offers
+        self.strict = strict
         self.heard: list[str] = []
         self.mails: list[Mail] = []
 
@@ -99,6 +105,7 @@ class _Conversation:
         self.number = number
         self.stream = connection.makefile("rb")
         self.encrypted = server.tls is not None
+        self.in_order = False
         self.login = self.mail_from = self.recipient = ""
 
     def run(self) -> None:
@@ -134,15 +141,21 @@ class _Conversation:
 
     def _mail(self, verb: str, rest: str) -> None:
         self.mail_from = rest.removeprefix("FROM:").split(" ")[0]
+        self.in_order = str(self.server.script[verb]).startswith("250")
         self.server.say(self.connection, verb)
 
     def _rcpt(self, verb: str, rest: str) -> None:
         self.recipient = rest.removeprefix("TO:")
+        self.in_order = self.in_order and str(self.server.script[verb]).startswith("250")
         self.server.say(self.connection, verb)
 
     def _data(self, verb: str, rest: str) -> None:
+        if self.server.strict and not self.in_order:
+            self.connection.sendall(b"503 5.5.1 no valid recipient\r\n")
+            return
+        goes_on = str(self.server.script["DATA"]).startswith("354")
         self.server.say(self.connection, verb)
-        if not str(self.server.script["DATA"]).startswith("354"):
+        if not goes_on:
             return
         lines: list[bytes] = []
         while (line := self.stream.readline()) not in (b".\r\n", b""):

@@ -1,4 +1,4 @@
-"""One exchange: a request on a libcurl easy handle, from its options to its last callback.
+"""One HTTP exchange: a request on a libcurl easy handle, from its options to its last callback.
 
 libcurl sends a request again by itself when a kept connection dies under it before any answer, and
 does so with POST too, over HTTP/1.1 and HTTP/2: the other side may have it twice. It says so by no
@@ -8,7 +8,6 @@ until then was only connecting. There a kept connection that the other side has 
 too, while nothing of ours is on it (libcurl itself looks once a second at most).
 """
 
-import io
 import select
 import socket
 from functools import lru_cache
@@ -18,16 +17,14 @@ import certifi
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin
-from rme.core.transport.messages import Envelope, MailSecurity, Request
+from rme.core.transport.messages import Request
 
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
-_MAIL = pycurl.PROTO_SMTP | pycurl.PROTO_SMTPS
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that are safe (RFC 9110 §9.2.1): these libcurl may send again by itself."""
 _IDLE_SECONDS = 45
 """A connection idle for longer is not used again: most servers close theirs after a minute, and a
 request written at that moment would end as UNKNOWN."""
-_MAX_REPLY_LINES = 500
 _CLOSED = getattr(select, "POLLRDHUP", 0)
 """The other side will write no more. Linux tells; elsewhere only a reset shows."""
 _DEAD = _CLOSED | select.POLLHUP | select.POLLERR
@@ -48,10 +45,15 @@ class Exchange:
         self.chunks: list[bytes] = []
         """The answer's body."""
         self.lines: list[bytes] = []
-        """HTTP header lines, or SMTP reply lines."""
+        """The answer's header lines."""
         self.remarks: list[bytes] = []
         """What libcurl tells of an HTTP/2 exchange, newest first (kept only there)."""
         self._shape: tuple[object, ...] | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Say whether the host was there and took a connection."""
+        return self.started > 0
 
     def begin(self, request: Request, where: Origin) -> None:
         """Set the handle up for a request. Nothing moves until a multi handle has it."""
@@ -59,7 +61,6 @@ class Exchange:
         self.where = where
         self.opened = self.policy.opens(where.host, where.port)
         self.started = 0
-        self.lines_before = 0
         self.refused = False
         self.stale = False
         for kept in (self.chunks, self.lines, self.remarks):
@@ -71,13 +72,6 @@ class Exchange:
             self._shape = shape
         curl = self.curl
         curl.setopt(pycurl.URL, request.url)
-        if request.envelope:
-            self.upload = io.BytesIO(request.body)
-            curl.setopt(pycurl.READFUNCTION, self.upload.read)
-            curl.setopt(pycurl.INFILESIZE, len(request.body))
-            curl.setopt(pycurl.MAIL_FROM, request.envelope.mail_from)
-            curl.setopt(pycurl.MAIL_RCPT, list(request.envelope.recipients))
-            return
         curl.setopt(pycurl.HTTPHEADER, _header_lines(request))
         if _has_body(request):
             curl.setopt(pycurl.POSTFIELDS, request.body)
@@ -89,7 +83,7 @@ class Exchange:
         curl.setopt(pycurl.PROXY, "")  # never by way of http_proxy and its like
         curl.setopt(pycurl.NETRC, 0)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
-        curl.setopt(pycurl.PROTOCOLS, _MAIL if request.envelope else _HTTP)
+        curl.setopt(pycurl.PROTOCOLS, _HTTP)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(request.connect_timeout))
         curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(request.timeout))
         curl.setopt(pycurl.MAXAGE_CONN, _IDLE_SECONDS)
@@ -102,23 +96,7 @@ class Exchange:
             curl.setopt(pycurl.CAINFO_BLOB, request.ca_pem)
         else:
             curl.setopt(pycurl.CAINFO, certifi.where())
-        if request.envelope:
-            self._set_up_mail(request.envelope)
-        else:
-            self._set_up_http(request)
-
-    def _set_up_mail(self, envelope: Envelope) -> None:
-        curl = self.curl
-        curl.setopt(pycurl.UPLOAD, 1)
-        curl.setopt(pycurl.HEADERFUNCTION, self._reply_line)
-        if envelope.security is MailSecurity.STARTTLS:
-            curl.setopt(pycurl.USE_SSL, pycurl.USESSL_ALL)  # never downgraded
-        if envelope.username:
-            # Not what libcurl thinks strongest: NTLM, GSSAPI and the MD5 ones only make trouble,
-            # and what is said is inside TLS.
-            curl.setopt(pycurl.LOGIN_OPTIONS, "AUTH=PLAIN;AUTH=LOGIN")
-            curl.setopt(pycurl.USERNAME, envelope.username)
-            curl.setopt(pycurl.PASSWORD, envelope.password)
+        self._set_up_http(request)
 
     def _set_up_http(self, request: Request) -> None:
         curl = self.curl
@@ -167,15 +145,7 @@ class Exchange:
             self.stale = True
             return stop
         self.started += 1
-        self.lines_before = len(self.lines)
         return go if self.started == 1 else stop
-
-    def _reply_line(self, line: bytes) -> int | None:
-        """Keep a line of an SMTP reply, and end a conversation that never comes to its point."""
-        if len(self.lines) >= _MAX_REPLY_LINES:
-            return -1
-        self.lines.append(line)
-        return None
 
 
 def _is_closed(descriptor: int) -> bool:
@@ -186,7 +156,6 @@ def _is_closed(descriptor: int) -> bool:
 
 def _shape(request: Request) -> tuple[object, ...]:
     """Give what a handle's lasting options depend on."""
-    envelope = request.envelope
     return (
         request.method,
         _has_body(request),
@@ -195,7 +164,6 @@ def _shape(request: Request) -> tuple[object, ...]:
         request.timeout,
         request.max_response,
         request.ca_pem,
-        envelope and (envelope.security, envelope.username, envelope.password),
     )
 
 

@@ -13,6 +13,10 @@ _MAILBOX = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]*>|[\x21-\x3b\x3d\x3f-\x7e]*")
 """No spaces, no inner angle brackets: what follows them is a parameter (RFC 5321 §4.1.2)."""
 
 
+TIME_OUT = "time-out"
+"""The reason of a failure by time."""
+
+
 class InvalidRequest(ValueError):
     """A provider made a request that cannot be written safely: a fault of ours."""
 
@@ -67,7 +71,7 @@ class Request:
     """One request. Times are in seconds, sizes in bytes. Raises InvalidRequest when made.
 
     With an `envelope` it is a mail to `smtp://host:port/ehlo-name` (or `smtps://`), and `body` the
-    message with CRLF line ends; its dots are stuffed by libcurl.
+    message with CRLF line ends; its dots are stuffed here.
     An answer longer than `max_response` is none: it ends as UNKNOWN.
     """
 
@@ -92,6 +96,8 @@ class Request:
             if not _TOKEN.fullmatch(name) or _BREAKING.search(value):
                 raise InvalidRequest(f"a header that cannot be written: {name!r}")
         if self.envelope:
+            if not self.body.count(b"\r\n") == self.body.count(b"\n") == self.body.count(b"\r"):
+                raise InvalidRequest("a message with bare line ends")  # some servers see ends there
             implicit = self.url.startswith("smtps:")
             if implicit is not (self.envelope.security is MailSecurity.TLS):
                 raise InvalidRequest("smtps and TLS from the first byte go together")

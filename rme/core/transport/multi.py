@@ -3,15 +3,20 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.core.transport.exchange import Exchange
 from rme.core.transport.loop import Loop
-from rme.core.transport.messages import Failure, FailureKind, Reply, Request
+from rme.core.transport.mail import MailConnection
+from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.core.transport.post import Post
 from rme.core.transport.verdict import judge
+
+Way = Exchange | MailConnection
+"""What a request is on its way by."""
 
 _BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 _CLOSE_ENOUGH = 0.01
@@ -32,7 +37,7 @@ class Transport:
         policy: AddressPolicy | None = None,
         *,
         per_host: int = 10,
-        streams: int = 256,
+        streams: int = 100,
         resolve: Sequence[str] = (),
     ) -> None:
         """Make a transport without a connection yet.
@@ -45,7 +50,9 @@ class Transport:
         self._resolve = list(resolve)
         self._idle: list[Exchange] = []
         self._kept_sockets: dict[int, int] = {}
+        self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
+        self._post = Post(self._loop, self.policy, self._resolve)
         self._lock = threading.Lock()
 
     def perform(self, requests: Sequence[Request]) -> list[Reply | Failure]:
@@ -63,19 +70,44 @@ class Transport:
             for exchange in self._idle:
                 exchange.curl.close()
             self._idle.clear()
+            self._post.close()
             self._loop.close()
 
-    def begin(self, request: Request, where: Origin) -> Exchange:
-        """Set an exchange on its way."""
+    def begin(self, request: Request, where: Origin) -> Way:
+        """Set a request on its way."""
+        if request.envelope:
+            return self._post.begin(request, where)
         if self._idle:
             exchange = self._idle.pop()
         else:
             exchange = Exchange(self.policy, self._resolve, self._kept_sockets)
         exchange.begin(request, where)
+        self._exchanges[exchange.curl] = exchange
         self._loop.add(exchange.curl)
         return exchange
 
-    def end(self, exchange: Exchange, code: int) -> Reply | Failure:
+    def step(self, until: float) -> list[tuple[Way, Reply | Failure]]:
+        """Wait until something happens, at most until a time (monotonic); give what has ended."""
+        codes = self._loop.step(min(until, self._post.next_deadline()))
+        ended: list[tuple[Way, Reply | Failure]] = [
+            self._end(self._exchanges.pop(curl), code) for curl, code in codes
+        ]
+        self._post.expire(time.monotonic())
+        ended += self._post.ended
+        self._post.ended.clear()
+        return ended
+
+    def drop(self, way: Way) -> None:
+        """Break off what is under way, when an exception (a time limit's) ends the call."""
+        if isinstance(way, Exchange):
+            if self._exchanges.pop(way.curl, None):
+                self._loop.remove(way.curl)
+                way.curl.close()
+        else:
+            self._post.drop(way)
+        self._post.ended.clear()
+
+    def _end(self, exchange: Exchange, code: int) -> tuple[Exchange, Reply | Failure]:
         """Take an exchange that has ended, and say what came of it."""
         curl = exchange.curl
         descriptor = curl.getinfo(pycurl.ACTIVESOCKET) if code == 0 else -1
@@ -84,17 +116,7 @@ class Transport:
         self._loop.remove(curl)
         verdict = judge(exchange, code)
         self._idle.append(exchange)
-        return verdict
-
-    def drop(self, exchanges: Iterable[Exchange]) -> None:
-        """Break off what is under way, when an exception (a time limit's) ends the call."""
-        for exchange in exchanges:
-            self._loop.remove(exchange.curl)
-            exchange.curl.close()
-
-    def step(self, until: float) -> list[tuple[pycurl.Curl, int]]:
-        """Let the exchanges go on; see `Loop.step`."""
-        return self._loop.step(until)
+        return exchange, verdict
 
 
 class _Batch:
@@ -106,7 +128,7 @@ class _Batch:
         self.results: list[Reply | Failure | None] = [None] * len(requests)
         self.waiting: dict[Origin, deque[int]] = {}
         self.busy: dict[Origin, int] = {}
-        self.under_way: dict[pycurl.Curl, tuple[int, Origin, Exchange]] = {}
+        self.under_way: dict[Way, tuple[int, Origin]] = {}
         self.reached: set[Origin] = set()
         self.began = time.monotonic()
 
@@ -116,7 +138,8 @@ class _Batch:
         try:
             self._converse()
         finally:
-            self.transport.drop(exchange for _, _, exchange in self.under_way.values())
+            for way in self.under_way:
+                self.transport.drop(way)
         return [result for result in self.results if result is not None]
 
     def _converse(self) -> None:
@@ -124,8 +147,10 @@ class _Batch:
             self._fill(where)
         look = self._next_look()
         while self.under_way:
-            for curl, code in self.transport.step(look):
-                self._take(curl, code)
+            # all first, then what follows: what has ended is used again for what waited
+            touched = [self._take(way, result) for way, result in self.transport.step(look)]
+            for where in touched:
+                self._fill(where)
             if time.monotonic() >= look:
                 self._give_up_waiting()
                 look = self._next_look()
@@ -153,21 +178,23 @@ class _Batch:
             if self.busy.get(where, 0) >= bound:
                 return
             index = line.popleft()
-            exchange = self.transport.begin(request, where)
+            way = self.transport.begin(request, where)
             self.busy[where] = self.busy.get(where, 0) + 1
-            self.under_way[exchange.curl] = (index, where, exchange)
+            self.under_way[way] = (index, where)
 
-    def _take(self, curl: pycurl.Curl, code: int) -> None:
-        index, where, exchange = self.under_way.pop(curl)
+    def _take(self, way: Way, result: Reply | Failure) -> Origin:
+        """Note what came of a request; give the host that has room again."""
+        index, where = self.under_way.pop(way)
+        self.results[index] = result
         self.busy[where] -= 1
-        if exchange.started:
+        late = isinstance(result, Failure) and result.reason == TIME_OUT
+        if way.reached:
             self.reached.add(where)
-        elif code == pycurl.E_OPERATION_TIMEDOUT and where not in self.reached:
+        elif late and where not in self.reached:
             self._give_up(where)
-        self.results[index] = self.transport.end(exchange, code)
-        if code == pycurl.E_OPERATION_TIMEDOUT:
+        if late:
             self._give_up_waiting()
-        self._fill(where)
+        return where
 
     def _give_up(self, where: Origin) -> None:
         """Answer all that wait for a host which lets connections time out: each would, in turn."""

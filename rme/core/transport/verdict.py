@@ -1,16 +1,16 @@
-"""What the end of an exchange means: an answer, certainly not sent, or unknown."""
+"""What the end of an HTTP exchange means: an answer, certainly not sent, or unknown."""
 
 from collections.abc import Iterable
 
 import pycurl
 
 from rme.core.transport.exchange import Exchange
-from rme.core.transport.messages import Failure, FailureKind, Reply, Stage
+from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply
 
 REASONS = {
     pycurl.E_COULDNT_RESOLVE_HOST: "the host's name does not resolve",
     pycurl.E_COULDNT_CONNECT: "no connection",
-    pycurl.E_OPERATION_TIMEDOUT: "time-out",
+    pycurl.E_OPERATION_TIMEDOUT: TIME_OUT,
     pycurl.E_ABORTED_BY_CALLBACK: "the connection was lost before an answer",
     pycurl.E_GOT_NOTHING: "the connection was closed without an answer",
     pycurl.E_RECV_ERROR: "the connection was lost",
@@ -22,24 +22,19 @@ REASONS = {
     pycurl.E_FILESIZE_EXCEEDED: "the answer is too long",
     pycurl.E_WRITE_ERROR: "the answer is too long",
     pycurl.E_UNSUPPORTED_PROTOCOL: "the answer is not HTTP",
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: "the answer makes no sense",
 }
 TLS = {
     pycurl.E_SSL_CONNECT_ERROR: "the TLS handshake failed",
     pycurl.E_PEER_FAILED_VERIFICATION: "the certificate is not to be trusted",
-    pycurl.E_USE_SSL_FAILED: "the server does not offer STARTTLS",
     pycurl.E_SSL_CACERT_BADFILE: "the certificates to trust cannot be read",
 }
 _REFUSED_STREAM = b"refused by server"
 """libcurl's remark on a stream that ended by REFUSED_STREAM, or by a GOAWAY whose last stream id is
 below it (RFC 9113 §6.8, §8.7): such a request was not processed."""
-_STAGES = (Stage.MAIL, Stage.RCPT, Stage.DATA, Stage.END)
 
 
 def judge(exchange: Exchange, code: int) -> Reply | Failure:
     """Say how an exchange ended. `code` is libcurl's (CURLE_…), 0 if all went well."""
-    if exchange.request.envelope:
-        return _judge_mail(exchange, code)
     status: int = exchange.curl.getinfo(pycurl.RESPONSE_CODE)
     headers = _headers(exchange.lines)
     if code == 0 and headers is None:  # libcurl takes an end in the midst of the headers for good
@@ -108,53 +103,3 @@ def _headers(lines: Iterable[bytes]) -> dict[str, str] | None:
         else:
             whole = whole or not name.strip()
     return headers if whole else None
-
-
-def _judge_mail(exchange: Exchange, code: int) -> Reply | Failure:
-    """A refusal at any stage is an answer; a lost connection is unknown once all was written.
-
-    Without its end a message has not been taken (RFC 5321 §4.1.1.4). The end is written as soon
-    as libcurl has read the last byte from us, so that is where UNKNOWN begins.
-    """
-    said = exchange.lines[exchange.lines_before :]
-    lines = _last_reply(said)
-    status = int(lines[-1][:3]) if lines else 0
-    if exchange.started == 0:
-        return _turned_away(exchange, code, status, lines)
-    answered = sum(map(_ends_reply, said))
-    if code == 0 or status >= 400 or (answered >= len(_STAGES) and status // 100 == 2):
-        elapsed = exchange.curl.getinfo(pycurl.TOTAL_TIME)
-        stage = _STAGES[min(answered, len(_STAGES)) - 1]
-        return Reply(status, lines=lines, elapsed=elapsed, stage=stage)
-    awaited = _STAGES[min(answered, len(_STAGES) - 1)]
-    whole = awaited is Stage.END and exchange.upload.tell() >= len(exchange.request.body)
-    kind = FailureKind.UNKNOWN if whole else FailureKind.NOT_SENT
-    return Failure(kind, _reason(code), status, lines, awaited)
-
-
-def _turned_away(
-    exchange: Exchange, code: int, status: int, lines: tuple[str, ...]
-) -> Reply | Failure:
-    """Say what kept a conversation from coming to MAIL."""
-    if code == pycurl.E_LOGIN_DENIED:
-        reason = "the log-in was refused"
-        return Failure(FailureKind.LOGIN, reason, status, lines, Stage.LOGIN)
-    if status >= 400 and code not in TLS:
-        return Reply(status, lines=lines, stage=Stage.CONNECT)
-    never = _never_started(exchange, code)
-    return Failure(never.kind, never.reason, status, lines, Stage.CONNECT)
-
-
-def _last_reply(lines: list[bytes]) -> tuple[str, ...]:
-    """Give the last whole reply (RFC 5321 §4.2.1: its last line has no hyphen after the code)."""
-    end = len(lines)
-    while end and not _ends_reply(lines[end - 1]):
-        end -= 1
-    start = max(0, end - 1)
-    while start and not _ends_reply(lines[start - 1]):
-        start -= 1
-    return tuple(line.decode("utf-8", "replace").rstrip("\r\n") for line in lines[start:end])
-
-
-def _ends_reply(line: bytes) -> bool:
-    return line[:3].isdigit() and line[3:4] != b"-"

@@ -1,0 +1,324 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from pydantic import ValidationError
+
+from messaging.providers.base import Dispatch, Email
+from messaging.providers.smtp import Smtp
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
+from rme.core.transport import AddressPolicy, MailSecurity, Transport
+from tests.fakes import smtp, tcp
+from tests.fakes.smtp import SmtpServer
+from tests.fakes.tls import ca_pem, server_context
+
+ATTEMPT = UUID(int=1)
+
+
+def letter(number: int = 1, to: str = "to@x.test") -> Dispatch:
+    content = Email(to, "from@y.test", "Ann", "Hello", "Hi", message_id=f"{number}@y.test")
+    return Dispatch(ATTEMPT, content)
+
+
+def provider(port: int, **given: Any) -> Smtp:
+    settings = {"host": "localhost", "port": port, "security": "NONE", "timeout": 5, **given}
+    return Smtp(Smtp.Settings.model_validate(settings))
+
+
+def outcome_of(transport: Transport, script: dict[str, smtp.Step], **given: Any) -> Outcome:
+    with SmtpServer(script) as server:
+        (outcome,) = provider(server.port, **given).send([letter()], transport)
+    return outcome
+
+
+def kind_of(outcome: Outcome) -> tuple[object, ...]:
+    if isinstance(outcome, Rejected):
+        return Rejected, outcome.fault, outcome.hard
+    return (type(outcome),)
+
+
+LATER = (Retryable,)
+SET_UP = (Misconfigured,)
+DEAD = (Rejected, Fault.RECIPIENT, True)
+RECIPIENT = (Rejected, Fault.RECIPIENT, False)
+CONTENT = (Rejected, Fault.CONTENT, False)
+
+
+# With a mail server that is not ours
+
+
+class Inbox:
+    """What aiosmtpd took."""
+
+    def __init__(self) -> None:
+        self.mails: list[Envelope] = []
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        self.mails.append(envelope)
+        return "250 2.0.0 taken"
+
+    def log_in(self, *given: Any) -> AuthResult:
+        return AuthResult(success=given[-1] == LoginPassword(b"me", b"secret"), handled=False)
+
+
+@contextmanager
+def mail_server(security: MailSecurity, inbox: Inbox) -> Iterator[int]:
+    port = tcp.free_port()
+    context = server_context()
+    controller = Controller(
+        inbox,
+        hostname="127.0.0.1",
+        port=port,
+        ssl_context=context if security is MailSecurity.TLS else None,
+        tls_context=context if security is MailSecurity.STARTTLS else None,
+        require_starttls=security is MailSecurity.STARTTLS,
+        authenticator=inbox.log_in,
+        auth_required=True,
+        auth_require_tls=security is MailSecurity.STARTTLS,
+    )
+    controller.start()
+    try:
+        yield port
+    finally:
+        controller.stop()
+
+
+ALL_OF_IT_IS_TLS = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
+
+
+@ALL_OF_IT_IS_TLS
+@pytest.mark.parametrize("security", [MailSecurity.STARTTLS, MailSecurity.TLS])
+def test_mail_is_taken_by_a_server_with_log_in(
+    transport: Transport, security: MailSecurity
+) -> None:
+    inbox = Inbox()
+    with mail_server(security, inbox) as port:
+        account = provider(
+            port, security=security, username="me", password="secret", ca_pem=ca_pem()
+        )
+        outcomes = account.send([letter(1), letter(2)], transport)
+    assert outcomes == [Accepted("1@y.test"), Accepted("2@y.test")]
+    assert [(one.mail_from, one.rcpt_tos) for one in inbox.mails] == [
+        ("from@y.test", ["to@x.test"])
+    ] * 2
+    assert all(isinstance(m.content, bytes) and m.content.endswith(b"Hi\r\n") for m in inbox.mails)
+
+
+@ALL_OF_IT_IS_TLS
+def test_wrong_password_is_a_fault_of_the_account(transport: Transport) -> None:
+    inbox = Inbox()
+    with mail_server(MailSecurity.TLS, inbox) as port:
+        account = provider(
+            port, security="TLS", username="me", password="wrong", ca_pem=ca_pem(), timeout=5
+        )
+        assert [kind_of(one) for one in account.send([letter()], transport)] == [SET_UP]
+    assert inbox.mails == []
+
+
+# By the letter of RFC 5321
+
+
+def test_account_says_its_name_and_where_bounces_go(transport: Transport) -> None:
+    with SmtpServer() as server:
+        account = provider(server.port, helo="out.y.test", bounce_address="bounces@y.test")
+        assert account.send([letter()], transport) == [Accepted("1@y.test")]
+    assert server.heard[0] == "EHLO out.y.test"
+    assert [(mail.mail_from, mail.recipient) for mail in server.mails] == [
+        ("<bounces@y.test>", "<to@x.test>")
+    ]
+    assert b"\r\nMessage-ID: <1@y.test>\r\n" in server.mails[0].data
+
+
+def test_mail_without_a_usable_message_id_is_given_one(transport: Transport) -> None:
+    with SmtpServer() as server:
+        content = Email("to@x.test", "from@y.test", "", "S", "T", message_id="a b\r\nX: y")
+        outcomes = provider(server.port).send([Dispatch(ATTEMPT, content)], transport)
+    assert outcomes == [Accepted(f"{ATTEMPT}@y.test")]
+    assert b"\r\nMessage-ID: <%b@y.test>\r\n" % str(ATTEMPT).encode() in server.mails[0].data
+
+
+def test_hundred_mails_go_over_few_connections() -> None:
+    transport = Transport(AddressPolicy(["localhost"]), per_host=5)
+    with SmtpServer() as server:
+        account = provider(server.port)
+        for start in range(0, 100, 50):
+            window = [letter(number) for number in range(start, start + 50)]
+            outcomes = account.send(window, transport)
+            assert outcomes == [Accepted(f"{n}@y.test") for n in range(start, start + 50)]
+        assert (len(server.mails), server.connections <= 5) == (100, True)
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    "to", ["to@x.test\r\nBcc: a@b.test", "to@x.test> SIZE=1", "<to@x.test>", "a b@x.test", "x", ""]
+)
+def test_address_that_cannot_be_written_fails_alone(transport: Transport, to: str) -> None:
+    with SmtpServer() as server:
+        outcomes = provider(server.port).send([letter(1), letter(2, to), letter(3)], transport)
+    assert [kind_of(one) for one in outcomes] == [(Accepted,), CONTENT, (Accepted,)]
+    assert len(server.mails) == 2
+
+
+@pytest.mark.parametrize(
+    ("stage", "reply", "expected"),
+    [
+        ("GREETING", "421 4.3.2 going down", LATER),
+        ("GREETING", "554 5.3.2 no service", LATER),
+        ("GREETING", "521 no mail here", LATER),
+        ("MAIL", "421 going down", LATER),
+        ("MAIL", "451 4.7.1 greylisted", LATER),
+        ("MAIL", "452 4.3.1 disk full", LATER),
+        ("MAIL", "530 5.7.0 log in first", SET_UP),
+        ("MAIL", "550 5.7.1 you may not send as this", SET_UP),
+        ("MAIL", "553 5.1.8 no such domain", SET_UP),
+        ("MAIL", "501 5.1.7 bad sender", SET_UP),
+        ("MAIL", "552 5.3.4 too big", CONTENT),
+        ("MAIL", "552 too big", CONTENT),
+        ("RCPT", "450 4.2.0 greylisted", LATER),
+        ("RCPT", "450 mailbox busy", LATER),
+        ("RCPT", "452 4.2.2 mailbox full", LATER),
+        ("RCPT", "550 5.1.1 no such user", DEAD),
+        ("RCPT", "550-5.1.1 no such user\n550 5.1.1 really", DEAD),
+        ("RCPT", "550 no such user", DEAD),
+        ("RCPT", "550 5.1.2 bad host", DEAD),
+        ("RCPT", "501 5.1.3 bad address", DEAD),
+        ("RCPT", "551 5.1.6 moved", DEAD),
+        ("RCPT", "551 not local", DEAD),
+        ("RCPT", "553 name not allowed", DEAD),
+        ("RCPT", "556 5.1.10 null MX", DEAD),
+        ("RCPT", "550 5.2.1 disabled", DEAD),
+        ("RCPT", "552 5.2.2 mailbox full", RECIPIENT),
+        ("RCPT", "552 storage full", RECIPIENT),
+        ("RCPT", "550 5.4.4 no route", RECIPIENT),
+        ("RCPT", "550 5.7.1 policy", RECIPIENT),
+        ("RCPT", "554 no", RECIPIENT),
+        ("RCPT", "501 syntax", RECIPIENT),
+        ("RCPT", "554 5.7.1 <to@x.test>: Relay access denied", SET_UP),
+        ("RCPT", "550 relaying denied", SET_UP),
+        ("RCPT", "530 5.7.0 log in first", SET_UP),
+        ("DATA", "451 4.3.0 later", LATER),
+        ("DATA", "554 5.5.1 no valid recipients", CONTENT),
+        ("DATA", "550 5.1.1 no such user", DEAD),
+        ("END", "421 4.3.2 going down", LATER),
+        ("END", "451 4.7.1 try again", LATER),
+        ("END", "452 4.3.1 disk full", LATER),
+        ("END", "550 5.1.1 no such user", DEAD),
+        ("END", "552 5.2.2 mailbox full", RECIPIENT),
+        ("END", "552 5.2.3 too long", CONTENT),
+        ("END", "552 5.3.4 too big", CONTENT),
+        ("END", "554 5.6.0 malformed", CONTENT),
+        ("END", "550 5.7.1 spam", CONTENT),
+        ("END", "554 spam", CONTENT),
+        ("END", "550 5.7.26 unauthenticated mail", SET_UP),
+        ("END", "550 5.7.23 SPF", SET_UP),
+        ("END", "354 what?", (Unknown,)),
+        ("END", "250 2.0.0 queued", (Accepted,)),
+        ("END", "251 taken", (Accepted,)),
+    ],
+)
+def test_reply_means_what_the_table_says(
+    transport: Transport, stage: str, reply: str, expected: tuple[object, ...]
+) -> None:
+    assert kind_of(outcome_of(transport, {stage: reply})) == expected
+
+
+def test_reason_repeats_no_address(transport: Transport) -> None:
+    outcome = outcome_of(
+        transport, {"RCPT": "550-5.1.1 <to@x.test>:\n550 5.1.1 unknown, to@x.test"}
+    )
+    assert outcome == Rejected("550 5.1.1 … 5.1.1 unknown, …", hard=True)
+
+
+@pytest.mark.parametrize("stage", ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END"])
+@pytest.mark.parametrize("what", [smtp.close, tcp.reset, tcp.stall, smtp.garbage])
+def test_lost_connection_is_unknown_only_after_the_message(
+    transport: Transport, stage: str, what: smtp.Step
+) -> None:
+    expected = Unknown if stage == "END" else Retryable
+    timeout = 0.4 if what is tcp.stall else 5
+    assert isinstance(outcome_of(transport, {stage: what}, timeout=timeout), expected)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ({"STARTTLS": "454 4.7.0 later"}, LATER),
+        ({"STARTTLS": "502 5.5.1 no"}, SET_UP),
+        ({"STARTTLS": smtp.close}, LATER),
+        ({"AUTH": "535 5.7.8 wrong"}, SET_UP),
+        ({"AUTH": "534 5.7.9 too weak"}, SET_UP),
+        ({"AUTH": "454 4.7.0 later"}, LATER),
+        ({"AUTH": smtp.close}, LATER),
+        ({"AUTH": tcp.stall}, LATER),
+    ],
+)
+def test_security_and_log_in_are_the_account_s(
+    transport: Transport, script: dict[str, smtp.Step], expected: tuple[object, ...]
+) -> None:
+    with SmtpServer(script, starttls=server_context(), offers="STARTTLS\nAUTH PLAIN") as server:
+        account = provider(
+            server.port,
+            security="STARTTLS",
+            username="me",
+            password="x",
+            ca_pem=ca_pem(),
+            timeout=0.4 if tcp.stall in script.values() else 5,
+        )
+        assert [kind_of(one) for one in account.send([letter()], transport)] == [expected]
+
+
+def test_server_without_starttls_gets_nothing(transport: Transport) -> None:
+    with SmtpServer() as server:
+        account = provider(server.port, security="STARTTLS")
+        assert [kind_of(one) for one in account.send([letter()], transport)] == [SET_UP]
+    assert server.mails == []
+
+
+def test_private_address_is_a_fault_of_the_account() -> None:
+    transport = Transport()
+    outcomes = provider(25, host="10.0.0.1").send([letter()], transport)
+    transport.close()
+    assert outcomes == [Misconfigured("the address is not public")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"host": ""},
+        {"host": "x.test/path"},
+        {"host": "user@x.test"},
+        {"host": "x.test\r\nX:"},
+        {"port": 0},
+        {"port": 65536},
+        {"security": "SOMETIMES"},
+        {"helo": "a b"},
+        {"helo": "a\r\nb"},
+        {"bounce_address": "x"},
+        {"bounce_address": "a@b.test> X"},
+        {"security": "NONE", "username": "me"},
+        {"timeout": 0},
+        {"timeout": 26},
+        {"unknown": "x"},
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Smtp.Settings.model_validate({"host": "mail.test", **given})
+
+
+def test_settings_have_sensible_defaults_and_no_secret_in_sight() -> None:
+    settings = Smtp.Settings.model_validate({"host": "mail.test", "password": "secret"})
+    assert (settings.port, settings.security) == (587, MailSecurity.STARTTLS)  # type: ignore[attr-defined]
+    assert "secret" not in repr(settings)

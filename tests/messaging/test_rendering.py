@@ -1,0 +1,396 @@
+"""Rendering: fields and channels, values, what is missing, and what a version is refused for."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from types import MappingProxyType
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from messaging.rendering import (
+    Limits,
+    Problem,
+    RenderedEmail,
+    RenderedPush,
+    RenderedSms,
+    RenderFailed,
+    RenderLimit,
+    SmsSize,
+    TemplateSyntax,
+    check,
+    compile_source,
+    preview_sms,
+    render_email,
+    render_push,
+    render_sms,
+)
+from messaging.rendering.compiled import _Cache
+
+EMAIL = {
+    "subject": "Hi {{ contact.first_name }}",
+    "text": "Hi {{ contact.first_name }}, {{ note }}",
+    "html": "<p>Hi {{ contact.first_name }}, {{ note }}</p>",
+}
+
+
+def text(source: str, data: dict[str, object] | None = None, **options: object) -> str:
+    return render_email(compile_source({"text": source}), data or {}, **options).text
+
+
+def failure(source: str, data: dict[str, object] | None = None) -> str:
+    with pytest.raises(RenderFailed) as raised:
+        text(source, data)
+    return str(raised.value)
+
+
+def test_email_is_escaped_in_html_alone():
+    rendered = render_email(
+        compile_source(EMAIL), {"contact": {"first_name": "A<b>"}, "note": 'x & "y"'}
+    )
+    assert rendered == RenderedEmail(
+        subject="Hi A<b>",
+        text='Hi A<b>, x & "y"',
+        html="<p>Hi A&lt;b&gt;, x &amp; &#34;y&#34;</p>",
+        missing=(),
+    )
+
+
+def test_email_without_a_text_gets_one_from_its_html():
+    compiled = compile_source({"html": '<p>Hi {{ n }}</p><p><a href="{{ u }}">Go</a></p>'})
+    assert render_email(compiled, {"n": "A & B", "u": "https://x.y/?a=1&b=2"}).text == (
+        "Hi A & B\n\nGo (https://x.y/?a=1&b=2)\n"
+    )
+
+
+def test_email_that_is_empty_fails():
+    with pytest.raises(RenderFailed, match="empty"):
+        render_email(compile_source({"subject": "x", "text": "{% if a %}a{% endif %}"}), {})
+
+
+@pytest.mark.parametrize(
+    ("value", "subject"),
+    [
+        ("a\r\nBcc: b@c.d", "Hi a Bcc: b@c.d"),
+        (" a\n\n\tb ", "Hi  a b"),
+        ("a\u2028b\x85c\x0bd\x0ce\x1cf", "Hi a b c d e f"),
+        ("10\xa0000", "Hi 10\xa0000"),
+        ("", "Hi"),
+    ],
+)
+def test_subject_stays_one_line(value, subject):
+    compiled = compile_source({"subject": "Hi {{ v }}", "text": "x"})
+    assert render_email(compiled, {"v": value}).subject == subject
+
+
+def test_sms_is_trimmed_and_measured():
+    compiled = compile_source({"text": "\n Hi {{ n }}\r\nBye {{ x }}\n"})
+    assert preview_sms(compiled, {"n": "<A>"}) == RenderedSms(
+        "Hi <A>\nBye", SmsSize("GSM-7", 10, 10, 1), ("x",)
+    )
+    assert render_sms(compiled, {"n": "A"}) == "Hi A\nBye"
+
+
+def test_sms_that_is_empty_fails():
+    with pytest.raises(RenderFailed, match="empty"):
+        render_sms(compile_source({"text": " {{ x }} "}), {})
+
+
+def test_push_fills_all_its_fields():
+    compiled = compile_source(
+        {
+            "title": "Hi\n{{ n }}",
+            "body": "B\n{{ n }}",
+            "data": {"id": "{{ id }}", "kind": "plain", "number": 3},
+            "badge": 2,
+            "image": "https://x.y/{{ id }}.png",
+            "link": "myapp://open/{{ id }}",
+        }
+    )
+    assert render_push(compiled, {"n": "<A>", "id": 7}) == RenderedPush(
+        title="Hi <A>",
+        body="B\n<A>",
+        data={"id": "7", "kind": "plain", "number": "3"},
+        badge=2,
+        image="https://x.y/7.png",
+        link="myapp://open/7",
+    )
+
+
+@pytest.mark.parametrize("field", ["link", "image"])
+@pytest.mark.parametrize("value", ["javascript:alert(1)", " JAVA\tSCRIPT:x", "data:text/html,x"])
+def test_push_address_that_runs_a_script_fails(field, value):
+    with pytest.raises(RenderFailed, match=field):
+        render_push(compile_source({field: "{{ v }}"}), {"v": value})
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("{{ a }}{{ b.c }}{{ a }}", ("a", "b.c")),
+        ("{{ a | upcase }}", ("a",)),
+        ("{{ 'x' | append: a }}", ("a",)),
+        ("{% for x in items %}{% endfor %}", ("items",)),
+        ("{{ here[plan] }}", ("plan",)),
+        ("{{ here.nothing }}", ("here.nothing",)),
+        ("{% if a %}{% endif %}{{ a | default: 'd' }}", ()),
+        ("{% if a == 'x' or a contains 'y' %}{% endif %}", ()),
+        ("{% assign a = 1 %}{{ a }}", ()),
+        ("{{ nil }}{{ here.empty_one }}", ()),
+    ],
+)
+def test_missing_are_the_variables_that_leave_a_gap(source, missing):
+    compiled = compile_source({"text": "x" + source})
+    assert render_email(compiled, {"here": {"empty_one": None}}).missing == missing
+    if missing:
+        with pytest.raises(RenderFailed, match="missing: " + ", ".join(missing[:1])):
+            render_email(compiled, {"here": {"empty_one": None}}, strict=True)
+    else:
+        render_email(compiled, {"here": {"empty_one": None}}, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("x", "x"),
+        (Markup("<b>"), "<b>"),
+        (None, ""),
+        (True, "true"),
+        (3, "3"),
+        (1.5, "1.5"),
+        (Decimal("19.90"), "19.90"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "2026-01-02 03:04:00+00:00"),
+        ([1, None, "a", ["b", True]], "1abtrue"),
+        (("a", "b"), "ab"),
+        (MappingProxyType({}), "{}"),
+        ("\ud800x", "\ufffdx"),
+    ],
+)
+def test_value_is_written_as_liquid_has_it(value, written):
+    assert text("{{ v }}|", {"v": value}) == written + "|"
+
+
+@pytest.mark.parametrize("value", [object(), b"x", lambda: 1, Limits(), UnicodeError, 1j])
+def test_value_that_is_not_plain_is_refused(value):
+    assert "cannot be used in a template" in failure("x", {"a": {"b": [value]}})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"a": "x" * 1_000_001},
+        {"a": [0] * 200_000},
+        {str(n): None for n in range(200_000)},
+        {"a": 10**31},
+        {"a": [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]},
+    ],
+)
+def test_data_that_is_too_large_is_refused(data):
+    with pytest.raises(RenderLimit):
+        text("x", data)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "contact.__class__",
+        "contact['__class__']",
+        "contact.items",
+        "contact.first_name.upper",
+        "contact.first_name.__class__.__mro__",
+        "when.year",
+        "when.tzinfo",
+        "list.append",
+        "list.__class__",
+        "contact[list]",
+        "now.__class__",
+        "missing.__class__",
+    ],
+)
+def test_path_never_reaches_an_attribute(path):
+    data = {"contact": {"first_name": "A"}, "when": datetime.now(UTC), "list": [1]}
+    rendered = render_email(compile_source({"text": "x{{ " + path + " }}"}), data)
+    assert rendered.text == "x"
+    assert len(rendered.missing) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for i in l %}{{ forloop.__class__ }}{{ forloop.it }}{{ forloop.__init__ }}{% endfor %}",
+        "{% tablerow i in l %}{{ tablerowloop.it }}{{ tablerowloop.__dict__ }}{% endtablerow %}",
+        "{{ l | map: '__class__' }}{{ l | where: '__class__' | size }}",
+        "{{ d | map: 'keys' }}{{ d | sum: '__len__' }}{{ d | has: '__class__' }}",
+        "{{ d | sort: '__class__' | size }}{{ l | first.__class__ }}",
+    ],
+)
+def test_filter_and_loop_never_reach_an_attribute(source):
+    try:
+        rendered = text("x" + source, {"l": [{"a": 1}], "d": {"a": 1}})
+    except (RenderFailed, TemplateSyntax):
+        return
+    assert "__" not in rendered
+    assert "method" not in rendered
+    assert "object" not in rendered
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line", "column"),
+    [
+        ("{{ a", "'{{' is never closed", 1, 1),
+        ("a\n {% if a %}", "expected tag endif, found end of expression", 2, 12),
+        ("a\nb {% nope %}", "unexpected tag 'nope'", 2, 6),
+        ("a\n\n{{ a | nope }}", "unknown filter 'nope'", 3, 8),
+        ("{{ a | replace: seq: 'x' }}", "'replace' has no 'seq'", 1, 17),
+        ("{{ a | escape: environment: b }}", "'escape' has no 'environment'", 1, 16),
+        ("{% break %}", "'break' outside of a loop", 1, 4),
+        ("{% include 'x' %}", "unexpected tag 'include'", 1, 4),
+        ("{% render 'x' %}", "unexpected tag 'render'", 1, 4),
+        ("{% doc %}x{% enddoc %}", "unexpected tag 'doc'", 1, 1),
+        ("{{ a | safe }}", "unknown filter 'safe'", 1, 8),
+        ("{{ a b }}", "expected end of expression, found word", 1, 6),
+    ],
+)
+def test_text_that_does_not_parse_says_where(source, message, line, column):
+    with pytest.raises(TemplateSyntax) as raised:
+        compile_source({"text": source})
+    error = raised.value
+    assert (error.field, error.message, error.line, error.column) == (
+        "text", message, line, column,
+    )  # fmt: skip
+    assert str(error) == f"text, line {line}, column {column}: {message}"
+
+
+def test_check_tells_all_problems_of_all_fields():
+    assert check(
+        {
+            "subject": "{{ a",
+            "text": "fine {{ a }}",
+            "html": "<p>\n{% if %}",
+            "data": {"k": "{{ a | nope }}", "n": 1},
+            "variables": {"type": "nope"},
+        }
+    ) == [
+        Problem("subject", "'{{' is never closed", 1, 1),
+        Problem("html", "missing expression", 2, 4),
+        Problem("data.k", "unknown filter 'nope'", 1, 8),
+        Problem(
+            "variables", "is not JSON Schema: 'nope' is not valid under any of the given schemas"
+        ),
+    ]
+    assert check({**EMAIL, "variables": {}, "mjml": "", "badge": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("a\n{{ 1 | divided_by: 0 }}", "line 2: divided_by: can't divide by 0"),
+        ("{% if 'a' < 1 %}{% endif %}", "line 1: '<' and '>' are not supported"),
+        ("{{ a | upcase: 1, 2 }}", "line 1: "),
+        ("{{ a | compact: 'b' }}", "the data does not fit (KeyError)"),
+        ("{{ 'nan' | round }}", "the data does not fit (ValueError)"),
+        ("{{ '/w==' | base64_decode }}", "the data does not fit (UnicodeDecodeError)"),
+    ],
+)
+def test_data_that_does_not_fit_fails(source, message):
+    assert failure(source, {"a": [{"c": 1}]}).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        ("{{ 'a,b' | split: ',' | join: '-' }}", "a-b"),
+        ("{{ 'a  b' | split: ' ' | join }}", "a b"),
+        ("{{ 'ab' | split: '' | join }}", "a b"),
+        ("{{ '' | split: ',' | size }}", "0"),
+        ("{{ nested | join: '+' }}", "1+2+3"),
+        ("{{ 'b,a,b' | split: ',' | uniq | join }}", "b a"),
+        ("{{ people | uniq: 'age' | map: 'name' | join }}", "Ann Cy"),
+        ("{{ people | where: 'age', 3 | map: 'name' | first }}", "Ann"),
+        ("{{ people | uniq | size }}", "3"),
+        ("{{ '<b>a</b><script>x</script>c<!-- d -->' | strip_html }}", "ac"),
+        ("{{ '1 < 2' | strip_html }}", "1 < 2"),
+        ("{{ day | date: '%d.%m.%Y' }}", "02.01.2026"),
+        ("{{ '2026-03-04T05:06:07Z' | date: '%H:%M' }}", "05:06"),
+        ("{{ nothing | date: '%Y' }}", ""),
+        ("{{ 'soon' | date: '%Y' }}", "soon"),
+        ("{{ '10' | plus: 5 | times: 2 | divided_by: 4 }}", "7"),
+        ("{{ 'x' | append: 1 | prepend: true | append: nil }}", "truex1"),
+        ("{{ true | upcase }}{{ nil | upcase }}{{ nested | upcase }}", "TRUE123"),
+        ("{% cycle 'a', 'b' %}{% cycle 'a', 'b' %}{% cycle 'a', 'b' %}", "aba"),
+        ("{% cycle g: 'a', 'b' %}{% cycle g: 'c', 'd' %}", "ad"),
+        ("{% for i in (1..3) %}{{ forloop.index }}{{ i }}{% endfor %}", "112233"),
+        ("{% for i in (1..5) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}", "12"),
+        ("{% assign n = 2 %}{% for i in (n..n) %}{{ i }}{% endfor %}", "2"),
+        ("{% for p in pair %}{{ p[0] }}={{ p[1] }};{% endfor %}", "k=v;"),
+        ("{% capture c %}{{ 1 }}{% endcapture %}{{ c }}{{ c }}", "11"),
+        ("{% case 2 %}{% when 1, 2 %}a{% else %}b{% endcase %}", "a"),
+        ("{% liquid\nassign a = 1\necho a\n%}", "1"),
+        ("{% raw %}{{ a }}{% endraw %}{% comment %}{{ a }}{% endcomment %}", "{{ a }}"),
+        ("{{ (1..3) }}{{ (3..1) | size }}", "1..30"),
+        ("{{ false | default: 'x', allow_false: true }}", "false"),
+    ],
+)
+def test_liquid_means_what_its_reference_says(source, written):
+    data = {
+        "nested": [1, [2, [3]]],
+        "day": date(2026, 1, 2),
+        "pair": {"k": "v"},
+        "people": [
+            {"name": "Ann", "age": 3},
+            {"name": "Bo", "age": 3},
+            {"name": "Cy", "age": 4},
+        ],
+    }
+    assert text(source + "|", data) == written + "|"
+
+
+def test_source_is_compiled_once():
+    assert compile_source(dict(EMAIL)) is compile_source(dict(EMAIL))
+    assert compile_source({**EMAIL, "subject": "x"}) is not compile_source(EMAIL)
+    assert compile_source({"text": "{{ a }}"}) is not compile_source({"html": "{{ a }}"})
+
+
+def test_cache_is_bounded_by_count_and_size():
+    cache = _Cache(count=2, size=100)
+    compiled = compile_source({"text": "x"})
+    for key, size in ((b"a", 10), (b"b", 10), (b"c", 10)):
+        cache.put(key, size, compiled)
+    assert [cache.get(key) for key in (b"a", b"b", b"c")] == [None, compiled, compiled]
+    cache.put(b"d", 95, compiled)
+    assert [cache.get(key) for key in (b"b", b"c", b"d")] == [None, None, compiled]
+    cache.put(b"e", 101, compiled)
+    assert (cache.get(b"d"), cache.get(b"e"), cache.held) == (None, None, 0)
+
+
+def test_templates_share_nothing_between_renders():
+    compiled = compile_source({"text": "{% increment n %}{% cycle 'a', 'b' %}{{ x }}{{ missing }}"})
+    first = render_email(compiled, {"x": 1})
+    assert render_email(compiled, {"x": 1}) == first
+    assert render_email(compiled, {"x": 1, "missing": 2}).missing == ()
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=8,
+    )
+)
+def test_any_data_renders_or_fails_by_name(value):
+    compiled = compile_source(
+        {
+            "subject": "{{ v }}",
+            "text": "x{{ v | upcase | date: '%Y' }}{% for i in v %}{{ i | url_encode }}{% endfor %}",
+            "html": "<p title='{{ v | join }}'>{{ v | sort | uniq | first }}{{ v.size }}</p>",
+        }
+    )
+    try:
+        rendered = render_email(compiled, {"v": value})
+    except (RenderFailed, RenderLimit):
+        return
+    assert "\n" not in rendered.subject
