@@ -93,19 +93,18 @@ STANDARD = frozenset(
 OPTIONS = {"default": frozenset({"allow_false"})}
 """Named arguments. No other filter takes any: they would reach python-liquid's own parameters."""
 
-_OF_TEXTS = frozenset(
-    """
-    append prepend remove remove_first remove_last replace replace_first replace_last
-    """.split()
-)
+_OF_TEXTS = frozenset({"append", "prepend", "remove", "remove_first", "remove_last"}) | {
+    "replace",
+    "replace_first",
+    "replace_last",
+}
 """Filters whose arguments are texts as well."""
-_OF_TEXT = _OF_TEXTS | frozenset(
-    """
-    base64_decode base64_encode base64_url_safe_decode base64_url_safe_encode capitalize downcase
-    escape escape_once lstrip newline_to_br rstrip squish strip strip_newlines truncate
-    truncatewords upcase url_decode url_encode
-    """.split()
-)
+_OF_TEXT = _OF_TEXTS | {
+    *("base64_decode", "base64_encode", "base64_url_safe_decode", "base64_url_safe_encode"),
+    *("capitalize", "downcase", "escape", "escape_once", "lstrip", "newline_to_br", "rstrip"),
+    *("squish", "strip", "strip_newlines", "truncate", "truncatewords", "upcase"),
+    *("url_decode", "url_encode"),
+}
 _DIGITS = 20
 _DATE_LENGTH = 64
 _FORMAT_LENGTH = 100

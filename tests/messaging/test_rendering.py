@@ -385,7 +385,7 @@ def test_any_data_renders_or_fails_by_name(value):
     compiled = compile_source(
         {
             "subject": "{{ v }}",
-            "text": "x{{ v | upcase | date: '%Y' }}{% for i in v %}{{ i | url_encode }}{% endfor %}",
+            "text": "x{{ v | upcase | date: '%Y' }}{% for i in v %}{{ i | escape }}{% endfor %}",
             "html": "<p title='{{ v | join }}'>{{ v | sort | uniq | first }}{{ v.size }}</p>",
         }
     )
