@@ -17,6 +17,7 @@ from rme.core.transport.addresses import Origin
 from rme.core.transport.dialogue import Ended, Said, Senseless, StartTls, Write
 from rme.core.transport.loop import Loop
 from rme.core.transport.messages import (
+    TIME_OUT,
     Failure,
     FailureKind,
     MailSecurity,
@@ -32,6 +33,8 @@ Done = Callable[["MailConnection", Reply | Failure], None]
 _LOST = "the connection was lost"
 _WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _READ_BYTES = 64 * 1024
+_ATTEMPT_SECONDS = 1.0
+"""An address that does not answer is left for the next after this (RFC 8305 §5)."""
 
 
 class MailConnection:
@@ -68,8 +71,20 @@ class MailConnection:
     def deadline(self) -> float:
         """When the mail under way will have taken too long (monotonic)."""
         limit = self.request.timeout
-        opening = self._offers is None
-        return self.began + (min(limit, self.request.connect_timeout) if opening else limit)
+        if self._offers is None:
+            limit = min(limit, self.request.connect_timeout)
+        if self._phase == self._connected and self._addresses:
+            return min(self.began + limit, self._tried_at + _ATTEMPT_SECONDS)
+        return self.began + limit
+
+    def expire(self) -> None:
+        """Say that the deadline has passed: there may be another address to try."""
+        waited = time.monotonic() - self.began
+        limit = min(self.request.timeout, self.request.connect_timeout)
+        if self._phase == self._connected and self._addresses and waited < limit:
+            self._guard(self._try_next_address)
+        else:
+            self.lose(TIME_OUT)
 
     @property
     def reached(self) -> bool:
@@ -169,6 +184,7 @@ class MailConnection:
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._phase = self._connected
+        self._tried_at = time.monotonic()
         if self._socket.connect_ex(address) not in (0, errno.EINPROGRESS):
             return self._try_next_address()
         self._watch(select.POLLOUT)

@@ -42,7 +42,7 @@ class Transport:
     ) -> None:
         """Make a transport without a connection yet.
 
-        `resolve` makes names resolve in a given way (`host:port:address`), for tests of the policy.
+        `resolve` makes names resolve in a given way (`host:port:address,address`), for tests.
         """
         self.policy = policy or AddressPolicy()
         self.per_host = per_host

@@ -14,7 +14,6 @@ from rme.core.transport.addresses import AddressPolicy, Origin
 from rme.core.transport.loop import Loop
 from rme.core.transport.mail import Address, MailConnection
 from rme.core.transport.messages import (
-    TIME_OUT,
     Envelope,
     Failure,
     FailureKind,
@@ -66,7 +65,7 @@ class Post:
     def expire(self, now: float) -> None:
         """End what has taken too long, and what was kept for too long."""
         for connection in [one for one in self._busy if one.deadline <= now]:
-            connection.lose(TIME_OUT)
+            connection.expire()
         while self._idle and self._idle[0][0] + _IDLE_SECONDS < now:
             self._idle.popleft()[2].close()
 
@@ -132,10 +131,10 @@ class Names:
         self._asked: dict[Origin, list[Then]] = {}
         self._answers: queue.SimpleQueue[tuple[Origin, list[Address]]] = queue.SimpleQueue()
         self._bell: tuple[socket.socket, socket.socket] | None = None
-        self._fixed: dict[tuple[str, int], str] = {}
+        self._fixed: dict[tuple[str, int], list[str]] = {}
         for entry in fixed:
-            host, port, address = entry.split(":", 2)
-            self._fixed[host, int(port)] = address
+            host, port, addresses = entry.split(":", 2)
+            self._fixed[host, int(port)] = addresses.split(",")
 
     def resolve(self, where: Origin, then: Then) -> None:
         """Give a host's addresses, none if it has none, to `then`: at once or later."""
@@ -143,14 +142,16 @@ class Names:
         if known and known[0] > time.monotonic():
             then(known[1])
             return
-        host = self._fixed.get((where.host, where.port), where.host)
+        hosts = self._fixed.get((where.host, where.port), [where.host])
         asked = self._asked.setdefault(where, [])
         asked.append(then)
         if len(asked) == 1:
             if self._bell is None:
                 self._bell = socket.socketpair()
                 self._loop.watch(self._bell[0].fileno(), select.POLLIN, self._hear)
-            ask = threading.Thread(target=self._ask, args=(where, host, self._bell[1]), daemon=True)
+            ask = threading.Thread(
+                target=self._ask, args=(where, hosts, self._bell[1]), daemon=True
+            )
             ask.start()
 
     def close(self) -> None:
@@ -160,10 +161,11 @@ class Names:
                 end.close()
             self._bell = None
 
-    def _ask(self, where: Origin, host: str, bell: socket.socket) -> None:
+    def _ask(self, where: Origin, hosts: list[str], bell: socket.socket) -> None:
         found: list[Address] = []
         with suppress(OSError, UnicodeError):  # then no addresses is the answer
-            found = list(socket.getaddrinfo(host, where.port, type=socket.SOCK_STREAM))
+            for host in hosts:
+                found += socket.getaddrinfo(host, where.port, type=socket.SOCK_STREAM)
         self._answers.put((where, found))
         with suppress(OSError):  # the transport was closed
             bell.send(b".")

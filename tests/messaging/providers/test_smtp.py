@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from uuid import UUID
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -12,49 +11,21 @@ from messaging.providers.base import Dispatch, Email
 from messaging.providers.smtp import Smtp
 from rme.core.outcomes import (
     Accepted,
-    Fault,
     Misconfigured,
-    Outcome,
-    Rejected,
-    Retryable,
-    Unknown,
 )
 from rme.core.transport import AddressPolicy, MailSecurity, Transport
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import SmtpServer
 from tests.fakes.tls import ca_pem, server_context
-
-ATTEMPT = UUID(int=1)
-
-
-def letter(number: int = 1, to: str = "to@x.test") -> Dispatch:
-    content = Email(to, "from@y.test", "Ann", "Hello", "Hi", message_id=f"{number}@y.test")
-    return Dispatch(ATTEMPT, content)
-
-
-def provider(port: int, **given: Any) -> Smtp:
-    settings = {"host": "localhost", "port": port, "security": "NONE", "timeout": 5, **given}
-    return Smtp(Smtp.Settings.model_validate(settings))
-
-
-def outcome_of(transport: Transport, script: dict[str, smtp.Step], **given: Any) -> Outcome:
-    with SmtpServer(script) as server:
-        (outcome,) = provider(server.port, **given).send([letter()], transport)
-    return outcome
-
-
-def kind_of(outcome: Outcome) -> tuple[object, ...]:
-    if isinstance(outcome, Rejected):
-        return Rejected, outcome.fault, outcome.hard
-    return (type(outcome),)
-
-
-LATER = (Retryable,)
-SET_UP = (Misconfigured,)
-DEAD = (Rejected, Fault.RECIPIENT, True)
-RECIPIENT = (Rejected, Fault.RECIPIENT, False)
-CONTENT = (Rejected, Fault.CONTENT, False)
-
+from tests.messaging.providers.accounts import (
+    ATTEMPT,
+    CONTENT,
+    LATER,
+    SET_UP,
+    kind_of,
+    letter,
+    provider,
+)
 
 # With a mail server that is not ours
 
@@ -169,86 +140,6 @@ def test_address_that_cannot_be_written_fails_alone(transport: Transport, to: st
         outcomes = provider(server.port).send([letter(1), letter(2, to), letter(3)], transport)
     assert [kind_of(one) for one in outcomes] == [(Accepted,), CONTENT, (Accepted,)]
     assert len(server.mails) == 2
-
-
-@pytest.mark.parametrize(
-    ("stage", "reply", "expected"),
-    [
-        ("GREETING", "421 4.3.2 going down", LATER),
-        ("GREETING", "554 5.3.2 no service", LATER),
-        ("GREETING", "521 no mail here", LATER),
-        ("MAIL", "421 going down", LATER),
-        ("MAIL", "451 4.7.1 greylisted", LATER),
-        ("MAIL", "452 4.3.1 disk full", LATER),
-        ("MAIL", "530 5.7.0 log in first", SET_UP),
-        ("MAIL", "550 5.7.1 you may not send as this", SET_UP),
-        ("MAIL", "553 5.1.8 no such domain", SET_UP),
-        ("MAIL", "501 5.1.7 bad sender", SET_UP),
-        ("MAIL", "552 5.3.4 too big", CONTENT),
-        ("MAIL", "552 too big", CONTENT),
-        ("RCPT", "450 4.2.0 greylisted", LATER),
-        ("RCPT", "450 mailbox busy", LATER),
-        ("RCPT", "452 4.2.2 mailbox full", LATER),
-        ("RCPT", "550 5.1.1 no such user", DEAD),
-        ("RCPT", "550-5.1.1 no such user\n550 5.1.1 really", DEAD),
-        ("RCPT", "550 no such user", DEAD),
-        ("RCPT", "550 5.1.2 bad host", DEAD),
-        ("RCPT", "501 5.1.3 bad address", DEAD),
-        ("RCPT", "551 5.1.6 moved", DEAD),
-        ("RCPT", "551 not local", DEAD),
-        ("RCPT", "553 name not allowed", DEAD),
-        ("RCPT", "556 5.1.10 null MX", DEAD),
-        ("RCPT", "550 5.2.1 disabled", DEAD),
-        ("RCPT", "552 5.2.2 mailbox full", RECIPIENT),
-        ("RCPT", "552 storage full", RECIPIENT),
-        ("RCPT", "550 5.4.4 no route", RECIPIENT),
-        ("RCPT", "550 5.7.1 policy", RECIPIENT),
-        ("RCPT", "554 no", RECIPIENT),
-        ("RCPT", "501 syntax", RECIPIENT),
-        ("RCPT", "554 5.7.1 <to@x.test>: Relay access denied", SET_UP),
-        ("RCPT", "550 relaying denied", SET_UP),
-        ("RCPT", "530 5.7.0 log in first", SET_UP),
-        ("DATA", "451 4.3.0 later", LATER),
-        ("DATA", "554 5.5.1 no valid recipients", CONTENT),
-        ("DATA", "550 5.1.1 no such user", DEAD),
-        ("END", "421 4.3.2 going down", LATER),
-        ("END", "451 4.7.1 try again", LATER),
-        ("END", "452 4.3.1 disk full", LATER),
-        ("END", "550 5.1.1 no such user", DEAD),
-        ("END", "552 5.2.2 mailbox full", RECIPIENT),
-        ("END", "552 5.2.3 too long", CONTENT),
-        ("END", "552 5.3.4 too big", CONTENT),
-        ("END", "554 5.6.0 malformed", CONTENT),
-        ("END", "550 5.7.1 spam", CONTENT),
-        ("END", "554 spam", CONTENT),
-        ("END", "550 5.7.26 unauthenticated mail", SET_UP),
-        ("END", "550 5.7.23 SPF", SET_UP),
-        ("END", "354 what?", (Unknown,)),
-        ("END", "250 2.0.0 queued", (Accepted,)),
-        ("END", "251 taken", (Accepted,)),
-    ],
-)
-def test_reply_means_what_the_table_says(
-    transport: Transport, stage: str, reply: str, expected: tuple[object, ...]
-) -> None:
-    assert kind_of(outcome_of(transport, {stage: reply})) == expected
-
-
-def test_reason_repeats_no_address(transport: Transport) -> None:
-    outcome = outcome_of(
-        transport, {"RCPT": "550-5.1.1 <to@x.test>:\n550 5.1.1 unknown, to@x.test"}
-    )
-    assert outcome == Rejected("550 5.1.1 … 5.1.1 unknown, …", hard=True)
-
-
-@pytest.mark.parametrize("stage", ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END"])
-@pytest.mark.parametrize("what", [smtp.close, tcp.reset, tcp.stall, smtp.garbage])
-def test_lost_connection_is_unknown_only_after_the_message(
-    transport: Transport, stage: str, what: smtp.Step
-) -> None:
-    expected = Unknown if stage == "END" else Retryable
-    timeout = 0.4 if what is tcp.stall else 5
-    assert isinstance(outcome_of(transport, {stage: what}, timeout=timeout), expected)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""An SMTP account on this machine, for the provider's tests."""
+
+from typing import Any
+from uuid import UUID
+
+from messaging.providers.base import Dispatch, Email
+from messaging.providers.smtp import Smtp
+from rme.core.outcomes import (
+    Fault,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+)
+from rme.core.transport import Transport
+from tests.fakes import smtp
+from tests.fakes.smtp import SmtpServer
+
+ATTEMPT = UUID(int=1)
+
+
+def letter(number: int = 1, to: str = "to@x.test") -> Dispatch:
+    content = Email(to, "from@y.test", "Ann", "Hello", "Hi", message_id=f"{number}@y.test")
+    return Dispatch(ATTEMPT, content)
+
+
+def provider(port: int, **given: Any) -> Smtp:
+    settings = {"host": "localhost", "port": port, "security": "NONE", "timeout": 5, **given}
+    return Smtp(Smtp.Settings.model_validate(settings))
+
+
+def outcome_of(transport: Transport, script: dict[str, smtp.Step], **given: Any) -> Outcome:
+    with SmtpServer(script) as server:
+        (outcome,) = provider(server.port, **given).send([letter()], transport)
+    return outcome
+
+
+def kind_of(outcome: Outcome) -> tuple[object, ...]:
+    if isinstance(outcome, Rejected):
+        return Rejected, outcome.fault, outcome.hard
+    return (type(outcome),)
+
+
+LATER = (Retryable,)
+SET_UP = (Misconfigured,)
+DEAD = (Rejected, Fault.RECIPIENT, True)
+RECIPIENT = (Rejected, Fault.RECIPIENT, False)
+CONTENT = (Rejected, Fault.CONTENT, False)
