@@ -55,7 +55,8 @@ $(VENV)/bin/python:
 	@if [ -z "$(PYTHON)" ]; then \
 	  echo "rme needs Python 3.11 or later; none was found (PYTHON=/path/to/python make run)." >&2; exit 1; fi
 	@echo "Making the environment ($(PYTHON)) ..." >&2
-	@$(PYTHON) -m venv $(VENV) >&2 || { \
+	@rm -rf $(VENV)  # half of one, or one whose Python is gone
+	@$(PYTHON) -m venv $(VENV) >&2 || { rm -rf $(VENV); \
 	  echo "$(PYTHON) cannot make a virtual environment: its venv module is missing." >&2; exit 1; }
 
 $(VENV)/.runtime: requirements.lock | $(VENV)/bin/python

@@ -1,25 +1,25 @@
 """`python -m rme.run`: `up` for the whole service, `exec` for a command beside the engines."""
 
 import argparse
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rme.run.engines import EngineFailed, Postgres, Valkey
 from rme.run.places import engine_env, postgres_data, sockets
-from rme.run.supervisor import Supervisor, lock, port_is_free, programs, remember
+from rme.run.supervisor import Supervisor, lock, port_refusal, programs, state
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def up(var: Path) -> int:
     """Run the whole service until it is stopped; gives the exit code."""
-    env = {**os.environ, "RME_VAR": str(var), "PYTHONUNBUFFERED": "1"}
+    env = {**_environment(), "RME_VAR": str(var), "PYTHONUNBUFFERED": "1"}
     # simple-salesforce can name no other audience, and the demo is there to be tried with it.
     env.setdefault("JWT_AUDIENCES", "https://login.salesforce.com")
     host, port = env.setdefault("HOST", "127.0.0.1"), env.setdefault("PORT", "8000")
@@ -28,10 +28,9 @@ def up(var: Path) -> int:
     held = lock(var)
     if held is None:
         return _say("It is running already in this folder (another `make run`).")
-    if not port_is_free(host, int(port)):
-        other = int(port) + 1
-        return _say(f"Port {port} is taken by another program; try PORT={other} make run.")
-    remember(var, env)
+    if refusal := port_refusal(host, int(port)):
+        return _say(refusal)
+    (var / "run" / "state.json").unlink(missing_ok=True)  # of a service that was killed
     manage = [sys.executable, str(ROOT / "manage.py")]
     prepare = [[*manage, "migrate", "--verbosity", "0"], [*manage, "demo"]]
     try:
@@ -41,24 +40,26 @@ def up(var: Path) -> int:
 
 
 def execute(command: list[str], var: Path | None) -> int:
-    """Run a command beside engines (throw-away ones without `var`); gives its exit code."""
-    given = {name for name in ("DATABASE_URL", "REDIS_URL") if os.environ.get(name)}
+    """Run a command beside engines; gives its exit code.
+
+    Without `var` they are thrown away afterwards; those of a service that runs there are used.
+    """
+    given = _environment()
     folder = var or Path(tempfile.mkdtemp(prefix="rme-", dir="/var/tmp"))
     if var is None:
         folder.chmod(0o755)  # PostgreSQL's own user must get to its data below it
-    folder.mkdir(parents=True, exist_ok=True)
+    held = lock(folder)
     engines: list[Postgres | Valkey] = []
-    if "DATABASE_URL" not in given:
+    if held is not None and "DATABASE_URL" not in given:
         engines.append(Postgres(folder, ephemeral=var is None))
-    if "REDIS_URL" not in given:
+    if held is not None and "REDIS_URL" not in given:
         engines.append(Valkey(folder))
-    kept = {name: value for name, value in os.environ.items() if value}
-    env = engine_env(folder) | kept | {"RME_VAR": str(folder)}
+    env = engine_env(folder) | given | {"RME_VAR": str(folder)}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         for engine in engines:
             engine.start()
-        return subprocess.run(command, env=env, check=False).returncode
+        return _run(command, env)
     except EngineFailed as error:
         return _say(str(error))
     except KeyboardInterrupt:
@@ -66,25 +67,40 @@ def execute(command: list[str], var: Path | None) -> int:
     finally:
         for engine in reversed(engines):
             engine.stop()
+        if held is not None:
+            os.close(held)
         if var is None:
             for path in (folder, sockets(folder), postgres_data(folder)):
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def state(var: Path) -> dict[str, str]:
-    """Give the environment of the service that runs in a data folder, if one does."""
-    path = var / "run" / "state.json"
-    if not path.exists():
-        return {}
-    found = json.loads(path.read_text())
-    return {"PORT": found["port"]} | ({"BASE_URL": found["base_url"]} if found["base_url"] else {})
+def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a command to its end; gives its exit code as a shell does (128 + signal)."""
+    try:
+        child = subprocess.Popen(command, env=env)
+    except OSError as error:
+        _say(f"{command[0]} cannot be run: {error.strerror}.")
+        return 127
+    # Ctrl-C reaches the command too, and it may want to finish its report before we go.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+def _environment() -> dict[str, str]:
+    """Give the environment without what is set but empty: that counts as absent."""
+    return {name: value for name, value in os.environ.items() if value}
 
 
 def demo_json(var: Path) -> int:
     """Print the demo's addresses and secrets as JSON, of the running service if one runs."""
-    env = {**os.environ, **state(var), "RME_VAR": str(var)}
+    running = state(var)
+    if running == {}:
+        return _say("The service is still starting; try again in a moment.")
+    env = {**_environment(), **(running or {}), "RME_VAR": str(var)}
     command = [sys.executable, str(ROOT / "manage.py"), "demo", "--json"]
-    if state(var) or "DATABASE_URL" in env:
+    if running or "DATABASE_URL" in env:
         return subprocess.run(command, env=env, check=False).returncode
     migrate = [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
     if execute(migrate, var):
@@ -107,12 +123,14 @@ def main() -> int:
     run.add_argument("argv", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     given = options.var.resolve() if options.var else None
-    var = given or Path(os.environ.get("RME_VAR", ROOT / "var")).resolve()
+    var = given or Path(os.environ.get("RME_VAR") or ROOT / "var").resolve()
     if options.command == "up":
         return up(var)
     if options.command == "demo-json":
         return demo_json(var)
     argv = options.argv[1:] if options.argv[:1] == ["--"] else options.argv
+    if not argv:
+        run.error("a command is missing after --")
     return execute(argv, given)
 
 

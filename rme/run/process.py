@@ -25,11 +25,12 @@ def spawn(
     log: Path | None = None,
     user: int | None = None,
     pipe: bool = False,
+    stderr: int = subprocess.STDOUT,
 ) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own, so that Ctrl-C reaches only us.
 
     If we are killed, the kernel sends the child `death` (prctl PR_SET_PDEATHSIG). Its output goes
-    to a file, or to a pipe of ours.
+    to a file, or to a pipe of ours (`stderr` as in subprocess).
     """
 
     def die_with_parent() -> None:
@@ -47,7 +48,7 @@ def spawn(
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT if output is not None else None,
+            stderr=stderr if output is not None else None,
             start_new_session=True,
             preexec_fn=die_with_parent,  # noqa: PLW1509 (two system calls, no lock)
             user=user,

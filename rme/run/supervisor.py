@@ -4,7 +4,9 @@ A supervisor of ours and not honcho: engines must be up before, and down after, 
 and the web must finish its requests before the worker goes.
 """
 
+import errno
 import fcntl
+import http.client
 import json
 import os
 import signal
@@ -13,8 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from rme.run.places import engine_env
 from rme.run.process import EngineFailed, spawn, stop
 
 FAILURES_LIMIT = 3
+"""How often in a row a child may die soon after its start before all is given up."""
 STEADY_SECONDS = 10.0
 
 
@@ -94,57 +95,93 @@ class Supervisor:
             self.engines.append(Valkey(var))
         self.child_env = engine_env(var) | self.env
         self.stopping = threading.Event()
+        self.said: bytes | None = None  # what is shown once the web answers
+        self.deaths = {engine.name: (0.0, 0) for engine in self.engines}  # the last, and how many
 
     def up(self, prepare: Sequence[Sequence[str]] = ()) -> int:
         """Run until a signal comes or something keeps failing; gives the exit code."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.stopping.set())
         try:
             for engine in self.engines:
                 engine.start()
-            said = b""
+            self.said = b""
             for command in prepare:
-                done = subprocess.run(command, env=self.child_env, capture_output=True, check=False)
-                if done.returncode:
-                    sys.stderr.write(done.stderr.decode(errors="replace")[-3000:])
+                code, self.said, errors = self._run(command)
+                if self.stopping.is_set():
+                    return 0
+                if code:
+                    sys.stderr.write(errors.decode(errors="replace")[-3000:])
                     return self._fail(f"{' '.join(command[-2:])} failed.")
-                said = done.stdout
             for program in self.programs:
                 program.start(self.child_env)
-            if self._ready():
-                sys.stdout.write(said.decode(errors="replace"))
-                sys.stdout.flush()
             return self._watch()
         except EngineFailed as error:
             return self._fail(str(error))
         finally:
             self.down()
 
-    def _ready(self) -> bool:
-        """Wait until the web answers."""
-        port = self.env.get("PORT", "8000")
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not self.stopping.is_set():
+    def _run(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
+        """Run a command to its end, or until we are to stop; gives its exit code and outputs."""
+        process = spawn(
+            command,
+            env=self.child_env,
+            death=signal.SIGKILL,
+            pipe=True,
+            stderr=subprocess.PIPE,
+        )
+        while True:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=1):
-                    return True
-            except (urllib.error.URLError, OSError):
-                if any(p.process and p.process.poll() is not None for p in self.programs):
-                    return False  # _watch tells what died
-                time.sleep(0.1)
-        return False
+                output, errors = process.communicate(timeout=0.1)
+                return process.returncode, output, errors
+            except subprocess.TimeoutExpired:
+                if self.stopping.is_set():
+                    stop(process, signal.SIGINT)
+
+    def _announce(self) -> None:
+        """Once the web answers, say how to reach it and write down that it is up."""
+        if self.said is None or not self._web_answers():
+            return
+        remember(self.var, self.env)
+        sys.stdout.write(self.said.decode(errors="replace"))
+        sys.stdout.flush()
+        self.said = None
+
+    def _web_answers(self) -> bool:
+        """Ask the web itself, past any proxy that the environment names."""
+        host = self.env.get("HOST", "127.0.0.1")
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+        web = http.client.HTTPConnection(host, int(self.env.get("PORT", "8000")), timeout=1)
+        try:
+            web.request("GET", "/livez")
+            return web.getresponse().status < 500  # 400 where ALLOWED_HOSTS names others alone
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            web.close()
 
     def _watch(self) -> int:
         """Restart what dies, a little later each time; give up on what cannot live."""
         while not self.stopping.wait(0.25):
+            self._announce()
             for engine in self.engines:
-                if engine.process and engine.process.poll() is not None:
-                    sys.stderr.write(f"{engine.name} died; starting it again.\n")
-                    engine.start()
+                if not self._keep_engine(engine):
+                    return self._fail(f"{engine.name} keeps dying: see {self.var}/log.")
             for program in self.programs:
                 if not self._keep(program):
                     return self._fail(f"{program.name} keeps failing; see above.")
         return 0
+
+    def _keep_engine(self, engine: Postgres | Valkey) -> bool:
+        if engine.process and engine.process.poll() is not None:
+            last, times = self.deaths[engine.name]
+            times = times + 1 if time.monotonic() - last < STEADY_SECONDS else 1
+            self.deaths[engine.name] = (time.monotonic(), times)
+            if times == FAILURES_LIMIT:
+                return False
+            sys.stderr.write(f"{engine.name} died; starting it again.\n")
+            engine.start()
+        return True
 
     def _keep(self, program: Program) -> bool:
         now = time.monotonic()
@@ -176,15 +213,20 @@ class Supervisor:
         return 1
 
 
-def port_is_free(host: str, port: int) -> bool:
-    """Say whether a port can be listened on."""
+def port_refusal(host: str, port: int) -> str | None:
+    """Say in a sentence why a port cannot be listened on; None if it can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                other = port % 65535 + 1
+                return f"Port {port} is taken by another program; try PORT={other} make run."
+            if error.errno == errno.EACCES:
+                return f"Port {port} is for root alone; try PORT=8000 make run."
+            return f"HOST={host} is not an address of this machine."
+    return None
 
 
 def lock(var: Path) -> int | None:
@@ -197,6 +239,22 @@ def lock(var: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def state(var: Path) -> dict[str, str] | None:
+    """Give PORT and BASE_URL of the service that runs in a data folder; None if none does.
+
+    Empty while it is still starting. A file that a killed service left is not believed.
+    """
+    descriptor = lock(var)
+    if descriptor is not None:
+        os.close(descriptor)
+        return None
+    try:
+        found = json.loads((var / "run" / "state.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return {"PORT": found["port"]} | ({"BASE_URL": found["base_url"]} if found["base_url"] else {})
 
 
 def remember(var: Path, env: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The embedded engines and the process tree: data stays, and nothing is left behind."""
+"""The embedded engines: data stays, and nothing is left behind."""
 
 import os
 import signal
@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from rme.run.engines import Postgres
-from rme.run.places import engine_env, postgres_data, sockets
-from rme.run.supervisor import Program, Supervisor
+from rme.run.places import UNPRIVILEGED, engine_env, postgres_data, sockets
+from rme.run.supervisor import lock
 from tests.service import ROOT
 
 pytestmark = pytest.mark.xdist_group("service")
@@ -39,15 +39,28 @@ def test_a_second_start_goes_on_with_the_same_data_even_after_a_kill(var):
     psutil.Process(server.process.pid).kill()
     server.process.wait()
     assert (postgres_data(var) / "data" / "postmaster.pid").exists()  # stale, and no obstacle
-    for child in psutil.process_iter(["cmdline"]):
-        if str(var) in " ".join(child.info["cmdline"] or []):
-            child.wait(10)
-    again = Postgres(var)
+    again = Postgres(var)  # at once, while the processes of the first are still there
     again.start()
     with connect(var) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
     again.stop()
     assert again.process.poll() is not None
+    assert not sockets(var).exists()
+
+
+def test_a_lock_file_with_the_number_of_another_program_is_no_obstacle(var):
+    server = Postgres(var)
+    server.start()
+    pid_file = postgres_data(var) / "data" / "postmaster.pid"
+    said = pid_file.read_text().split("\n", 1)[1]
+    server.stop()
+    other = subprocess.Popen(["sleep", "60"], user=UNPRIVILEGED if server.root else None)
+    pid_file.write_text(f"{other.pid}\n{said}")  # as it is after the machine went down
+    server.start()
+    server.stop()
+    assert other.poll() is None
+    other.kill()
+    other.wait()
 
 
 def test_addresses_are_told_without_starting_anything(var):
@@ -74,6 +87,34 @@ def test_exec_gives_the_commands_exit_code_and_leaves_nothing(var):
     assert not Path(url.removeprefix("unix://").partition("?")[0]).exists()
 
 
+def run(*argv, **env):
+    """Run `python -m rme.run`; gives its exit code and what it said."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+    return subprocess.run(
+        [sys.executable, "-m", "rme.run", *argv],
+        cwd=ROOT,
+        env=kept | env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["sh", "-c", "exit 3"], 3),
+        (["sh", "-c", "kill -9 $$"], 137),
+        (["/nowhere/command"], 127),
+        ([], 2),
+    ],
+)
+def test_exec_gives_exit_codes_as_a_shell_does(var, command, code):
+    addresses = {"DATABASE_URL": "postgres://nobody@nowhere/x", "REDIS_URL": "redis://nowhere/0"}
+    assert run("--var", str(var), "exec", "--", *command, **addresses).returncode == code
+
+
 def pids(word):
     found = []
     for process in psutil.process_iter(["cmdline"]):
@@ -86,8 +127,9 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from rme.run.supervisor import Program, Supervisor
-sleep = "import time, sys; sys.argv; time.sleep(600)"
-children = [Program("one", [sys.executable, "-c", sleep, sys.argv[2]])]
+sleep = "import pathlib, sys, time; pathlib.Path(sys.argv[2]).touch(); time.sleep(600)"
+there = sys.argv[1] + "/there"
+children = [Program("one", [sys.executable, "-c", sleep, sys.argv[2], there])]
 sys.exit(Supervisor(Path(sys.argv[1]), children, {"PORT": "9", "PATH": "/bin"}).up())
 """
 
@@ -99,7 +141,7 @@ def tree(var):
     env = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(var), mark], cwd=ROOT, env=env)
     until = time.monotonic() + 30
-    while len(pids(mark)) < 2:
+    while not (var / "there").exists():  # a child just forked would still have our command line
         assert time.monotonic() < until
         time.sleep(0.1)
     yield process, mark, var
@@ -125,6 +167,27 @@ def test_nothing_is_left_whichever_way_it_ends(tree, how):
     assert gone(mark, str(postgres_data(var)), str(sockets(var)))
 
 
+def test_a_start_right_after_a_killed_one_goes_on(tree):
+    process, _, var = tree
+    process.kill()
+    process.wait()
+    code = "import os, psycopg; psycopg.connect(os.environ['DATABASE_URL']); print('there')"
+    done = run("--var", str(var), "exec", "--", sys.executable, "-c", code)
+    assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr
+
+
+def test_exec_beside_a_running_service_uses_its_engines_and_leaves_them(tree):
+    process, _, var = tree
+    code = "import os, psycopg; psycopg.connect(os.environ['DATABASE_URL']); print('there')"
+    held = lock(var)
+    done = run("--var", str(var), "exec", "--", sys.executable, "-c", code)
+    os.close(held)
+    assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr
+    assert process.poll() is None
+    with connect(var) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_a_program_that_dies_is_started_again(tree):
     process, mark, _ = tree
     child = next(pid for pid in pids(mark) if pid != process.pid)
@@ -133,15 +196,3 @@ def test_a_program_that_dies_is_started_again(tree):
     while not [pid for pid in pids(mark) if pid not in (process.pid, child)]:
         assert time.monotonic() < until
         time.sleep(0.1)
-
-
-def test_what_cannot_live_is_given_up(var, capsys):
-    env = {"DATABASE_URL": "x", "REDIS_URL": "x", "PORT": "9"}
-    failing = Program("broken", [sys.executable, "-c", "raise SystemExit(3)"])
-    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        assert Supervisor(var, [failing], env).up() == 1
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    assert "broken keeps failing; see above." in capsys.readouterr().err

@@ -1,0 +1,128 @@
+"""The process tree, with stand-ins for its programs and no engine."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rme.run.supervisor import Program, Supervisor, lock, port_refusal, state
+from tests.service import ROOT, free_port
+
+ELSEWHERE = {"DATABASE_URL": "x", "REDIS_URL": "x"}
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from rme.run.supervisor import Program, Supervisor, lock
+var, port = Path(sys.argv[1]), sys.argv[2]
+held = lock(var)
+ends = (
+    "import pathlib, signal, sys, time\\n"
+    "def end(*_):\\n"
+    "    with open(sys.argv[1], 'a') as file: file.write(sys.argv[2] + ' ')\\n"
+    "    sys.exit()\\n"
+    "signal.signal(signal.SIGTERM, end)\\n"
+)
+serve = "import http.server as h; h.HTTPServer(('127.0.0.1', int(sys.argv[3])), "
+serve += "h.SimpleHTTPRequestHandler).serve_forever()"
+python = sys.executable
+children = [
+    Program("web", [python, "-c", ends + serve, str(var / "ends"), "web", port]),
+    Program("worker", [python, "-c", ends + "time.sleep(60)", str(var / "ends"), "worker"]),
+]
+env = {"DATABASE_URL": "x", "REDIS_URL": "x", "PORT": port, "PATH": "/bin"}
+if sys.argv[3:] == ["slowly"]:
+    prepare = [[python, "-c", "import time; print('begun'); time.sleep(60)"]]
+else:
+    prepare = [[python, "-c", "print('how to reach it')"]]
+print("started", flush=True)
+sys.exit(Supervisor(var, children, env).up(prepare))
+"""
+
+
+def start(var: Path, *argv: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(var), *argv],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_it_says_how_to_reach_it_once_the_web_answers_and_stops_in_order(tmp_path):
+    port = str(free_port())
+    process = start(tmp_path, port)
+    assert process.stdout.readline() == "started\n"
+    assert process.stdout.readline() == "how to reach it\n"
+    socket.create_connection(("127.0.0.1", int(port)), timeout=5).close()
+    assert json.loads((tmp_path / "run" / "state.json").read_text()) == {
+        "pid": process.pid,
+        "port": port,
+        "base_url": "",
+    }
+    assert state(tmp_path) == {"PORT": port}
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert (tmp_path / "ends").read_text() == "web worker "
+    assert state(tmp_path) is None  # though the file is there: the lock is not held
+    process.communicate()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_stop_while_it_prepares_starts_nothing(tmp_path, how):
+    process = start(tmp_path, "9", "slowly")
+    assert process.stdout.readline() == "started\n"
+    time.sleep(0.5)
+    process.send_signal(how)
+    output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_a_service_that_still_starts_has_no_state_yet(tmp_path):
+    held = lock(tmp_path)
+    assert lock(tmp_path) is None
+    assert state(tmp_path) == {}
+    os.close(held)
+    assert state(tmp_path) is None
+
+
+def test_what_cannot_be_prepared_is_told(tmp_path, capsys, _handlers):
+    failing = [sys.executable, "-c", "raise SystemExit('no way')"]
+    assert Supervisor(tmp_path, [], ELSEWHERE | {"PORT": "9"}).up([failing]) == 1
+    assert capsys.readouterr().err.startswith("no way\nrme: -c raise SystemExit")
+
+
+def test_a_port_that_cannot_be_had_is_told():
+    port = free_port()
+    assert port_refusal("127.0.0.1", port) is None
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", port))
+        busy.listen()
+        assert port_refusal("127.0.0.1", port) == (
+            f"Port {port} is taken by another program; try PORT={port + 1} make run."
+        )
+    # 192.0.2.0/24 is for documentation (RFC 5737): nobody's address, so none of this machine.
+    assert port_refusal("192.0.2.1", port) == "HOST=192.0.2.1 is not an address of this machine."
+
+
+@pytest.fixture
+def _handlers():
+    """Give the signals back to the test run: a supervisor takes them."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def test_what_cannot_live_is_given_up(tmp_path, capsys, _handlers):
+    failing = Program("broken", [sys.executable, "-c", "raise SystemExit(3)"])
+    assert Supervisor(tmp_path, [failing], ELSEWHERE | {"PORT": "9"}).up() == 1
+    assert "broken keeps failing; see above." in capsys.readouterr().err
