@@ -152,8 +152,12 @@ class Context(RenderContext):
                     return step  # `prices[plan]`, and it is the plan that is not there
             name = ".".join(str(s)[:100] if isinstance(s, str | int) else "?" for s in path)
             return Hole(name, self.holes)
-        # What is done with it may take as long as it is: it is compared, searched or copied.
-        self.meter.spend(1 + (len(found) >> 6) if isinstance(found, str | list | dict) else 1)
+        # What is done with it may take as long as it is: it is compared, searched or copied. Of a
+        # list only the first level is known here, so it costs a fifth of a look at the clock.
+        if isinstance(found, str):
+            self.meter.spend(1 + (len(found) >> 6))
+        else:
+            self.meter.spend(20 if isinstance(found, list | dict) else 1)
         return found
 
     def assign(self, key: str, val: Any) -> None:

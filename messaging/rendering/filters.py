@@ -139,8 +139,6 @@ def _bounded(name: str, function: Filter) -> Filter:
                 raise RenderLimit(f"a text of more than {TEXT_LIMIT} characters")
             return result
         meter.spend(_look(result))
-        if isinstance(result, list):
-            meter.spend(weigh(result, WEIGHT_LIMIT) >> 6)
         return result
 
     return call
@@ -170,10 +168,9 @@ def _look(value: object) -> int:
     if isinstance(value, list | tuple):
         if len(value) > LIST_LIMIT:
             raise RenderLimit(f"a list of more than {LIST_LIMIT}")
-        return len(value)
+        return weigh(value, WEIGHT_LIMIT) >> 6
     if isinstance(value, dict):
-        weigh(value, WEIGHT_LIMIT)
-        return len(value)
+        return weigh(value, WEIGHT_LIMIT) >> 6
     return 1
 
 
@@ -244,13 +241,16 @@ def _uniq(left: object, key: object = None) -> list[object]:
 
 
 def _dated(function: Filter) -> Filter:
-    """Bound what the date parser and strftime are given; no date is no text."""
+    """Bound what the date parser and strftime are given. What is no date stays as it is."""
 
     def date(left: object, form: object = None) -> object:
         if left is None or isinstance(left, Undefined):
             return text_of(left)
         if len(text_of(left)) > _DATE_LENGTH or len(text_of(form)) > _FORMAT_LENGTH:
             raise RenderLimit("a date or its format is too long")
-        return function(left, form) if text_of(form) else text_of(left)
+        try:
+            return function(left, form) if text_of(form) else text_of(left)
+        except (ArithmeticError, OSError, ValueError):
+            return text_of(left)  # the year 99999, which the parser reads and no date can be
 
     return date

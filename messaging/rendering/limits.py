@@ -32,7 +32,7 @@ WEIGHT_LIMIT = 500_000
 NUMBER_LIMIT = 10**30
 """Size of a number, so that arithmetic stays arithmetic of small numbers."""
 
-_FUEL = 250
+_FUEL = 100
 
 
 @dataclass(frozen=True, slots=True)

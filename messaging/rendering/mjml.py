@@ -37,7 +37,8 @@ _OPENING = re.compile(r"<!--.*?-->|<([a-zA-Z][^\s/<>]*)([^<>]*)>", re.DOTALL)
 _NUMBER = "data-rme"
 _NUMBERED = re.compile(rf'\s{_NUMBER}="(\d+)"')
 _STYLED = re.compile(r'\sstyle="([^"]*)"')
-_NOT_BREAK = re.compile(r"[^\n]")
+_HEAD = re.compile(r"<mj-head>.*?</mj-head>", re.DOTALL)
+_HEAD_SPACE = re.compile(r">[ \t](?=\s*<)")
 _POSITION = re.compile(r"position (\d+)")
 
 
@@ -148,8 +149,8 @@ def _inline_styles(marks: _Marks) -> tuple[str, str]:
         markup.append(marks.marked[position : style.start()])
         css.append(marks.marked[style.end() : end])
         position = end + len("</mj-style>")
-        # As long as it was, so that the compiler's positions stay those of the source.
-        markup.append(_NOT_BREAK.sub(" ", marks.marked[style.start() : position]))
+        # A comment as long as it was, so that the compiler's positions stay those of the source.
+        markup.append(f"<!--{' ' * (position - style.start() - 7)}-->")
     sheet = "\n".join(css)
     if len(sheet) > INLINE_LIMIT:
         raise TemplateSyntax(f"more than {INLINE_LIMIT} characters of CSS to put inline")
@@ -159,7 +160,9 @@ def _inline_styles(marks: _Marks) -> tuple[str, str]:
 def _mjml2html(markup: str) -> str:
     from mjml import mjml2html
 
-    return str(mjml2html(markup, fonts={}))
+    # In the head the compiler takes white space between tags only if it begins with a line break.
+    spaced = _HEAD.sub(lambda head: _HEAD_SPACE.sub(">\n", head[0]), markup, count=1)
+    return str(mjml2html(spaced, fonts={}))
 
 
 def _inlined(html: str, css: str, marks: _Marks) -> str:
@@ -214,6 +217,7 @@ def _native(call: Callable[[], str], marks: _Marks) -> str:
     except BaseException as error:
         found = _POSITION.search(str(error))
         position = int(found[1]) if found else 0
+        position = len(marks.marked) - len(marks.marked[position:].lstrip())
         liquid = found and marks.marked.startswith(marks.sign, position)
         said = "no Liquid can stand here" if liquid else str(error)[:200]
         raise marks.error(f"MJML: {said}", position) from error

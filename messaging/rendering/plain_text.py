@@ -52,8 +52,8 @@ _CELLS = frozenset({"td", "th"})
 _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 _WHOLE = {
     "<!--": re.compile("-->"),
-    "<script": re.compile("</script>", re.IGNORECASE),
-    "<style": re.compile("</style>", re.IGNORECASE),
+    "<script": re.compile(r"</script\s*>", re.IGNORECASE),
+    "<style": re.compile(r"</style\s*>", re.IGNORECASE),
 }
 """What `strip_tags` takes out together with its content, and how that ends."""
 
@@ -97,7 +97,7 @@ class _Reader:
                 self.depth += -1 if end else 1
                 if not self.depth:
                     self.silent = ""
-        elif name in _SILENT or ("none" in rest and _HIDDEN.search(rest)):
+        elif name in _SILENT or ("none" in rest.lower() and _HIDDEN.search(rest)):
             if not end and name not in _VOID and not rest.endswith("/"):
                 self.silent, self.depth = name, 1
         elif name in _BLOCKS:

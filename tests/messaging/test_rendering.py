@@ -6,7 +6,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
@@ -374,6 +374,7 @@ def test_templates_share_nothing_between_renders():
     assert render_email(compiled, {"x": 1, "missing": 2}).missing == ()
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from messaging.rendering import SmsSize, segments
@@ -65,6 +65,7 @@ def test_segments_of_each_character_of_the_tables():
     assert [segments(c) for c in EXTENSION] == [SmsSize("GSM-7", 1, 2, 1)] * 10
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.text("a{", max_size=700),
