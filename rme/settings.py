@@ -240,12 +240,21 @@ LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON
 
 # --- admin and API description --------------------------------------------------------------------
 def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
-    """Name a page of the admin's sidebar."""
+    """Name a page of the admin's sidebar, for those who may open it."""
     url = reverse_lazy(f"admin:{model}_changelist")
+
+    def may_open(request: Any) -> bool:
+        from django.apps import apps
+        from django.contrib import admin
+
+        page = admin.site.get_model_admin(apps.get_model(model.replace("_", ".")))
+        return page.has_view_permission(request)
+
     return {
         "title": title,
         "icon": icon,
         "link": lazy(lambda: f"{url}?{query}", str)() if query else url,
+        "permission": may_open,
     }
 
 
@@ -255,6 +264,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_SYMBOL": "send",
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
     "SIDEBAR": {
         "show_search": True,
         "navigation": [
@@ -262,8 +272,14 @@ UNFOLD: dict[str, Any] = {
                 "title": "Messages",
                 "items": [
                     _page("Messages", "mail", "messaging_message"),
-                    _page("Outbox", "outbox", "messaging_message", "provider=simulator"),
+                    _page("Simulator outbox", "outbox", "messaging_message", "provider=simulator"),
+                ],
+            },
+            {
+                "title": "Templates",
+                "items": [
                     _page("Templates", "description", "messaging_template"),
+                    _page("Versions", "history", "messaging_templateversion"),
                 ],
             },
             {
@@ -285,7 +301,7 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
-                "title": "Platform records",
+                "title": "Platform",
                 "collapsible": True,
                 "items": [
                     _page("Accounts", "business", "crm_account"),
@@ -304,6 +320,7 @@ UNFOLD: dict[str, Any] = {
                     _page("API keys", "key", "tenants_apikey"),
                     _page("Memberships", "group", "tenants_membership"),
                     _page("Users", "manage_accounts", "tenants_user"),
+                    _page("Change log", "manage_search", "admin_logentry"),
                 ],
             },
         ],

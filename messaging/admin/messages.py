@@ -1,57 +1,165 @@
-"""Pages for messages and what became of them: to read, never to change."""
+"""Pages for messages and what became of them: to read, never to change.
 
+The tables are partitioned and large: lists are not counted, and every query says the organization.
+"""
+
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from unfold.paginator import InfinitePaginator
+from unfold.views import ChangeList
 
-from messaging.models import Attempt, Delivery, Event, Message, MessageContent
+from messaging.models import (
+    Attempt,
+    Category,
+    Delivery,
+    Event,
+    Message,
+    MessageContent,
+    ProviderAccount,
+)
+from messaging.policy import BUILT_IN
+from messaging.providers.simulator import Simulator
 from messaging.states import Status, aggregate
 from rme.core import ids
-from rme.tenants.admin_base import EDITORS, TenantAdmin, organizations_of
-from rme.tenants.models import Membership
+from rme.core.channels import Channel
+from rme.tenants.admin_base import (
+    EVERYBODY,
+    READERS,
+    ReadOnly,
+    TenantAdmin,
+    organizations_for,
+)
+
+SIMULATOR = Simulator.kind
+ROWS = 500
+"""At most this many rows of a message are shown."""
 
 
-class StatusFilter(admin.SimpleListFilter):
+def _having(rows: QuerySet[Message], *wanted: Q, **fields: Any) -> QuerySet[Message]:
+    """Keep the messages that have such a delivery, found from each message on."""
+    deliveries = Delivery.objects.filter(
+        *wanted, message_id=OuterRef("pk"), organization_id=OuterRef("organization_id"), **fields
+    )
+    return rows.filter(Exists(deliveries))
+
+
+class DeliveryFilter(admin.SimpleListFilter):
+    """Base: messages with a delivery whose column has a value."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
+        column = {self.parameter_name: self.value()}
+        return _having(queryset, **column) if self.value() else queryset
+
+
+class StatusFilter(DeliveryFilter):
     title = "status of a recipient"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(status.value, status.value.title()) for status in Status]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
-        if not self.value():
-            return queryset
-        wanted = Delivery.objects.filter(status=self.value())
-        return queryset.filter(pk__in=wanted.values("message_id"))
+
+class ChannelFilter(DeliveryFilter):
+    title = "channel"
+    parameter_name = "channel"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(channel.value, channel.value) for channel in Channel]
 
 
 class ProviderFilter(admin.SimpleListFilter):
-    """The simulator's outbox is the messages that it took."""
+    """By provider account. The simulator's outbox is what it took, under whatever name."""
 
     title = "provider"
     parameter_name = "provider"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("simulator", "Simulator (outbox)")]
+        own = organizations_for(request, model_admin.readers).values("pk")
+        rows = ProviderAccount.objects.filter(organization_id__in=own).exclude(name=SIMULATOR)
+        names = rows.order_by("name").values_list("name", flat=True).distinct()[:200]
+        return [(SIMULATOR, "Simulator (outbox)"), *((name, name) for name in names)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
         if not self.value():
             return queryset
-        taken = Delivery.objects.filter(provider=self.value())
-        return queryset.filter(pk__in=taken.values("message_id"))
+        accounts = ProviderAccount.objects.filter(kind=self.value()).values("pk")
+        simulated = Q(account_id__in=accounts) if self.value() == SIMULATOR else Q()
+        return _having(queryset, Q(provider=self.value()) | simulated)
+
+
+class CategoryFilter(admin.SimpleListFilter):
+    """By the categories that there are: reading them from the messages would read all of them."""
+
+    title = "category"
+    parameter_name = "category"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        own = organizations_for(request, model_admin.readers).values("pk")
+        names = Category.objects.filter(organization_id__in=own).values_list("name", flat=True)
+        return [(name, name) for name in sorted({*BUILT_IN, *names.distinct()[:200]})]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
+        return queryset.filter(category=self.value()) if self.value() else queryset
+
+
+class AgeFilter(admin.SimpleListFilter):
+    """By age: ids sort by time, so this leaves whole partitions alone."""
+
+    title = "age"
+    parameter_name = "hours"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("1", "last hour"), ("24", "last day"), ("168", "last 7 days")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
+        if self.value() not in ("1", "24", "168"):
+            return queryset
+        since = timezone.now() - timedelta(hours=int(self.value() or 0))
+        return queryset.filter(pk__gte=ids.at_least(since))
+
+
+class MessageList(ChangeList):  # type: ignore[misc]
+    """A page of messages, with the statuses of all its recipients read by one query."""
+
+    result_list: Any
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        rows = list(self.result_list)
+        statuses: dict[Any, list[str]] = {row.pk: [] for row in rows}
+        for message_id, status in Delivery.objects.filter(
+            message_id__in=list(statuses), organization_id__in={row.organization_id for row in rows}
+        ).values_list("message_id", "status"):
+            statuses[message_id].append(status)
+        for row in rows:
+            row.statuses = statuses[row.pk]
+        self.result_list = rows
 
 
 @admin.register(Message)
-class MessageAdmin(TenantAdmin):
-    list_display = ("id", "created_at", "recipients", "status", "category", "template", "test")
-    list_filter = (StatusFilter, ProviderFilter, "category", "test")
+class MessageAdmin(ReadOnly, TenantAdmin):
+    readers: ClassVar[frozenset[str]] = EVERYBODY
+    list_display = (
+        "id",
+        "created_at",
+        "recipients",
+        "status",
+        "category",
+        "template",
+        "test",
+        "organization_id",
+    )
+    list_filter = (StatusFilter, ChannelFilter, ProviderFilter, CategoryFilter, AgeFilter, "test")
     search_fields = ("id",)
     search_help_text = "A message's id, or a contact's."
     ordering = ("-id",)
+    sortable_by = ()
     paginator = InfinitePaginator
     fields: ClassVar[tuple[str, ...]] = (
         "id",
@@ -60,84 +168,82 @@ class MessageAdmin(TenantAdmin):
         "category",
         "channels",
         "strategy",
+        "fallback_after",
         "template",
         "language",
-        "metadata",
         "test",
         "deliveries",
         "attempts",
         "events",
     )
-    readonly_fields = (*fields, "content")
+    contents: ClassVar[tuple[str, ...]] = ("metadata", "content")
+    """What support does not read."""
+    readonly_fields = (*fields, *contents)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        roles = EDITORS | {Membership.Role.VIEWER}
-        own = organizations_of(request, roles)
-        reads = request.user.is_superuser or (obj is not None and obj.organization_id in own)
-        return (*self.fields, "content") if reads else self.fields
+        return (*self.fields, *self.contents) if self.may(request, READERS, obj) else self.fields
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[MessageList]:
+        return MessageList
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Message], search_term: str
     ) -> tuple[QuerySet[Message], bool]:
+        """Find a message by its id or a contact's id, both exactly."""
         term = search_term.strip()
         if not term:
             return queryset, False
+        found = Delivery.objects.filter(contact_id=term)
+        if not request.user.is_superuser:
+            own = organizations_for(request, self.readers).values("pk")
+            found = found.filter(organization_id__in=own)
         identifier = ids.parse(term)
-        of_contact = Delivery.objects.filter(contact_id=term).values("message_id")
-        found = queryset.filter(pk__in=of_contact)
-        return (found | queryset.filter(pk=identifier) if identifier else found), False
-
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Read the recipients of the whole page by one query."""
-        found = super().get_changelist_instance(request)
-        rows = list(found.result_list)
-        self._statuses: dict[Any, list[str]] = {row.pk: [] for row in rows}
-        for message_id, status in Delivery.objects.filter(
-            message_id__in=list(self._statuses)
-        ).values_list("message_id", "status"):
-            self._statuses[message_id].append(status)
-        found.result_list = rows
-        return found
+        of_contact = queryset.filter(pk__in=found.values("message_id"))
+        return (of_contact | queryset.filter(pk=identifier) if identifier else of_contact), False
 
     @admin.display(description="recipients")
-    def recipients(self, row: Message) -> int:
-        return len(self._statuses.get(row.pk, []))
+    def recipients(self, row: Any) -> int:
+        return len(row.statuses)
 
     @admin.display(description="status")
-    def status(self, row: Message) -> str:
-        statuses = self._statuses.get(row.pk)
-        return aggregate(statuses).value if statuses else "–"
+    def status(self, row: Any) -> str:
+        return aggregate(row.statuses).value if row.statuses else "–"
 
     @admin.display(description="recipients")
     def deliveries(self, row: Message) -> str:
         names = ("contact_id", "status", "channel", "address", "provider", "reason", "detail")
-        rows = Delivery.objects.filter(message_id=row.pk).order_by("position")
+        rows = _of(Delivery, row).order_by("position")
         return _table((*names, "waiting", "scheduled_for", "due_at", "tries"), rows)
 
     @admin.display(description="attempts")
     def attempts(self, row: Message) -> str:
-        names = ("started_at", "channel", "provider", "outcome", "reason", "latency_ms", "fence")
-        of_message = Delivery.objects.filter(message_id=row.pk).values("pk")
-        return _table(names, Attempt.objects.filter(delivery_id__in=of_message).order_by("id"))
+        names = ("started_at", "channel", "provider", "outcome", "reason", "provider_id")
+        # attempts are found by their deliveries: that is the index they have
+        deliveries = list(_of(Delivery, row).values_list("pk", flat=True)[:ROWS])
+        rows = Attempt.objects.filter(
+            delivery_id__in=deliveries, organization_id=row.organization_id
+        ).order_by("id")
+        return _table((*names, "latency_ms", "fence"), rows)
 
     @admin.display(description="events")
     def events(self, row: Message) -> str:
-        rows = Event.objects.filter(message_id=row.pk).order_by("id")
-        return _table(("at", "type", "channel", "provider", "detail"), rows)
+        names = ("at", "type", "channel", "provider", "detail", "delivery_id")
+        return _table(names, _of(Event, row).order_by("id"))
 
     @admin.display(description="what was given to be sent")
     def content(self, row: Message) -> str:
-        kept = MessageContent.objects.filter(pk=row.pk).first()
-        return format_html("<pre class='whitespace-pre-wrap'>{}</pre>", kept.body if kept else "–")
+        kept = MessageContent.objects.filter(pk=row.pk, organization_id=row.organization_id)
+        body = kept.values_list("body", flat=True).first()
+        told = "No longer kept." if body is None else body
+        return format_html('<pre class="whitespace-pre-wrap">{}</pre>', told)
+
+
+def _of(model: Any, message: Message) -> QuerySet[Any]:
+    """Give the rows of a message."""
+    rows: QuerySet[Any] = model.objects.filter(
+        message_id=message.pk, organization_id=message.organization_id
+    )
+    return rows
 
 
 def _table(names: tuple[str, ...], rows: QuerySet[Any]) -> str:
@@ -146,17 +252,12 @@ def _table(names: tuple[str, ...], rows: QuerySet[Any]) -> str:
         "", '<th class="text-left pr-4">{}</th>', ((name.replace("_", " "),) for name in names)
     )
     body = format_html_join(
-        "",
-        "<tr>{}</tr>",
-        (
-            (
-                format_html_join(
-                    "",
-                    '<td class="pr-4 align-top">{}</td>',
-                    (("" if value is None else value,) for value in row),
-                ),
-            )
-            for row in rows.values_list(*names)[:200]
-        ),
+        "", "<tr>{}</tr>", ((_cells(values),) for values in rows.values_list(*names)[:ROWS])
     )
-    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", head, body)
+    table = format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", head, body)
+    return format_html('<div class="overflow-x-auto">{}</div>', table)
+
+
+def _cells(values: tuple[Any, ...]) -> str:
+    texts = (("" if value is None else value,) for value in values)
+    return format_html_join("", '<td class="pr-4 align-top">{}</td>', texts)

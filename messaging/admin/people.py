@@ -1,35 +1,67 @@
 """Pages for consent and suppressions."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
 
-from messaging import consent
+from messaging import consent, policy
 from messaging.models import ConsentEntry, Suppression
 from rme.core import addresses
-from rme.tenants.admin_base import TenantAdmin
+from rme.core.channels import ALL
+from rme.tenants.admin_base import TenantAdmin, TenantForm
 
-PROTECTED = {"COMPLAINT", "STOP"}
+PROTECTED = frozenset({Suppression.Reason.COMPLAINT, Suppression.Reason.STOP})
+"""The recipient's own word: lifted only with a reason."""
+
+
+class ConsentForm(TenantForm):
+    """Consent to a category that does not exist would mean nothing."""
+
+    def clean(self) -> dict[str, Any]:
+        """Bring the category into its normal form, and find it."""
+        given = super().clean()
+        organization, category = self.own_organization(), given.get("category", "").upper()
+        if organization and category:
+            known = {ALL, *policy.of(organization.pk).categories}
+            if category not in known:
+                self.add_error("category", f"There is no such category: {', '.join(known)}.")
+            given["category"] = category
+        return given
 
 
 @admin.register(ConsentEntry)
 class ConsentEntryAdmin(TenantAdmin):
     """The ledger: lines are added, never changed, never deleted."""
 
+    form = ConsentForm
     list_display = ("contact_id", "channel", "category", "status", "source", "occurred_at")
     list_filter = ("status", "channel", "source")
     search_fields = ("contact_id", "category")
-    fields = ("organization", "contact_id", "channel", "category", "status", "evidence")
-    readonly_fields = ("source", "occurred_at", "recorded_at", "recorded_by", "digest", "previous")
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    fields = (
+        "organization",
+        "contact_id",
+        "channel",
+        "category",
+        "status",
+        "evidence",
+        "occurred_at",
+    )
+    written = ("source", "recorded_at", "recorded_by", "digest", "previous")
+    """What the ledger itself writes."""
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return (*self.fields, *self.readonly_fields) if obj else (*self.fields, "occurred_at")
+        return (*self.fields, *self.written) if obj else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.readonly_fields if obj else ()
+        return (*self.fields, *self.written) if obj else ()
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"occurred_at": timezone.now(), **super().get_changeform_initial_data(request)}
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -43,7 +75,7 @@ class ConsentEntryAdmin(TenantAdmin):
         decision = consent.Decision(
             contact_id=obj.contact_id,
             channel=obj.channel,
-            category=obj.category.upper(),
+            category=obj.category,
             status=obj.status,
             source=ConsentEntry.Source.ADMIN,
             occurred_at=obj.occurred_at,
@@ -53,37 +85,29 @@ class ConsentEntryAdmin(TenantAdmin):
         (obj.pk,) = consent.record(obj.organization_id, [decision])
 
 
-class SuppressionForm(ModelForm):
+class SuppressionForm(TenantForm):
     """Addresses are brought into their normal form, which is what sending compares."""
 
-    class Meta:
-        model = Suppression
-        fields = (
-            "organization",
-            "channel",
-            "address",
-            "contact_id",
-            "reason",
-            "note",
-            "expires_at",
-        )
-
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        address, channel = given.get("address", ""), given.get("channel")
+        """Take an address or a contact id, not both."""
+        given = super().clean()
+        if self.instance.pk and not self.instance._state.adding:
+            return given  # what it names is fixed
+        address = given.get("address", "")
         if bool(address) == bool(given.get("contact_id")):
             raise ValidationError("Give an address or a contact id, not both.")
         if address:
-            organization = given.get("organization")
-            region = organization.region if organization else None
-            phone = addresses.phone(address, region) if channel in ("SMS", "ALL") else None
-            mail = addresses.email(address) if channel in ("EMAIL", "ALL") else None
-            folded = mail or phone
+            folded = self._fold(address, given.get("channel", ""))
             if folded is None:
                 self.add_error("address", "This is no address of that channel.")
-            else:
-                given["address"] = folded
+            given["address"] = folded or address
         return given
+
+    def _fold(self, address: str, channel: str) -> str | None:
+        organization = self.own_organization()
+        region = organization.region if organization else None
+        mail = addresses.email(address) if channel in ("EMAIL", ALL) else None
+        return mail or (addresses.phone(address, region) if channel in ("SMS", ALL) else None)
 
 
 @admin.register(Suppression)
@@ -98,17 +122,17 @@ class SuppressionAdmin(TenantAdmin):
         "created_at",
         "expires_at",
     )
-    list_filter = ("reason", "channel")
+    list_filter = ("reason", "channel", "source")
     search_fields = ("address", "contact_id")
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    fields = ("organization", "channel", "address", "contact_id", "reason", "note", "expires_at")
+    fixed_fields = ("organization", "channel", "address", "contact_id", "reason")
+    delete_confirmation_template = "admin/rme/lift.html"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        kept = ("organization", "channel", "address", "contact_id", "reason")
-        return kept if obj else ()
-
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        if obj:
-            kwargs["form"] = ModelForm
-        return super().get_form(request, obj, **kwargs)
+        fixed = super().get_readonly_fields(request, obj)
+        # An end in the past would lift it without a reason.
+        return (*fixed, "expires_at") if obj and obj.reason in PROTECTED else fixed
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Take away deleting many at once: protected ones need a reason each."""
@@ -119,12 +143,10 @@ class SuppressionAdmin(TenantAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
-        """Ask for a note before a complaint or a STOP is lifted: it is what the log keeps."""
+        """Ask for a reason before a complaint or a STOP is lifted: it is what the log keeps."""
         row = self.get_object(request, object_id)
-        if row is not None and row.reason in PROTECTED and not row.note:
-            messages.error(
-                request,
-                f"{row.reason} is the recipient's own word: save a note that says why first.",
-            )
-            return HttpResponseRedirect("../change/")
-        return super().delete_view(request, object_id, extra_context)
+        needed = row.reason in PROTECTED
+        if request.method == "POST" and needed and not self.reason(request):
+            messages.error(request, f"{row.reason} is the recipient's own word: say why it ends.")
+            return HttpResponseRedirect(request.path)
+        return super().delete_view(request, object_id, {"reason_needed": needed})

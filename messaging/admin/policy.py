@@ -2,23 +2,22 @@
 
 from typing import Any, ClassVar
 
-import orjson
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from pydantic import SecretStr, ValidationError
 from unfold.decorators import action
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from messaging import pausing, policy, providers
+from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
 from messaging.models import Category, Pause, ProviderAccount, SenderDomain
-from messaging.providers.base import Dispatch, Email, Push, Sms
+from messaging.providers.base import Content, Dispatch, Email, Push, Sms
 from rme.core import addresses, ids
 from rme.core.transport import shared
-from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.admin_base import OWNERS, TenantAdmin, TenantForm
 
 
 class PolicyAdmin(TenantAdmin):
@@ -26,134 +25,83 @@ class PolicyAdmin(TenantAdmin):
 
     list_select_related: Any = ("organization",)
 
+    def changed(self, organization_id: str) -> None:
+        """Let sending know. Other processes read it anew within two seconds."""
+        policy.forget(organization_id)
+
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        policy.forget(obj.organization_id)
+        self.changed(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         super().delete_model(request, obj)
-        policy.forget(obj.organization_id)
+        self.changed(obj.organization_id)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        organizations = set(queryset.values_list("organization_id", flat=True))
+        super().delete_queryset(request, queryset)
+        for organization_id in organizations:
+            self.changed(organization_id)
 
 
 @admin.register(Category)
 class CategoryAdmin(PolicyAdmin):
     list_display = ("name", "regime", "on_unknown", "expires_after", "cap_count", "organization")
+    list_filter = ("regime", "on_unknown")
     search_fields = ("name",)
+    fixed_fields = ("organization", "name")  # templates, consent and messages hold the name
+
+
+class PauseForm(TenantForm):
+    """A pause of a category that does not exist would stop nothing."""
+
+    def clean(self) -> dict[str, Any]:
+        """Find the category."""
+        given = super().clean()
+        organization, category = self.own_organization(), given.get("category")
+        if organization and category and category not in policy.of(organization.pk).categories:
+            self.add_error("category", "There is no such category.")
+        return given
 
 
 @admin.register(Pause)
 class PauseAdmin(PolicyAdmin):
-    list_display = ("__str__", "reason", "ends_at", "organization")
-    search_fields = ("reason", "template")
+    form = PauseForm
+    list_display = ("__str__", "channel", "category", "template", "reason", "ends_at", "created_at")
+    list_filter = ("channel",)
+    search_fields = ("reason", "template", "category")
 
-    def save_model(self, request: HttpRequest, obj: Pause, form: ModelForm, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        pausing.resume(obj.organization_id)
-
-    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
-        super().delete_model(request, obj)
-        pausing.resume(obj.organization_id)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
-        organizations = set(queryset.values_list("organization_id", flat=True))
-        super().delete_queryset(request, queryset)
-        for organization_id in organizations:
-            pausing.resume(organization_id)
+    def changed(self, organization_id: str) -> None:
+        super().changed(organization_id)
+        pausing.resume(organization_id)
 
 
 @admin.register(SenderDomain)
 class SenderDomainAdmin(PolicyAdmin):
+    writers: ClassVar[frozenset[str]] = OWNERS
     list_display = ("domain", "local_part", "name", "is_default", "verified_at", "organization")
+    list_filter = (("verified_at", admin.EmptyFieldListFilter),)
     search_fields = ("domain",)
     readonly_fields = ("verified_at",)
+    fixed_fields = ("organization", "domain")  # another domain is not what was verified
     actions: ClassVar[list[str]] = ["mark_verified"]
 
-    @admin.action(description="Mark as verified", permissions=["change"])
+    def has_verify_permission(self, request: HttpRequest) -> bool:
+        # An owner's own word would let it write in the name of any domain.
+        return bool(request.user.is_superuser)
+
+    @admin.action(description="Mark as verified", permissions=["verify"])
     def mark_verified(self, request: HttpRequest, queryset: QuerySet[SenderDomain]) -> None:
-        """Take a person's word that the domain's DNS records are in place."""
+        """Take the word of who runs the deployment that the domain's DNS records are in place."""
         for row in queryset:
             SenderDomain.objects.filter(pk=row.pk).update(verified_at=Now())
-            policy.forget(row.organization_id)
+            self.changed(row.organization_id)
             self.note(request, row, "Marked as verified")
-
-
-def setting_name(kind: str, name: str) -> str:
-    return f"setting_{kind}_{name}"
-
-
-def _is_secret(annotation: Any) -> bool:
-    return annotation is SecretStr
-
-
-def _setting_fields() -> dict[str, forms.Field]:
-    """Make a form field for each setting of each provider."""
-    fields: dict[str, forms.Field] = {}
-    for kind, provider in providers.REGISTRY.items():
-        for name, info in provider.Settings.model_fields.items():
-            secret = _is_secret(info.annotation)
-            widget = forms.PasswordInput(render_value=False) if secret else forms.TextInput()
-            helped = info.description or ("Leave empty to keep what is stored." if secret else "")
-            default = "" if secret or info.is_required() else str(info.get_default() or "")
-            fields[setting_name(kind, name)] = forms.CharField(
-                label=name.replace("_", " "),
-                required=False,
-                widget=widget,
-                help_text=helped,
-                initial=default,
-            )
-    return fields
-
-
-class _AccountForm(ModelForm):
-    """An account with the settings of its provider, which its own schema checks."""
-
-    class Meta:
-        model = ProviderAccount
-        fields = ("organization", "name", "kind", "channel", "priority", "weight", "match", "state")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        stored = self._stored()
-        for name, value in stored.items():
-            field = self.fields.get(setting_name(self.instance.kind, name))
-            if field and not isinstance(field.widget, forms.PasswordInput):
-                field.initial = value
-                self.initial[setting_name(self.instance.kind, name)] = value
-
-    def _stored(self) -> dict[str, Any]:
-        return orjson.loads(self.instance.credentials or "{}") if self.instance.pk else {}
-
-    def clean(self) -> dict[str, Any]:
-        given: dict[str, Any] = super().clean() or {}
-        provider = providers.REGISTRY.get(given.get("kind", ""))
-        if provider is None:
-            return given
-        if given.get("channel") not in provider.channels:
-            self.add_error("channel", f"{provider.label} does not serve this channel.")
-        kind = provider.kind
-        stored = self._stored() if self.instance.kind == kind else {}
-        settings = {}
-        for name, info in provider.Settings.model_fields.items():
-            value = given.get(setting_name(kind, name), "")
-            if not value and _is_secret(info.annotation):
-                value = stored.get(name, "")
-            if value != "":
-                settings[name] = value
-        try:
-            provider.Settings.model_validate(settings)
-        except ValidationError as error:
-            for problem in error.errors(include_input=False, include_url=False):
-                name = setting_name(kind, str(problem["loc"][0])) if problem["loc"] else None
-                self.add_error(name, problem["msg"])
-        self.instance.credentials = orjson.dumps(settings).decode()
-        return given
-
-
-AccountForm = type("AccountForm", (_AccountForm,), _setting_fields())
 
 
 @admin.register(ProviderAccount)
 class ProviderAccountAdmin(PolicyAdmin):
+    writers: ClassVar[frozenset[str]] = OWNERS
     form = AccountForm
     list_display = ("name", "kind", "channel", "priority", "weight", "state", "organization")
     list_filter = ("channel", "kind", "state")
@@ -161,16 +109,20 @@ class ProviderAccountAdmin(PolicyAdmin):
     readonly_fields = ("public_id",)
     actions: ClassVar[list[str]] = ["pause", "activate"]
     actions_detail: ClassVar[list[str]] = ["test_send"]
-    secret_fields: ClassVar[frozenset[str]] = frozenset(
-        setting_name(kind, name)
+    secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
+    # The theme shows a field while its expression holds: those of the chosen kind. An account that
+    # is there has no choice of kind, and the page has only its fields.
+    conditional_fields: ClassVar[dict[str, str]] = {
+        setting_name(kind, name): f"typeof kind === 'undefined' || kind === '{kind}'"
         for kind, provider in providers.REGISTRY.items()
-        for name, info in provider.Settings.model_fields.items()
-        if _is_secret(info.annotation)
-    )
+        for name in provider.Settings.model_fields
+    }
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        main = (*_AccountForm.Meta.fields, "public_id")
-        of_kinds = [
+        main = [(None, {"fields": (*MAIN, "public_id")})]
+        if obj and not self.has_change_permission(request, obj):
+            return main  # the settings are fields of the form, which a reader does not have
+        return main + [
             (
                 f"{provider.label}: settings",
                 {"fields": [setting_name(kind, name) for name in provider.Settings.model_fields]},
@@ -178,13 +130,18 @@ class ProviderAccountAdmin(PolicyAdmin):
             for kind, provider in providers.REGISTRY.items()
             if provider.Settings.model_fields and (obj is None or obj.kind == kind)
         ]
-        return [(None, {"fields": main}), *of_kinds]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = super().get_readonly_fields(request, obj)
+        return (*shown, "kind", "channel") if obj else shown
 
     def _set_state(self, request: HttpRequest, queryset: QuerySet[Any], state: str) -> None:
         for row in queryset:
+            if not self.has_change_permission(request, row):
+                continue  # an owner here may be a mere reader there
             ProviderAccount.objects.filter(pk=row.pk).update(state=state)
-            policy.forget(row.organization_id)
-            self.note(request, row, f"State {state}")
+            self.changed(row.organization_id)
+            self.note(request, row, f"State: {row.state} → {state}")
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
@@ -200,30 +157,30 @@ class ProviderAccountAdmin(PolicyAdmin):
     def test_send(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Send one message by this account alone, and show what the provider answered."""
         row = self.get_object(request, object_id)
-        if row is None or not self.has_change_permission(request, row):
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         form = TestForm(request.POST or None, channel=row.channel)
-        result = test_send(row, form.cleaned_data["to"]) if form.is_valid() else ""
-        context = {
-            **admin.site.each_context(request),
-            "title": "Test send",
-            "question": f"Send a test by {row.name}. Nothing is recorded.",
-            "form": form,
-            "result": result,
-        }
-        return render(request, "admin/rme/ask.html", context)
+        result = ""
+        if form.is_valid():
+            result = test_send(row, form.cleaned_data["to"])
+            self.note(request, row, f"Test send: {result}")
+        question = f"Send a test by {row.name}. No message is recorded."
+        context = {"title": "Test send", "question": question, "form": form, "result": result}
+        return self.show(request, "ask", row, **context)
 
 
 class TestForm(forms.Form):
     """Where a test goes: checked like any recipient."""
 
-    to = forms.CharField(label="To", max_length=320)
+    __test__ = False  # pytest: this is no test
+    to = forms.CharField(label="To", max_length=4096, widget=UnfoldAdminTextInputWidget)
 
     def __init__(self, *args: Any, channel: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.channel = channel
+        told = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}
+        self.fields["to"].help_text = told.get(channel, "A device's token.")
 
     def clean_to(self) -> str:
+        """Fold the address."""
         typed: str = self.cleaned_data["to"]
         checks = {"EMAIL": addresses.email, "SMS": lambda text: addresses.phone(text, None)}
         folded = checks[self.channel](typed) if self.channel in checks else typed
@@ -237,21 +194,26 @@ def test_send(account: ProviderAccount, to: str) -> str:
     ready = policy.account_of(account)
     if ready.provider is None:
         return "The account's settings are broken."
-    domain = SenderDomain.objects.filter(organization_id=account.organization_id).first()
-    name = domain.domain if domain else "localhost.localdomain"
-    text = f"This is a test of the account {account.name}."
-    content = {
-        "EMAIL": Email(
-            to=to,
-            from_address=f"{domain.local_part if domain else 'no-reply'}@{name}",
-            from_name=account.organization.name,
-            subject="Test",
-            text=text,
-            message_id=f"{ids.new_text_id()}@{name}",
-        ),
-        "SMS": Sms(to=to, text=text),
-        "PUSH": Push(token=to, platform="ANDROID", title="Test", body=text),
-    }[account.channel]
+    content = _test_content(account, to)
     (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], shared())
     reason = getattr(outcome, "reason", "")
     return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
+
+
+def _test_content(account: ProviderAccount, to: str) -> Content:
+    text = f"This is a test of the account {account.name}."
+    match account.channel:
+        case "SMS":
+            return Sms(to=to, text=text)
+        case "PUSH":
+            return Push(token=to, platform="ANDROID", title="Test", body=text)
+    verified = policy.of(account.organization_id).default_domain
+    domain = verified.domain if verified else "localhost.localdomain"
+    return Email(
+        to=to,
+        from_address=f"{verified.local_part if verified else 'no-reply'}@{domain}",
+        from_name=account.organization.name,
+        subject="Test",
+        text=text,
+        message_id=f"{ids.new_text_id()}@{domain}",
+    )

@@ -3,71 +3,91 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
-from unfold.admin import TabularInline
+from django.utils.html import format_html
 from unfold.decorators import action
 
-from messaging import rendering, templates
+from messaging import policy, rendering, templates
+from messaging.admin.preview import SAMPLE, PreviewForm, preview, sample_variables
 from messaging.models import Template, TemplateVersion
 from rme.core.errors import InvalidPayload
-from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.admin_base import TenantAdmin, TenantForm, TenantInline
 
-SAMPLE = {
-    "contact": {
-        "first_name": "Ada",
-        "last_name": "Lovelace",
-        "name": "Ada Lovelace",
-        "email": "ada@example.com",
-        "mobile": "+12125550100",
-    },
-    "org": {"id": "sample", "name": "Sample"},
-    "sender": {"name": "Sample"},
+TEXTS = {
+    "EMAIL": ("subject", "text", "html", "mjml"),
+    "SMS": ("text",),
+    "PUSH": ("title", "body", "data", "badge", "image", "link"),
 }
-"""Who a preview is for."""
+"""What a version has, by channel."""
 
 
-class VersionInline(TabularInline):  # type: ignore[misc]
+def page_of(version: TemplateVersion) -> str:
+    """Give the address of a version's page."""
+    return reverse("admin:messaging_templateversion_change", args=[version.pk])
+
+
+class VersionInline(TenantInline):
     """The versions of a template, each with a link to its page."""
 
     model = TemplateVersion
     fields = ("page", "state", "created_at", "activated_at")
     readonly_fields = fields
-    extra = 0
+    ordering = ("-version",)
     max_num = 0
     can_delete = False
 
     @admin.display(description="version")
     def page(self, row: TemplateVersion) -> str:
-        url = reverse("admin:messaging_templateversion_change", args=[row.pk])
-        return format_html('<a href="{}">version {}</a>', url, row.version)
+        return format_html('<a href="{}">version {}</a>', page_of(row), row.version)
 
-    def has_add_permission(self, *_: Any) -> bool:
-        return False
+
+class TemplateForm(TenantForm):
+    """A template of a category that does not exist could not be sent."""
+
+    def clean(self) -> dict[str, Any]:
+        """Find the category."""
+        given = super().clean()
+        organization, category = self.own_organization(), given.get("category", "")
+        if organization and category:
+            known = policy.of(organization.pk).categories
+            if category not in known:
+                self.add_error("category", f"There is no such category: {', '.join(known)}.")
+        return given
 
 
 @admin.register(Template)
 class TemplateAdmin(TenantAdmin):
-    list_display = ("name", "language", "channel", "category", "organization")
+    form = TemplateForm
+    list_display = ("name", "language", "channel", "category", "active_version", "organization")
     list_filter = ("channel", "language", "category")
     search_fields = ("name",)
+    ordering = ("name", "language", "channel")
     list_select_related = ("organization",)
+    fixed_fields = ("organization", "name", "language", "channel")
     inlines: ClassVar[list[Any]] = [VersionInline]
     actions_detail: ClassVar[list[str]] = ["new_version"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Template]:
+        active = TemplateVersion.objects.filter(
+            template=OuterRef("pk"), state=TemplateVersion.State.ACTIVE
+        )
+        return super().get_queryset(request).annotate(active=Subquery(active.values("version")))
+
+    @admin.display(description="active version")
+    def active_version(self, row: Any) -> str:
+        return str(row.active) if row.active else "none"
+
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj else []
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("organization", "name", "language", "channel") if obj else ()
 
     @action(description="New version", permissions=["change"])
     def new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Open the form of a new version, filled with the newest one's text."""
         url = reverse("admin:messaging_templateversion_add")
-        return HttpResponseRedirect(f"{url}?template={object_id}")
+        return HttpResponseRedirect(f"{url}?template={self.get_object(request, object_id).pk}")
 
 
 @admin.register(TemplateVersion)
@@ -75,34 +95,51 @@ class TemplateVersionAdmin(TenantAdmin):
     """One version. What is or was active is never edited: a change is a new version."""
 
     organization_path: ClassVar[str] = "template__organization_id"
+    fixed_fields = ("template",)
     list_display = ("__str__", "state", "created_at", "activated_at")
-    list_filter = ("state",)
+    list_filter = ("state", "template__channel")
     list_select_related = ("template",)
     search_fields = ("template__name",)
+    ordering = ("-id",)
     autocomplete_fields = ("template",)
-    readonly_fields = ("version", "state", "created_at", "activated_at", "preview")
-    actions_detail: ClassVar[list[str]] = ["activate"]
+    readonly_fields = ("version", "state", "created_at", "activated_at", "shown")
+    actions_detail: ClassVar[list[str]] = ["preview", "activate", "copy"]
+
+    # --- the form -------------------------------------------------------------------------------
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        channel = obj.template.channel if obj else self._chosen_channel(request)
+        texts = TEXTS.get(channel) or tuple(dict.fromkeys(sum(TEXTS.values(), ())))
+        form = ("template", *texts, "variables")
+        if obj is None:
+            return form
+        return ("template", "version", "state", "activated_at", *form[1:], "shown")
+
+    def _chosen_channel(self, request: HttpRequest) -> str:
+        """Give the channel of the template that the address names, if a person came from there."""
+        chosen = request.GET.get("template", "")
+        rows = Template.objects.filter(pk=int(chosen) if chosen.isdecimal() else 0)
+        return rows.values_list("channel", flat=True).first() or ""
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Start from the newest version, or from the one that `copy` names."""
         initial = super().get_changeform_initial_data(request)
-        newest = (
-            self.get_queryset(request)
-            .filter(template_id=initial.get("template") or 0)
-            .order_by("-version")
-            .first()
-        )
-        if newest:
-            kept = (*templates.TEXTS, "variables")
-            initial |= {name: getattr(newest, name) for name in kept}
-        return initial
+        template = str(initial.get("template", ""))
+        if not template.isdecimal():
+            return initial
+        rows = self.get_queryset(request).filter(template_id=int(template)).order_by("-version")
+        copied = str(initial.pop("copy", ""))
+        source = rows.filter(pk=int(copied)).first() if copied.isdecimal() else rows.first()
+        kept = (*templates.TEXTS, "variables")
+        return initial | ({name: getattr(source, name) for name in kept} if source else {})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        draft = obj is None or obj.state == TemplateVersion.State.DRAFT
-        return draft and super().has_change_permission(request, obj)
+        return _draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        draft = obj is None or obj.state == TemplateVersion.State.DRAFT
-        return draft and super().has_delete_permission(request, obj)
+        return _draft(obj) and super().has_delete_permission(request, obj)
+
+    def has_activate_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, self.writers, obj)
 
     def save_model(
         self, request: HttpRequest, obj: TemplateVersion, form: ModelForm, change: bool
@@ -112,73 +149,69 @@ class TemplateVersionAdmin(TenantAdmin):
             return
         texts = {name: getattr(obj, name) for name in (*templates.TEXTS, "variables")}
         made = templates.save_version(obj.template, texts)
-        obj.pk, obj.version = made.pk, made.version
+        obj.__dict__.update({**made.__dict__, "_state": obj._state})
+        obj._state.adding = False
 
-    @action(description="Make active", permissions=["view"])
+    # --- buttons --------------------------------------------------------------------------------
+    @action(description="Make active", permissions=["activate"])
     def activate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Make a version the active one; an older one becomes active again in the same way."""
         row = self.get_object(request, object_id)
-        if row is None or not TenantAdmin.has_change_permission(self, request, row):
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-        if request.method != "POST":
-            question = f"Send {row} from now on? The active version before it is kept."
-            return self.ask(request, "Make active", question)
-        try:
-            templates.activate(row)
-        except InvalidPayload as error:
-            for detail in error.details:
-                messages.error(request, f"{detail.field}: {detail.message}")
-        else:
-            self.note(request, row, "Made active")
-            messages.success(request, f"{row} is active.")
-        return HttpResponseRedirect(
-            reverse("admin:messaging_templateversion_change", args=[row.pk])
+        problems = _problems(row)
+        if request.method == "POST" and not problems:
+            try:
+                templates.activate(row)
+            except InvalidPayload as error:
+                problems = [(each.field, "", each.message) for each in error.details]
+            else:
+                self.note(request, row, "Made active")
+                messages.success(request, f"{row} is active.")
+                return HttpResponseRedirect(page_of(row))
+        return self.show(request, "activate", row, title="Make active", problems=problems)
+
+    @action(description="New version from this", url_path="copy", permissions=["activate"])
+    def copy(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Open the form of a new version, filled with this one's text."""
+        row = self.get_object(request, object_id)
+        url = reverse("admin:messaging_templateversion_add")
+        return HttpResponseRedirect(f"{url}?template={row.template_id}&copy={row.pk}")
+
+    @action(description="Preview", permissions=["view"])
+    def preview(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show a version for a contact, with variables."""
+        row = self.get_object(request, object_id)
+        form = PreviewForm(row, request.POST or None)
+        found = None
+        if form.is_valid():
+            found = preview(row, form.person, form.cleaned_data["variables"])
+        elif not form.is_bound:
+            found = preview(row, SAMPLE, sample_variables(row.variables))
+        return self.show(request, "preview", row, title=f"Preview: {row}", form=form, found=found)
+
+    @admin.display(description="preview for a sample person")
+    def shown(self, row: TemplateVersion) -> str:
+        found = preview(row, SAMPLE, sample_variables(row.variables))
+        lines = [found.problem] if found.problem else [f"{n}: {t}" for n, t in found.lines]
+        text = format_html('<div class="whitespace-pre-wrap">{}</div>', "\n".join(lines))
+        frame = format_html(
+            '<iframe sandbox="" srcdoc="{}" title="HTML" class="w-full h-96 bg-white"></iframe>',
+            found.html,
         )
-
-    @admin.display(description="preview")
-    def preview(self, row: TemplateVersion) -> str:
-        """Show what the text renders to for a sample person; HTML in a frame without scripts."""
-        if not row.pk:
-            return "Save the version to see it."
-        try:
-            return _preview(row)
-        except (rendering.TemplateSyntax, rendering.RenderLimit, rendering.RenderFailed) as error:
-            return format_html("<strong>{}</strong>", str(error))
+        return format_html("{}{}", text, frame if found.html else "")
 
 
-def _preview(row: TemplateVersion) -> str:
-    texts = templates.sources(row)
-    if row.mjml and not row.compiled_html:
-        texts["html"] = rendering.compile_mjml(row.mjml)
-    compiled = rendering.compile_source(texts)
-    match row.template.channel:
-        case "SMS":
-            text = rendering.render_sms(compiled, SAMPLE)
-            size = rendering.segments(text)
-            told = f"{size.encoding}, {size.units} units, {size.segments} segment(s)"
-            return _lines([("Text", text), ("Size", told)])
-        case "PUSH":
-            push = rendering.render_push(compiled, SAMPLE)
-            pairs = [("Title", push.title), ("Body", push.body), ("Data", dict(push.data))]
-            return _lines([*pairs, ("Missing", ", ".join(push.missing) or "nothing")])
-    mail = rendering.render_email(compiled, SAMPLE)
-    head = _lines(
-        [
-            ("Subject", mail.subject),
-            ("Missing", ", ".join(mail.missing) or "nothing"),
-            ("Text", mail.text),
-        ]
-    )
-    frame = format_html(
-        '<iframe sandbox="" srcdoc="{}" title="HTML" class="w-full h-96 bg-white"></iframe>',
-        mail.html,
-    )
-    return format_html("{}{}", head, frame if mail.html else "")
+def _draft(version: TemplateVersion | str | None) -> bool:
+    """Say whether a version may still be edited; the theme asks by id."""
+    if isinstance(version, str):
+        rows = TemplateVersion.objects.filter(pk=int(version) if version.isdecimal() else 0)
+        return rows.filter(state=TemplateVersion.State.DRAFT).exists()
+    return version is None or version.state == TemplateVersion.State.DRAFT
 
 
-def _lines(pairs: list[tuple[str, Any]]) -> str:
-    return format_html_join(
-        "",
-        '<p><strong>{}:</strong> <span class="whitespace-pre-wrap">{}</span></p>',
-        ((name, str(value)) for name, value in pairs),
-    )
+def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:
+    """Say what keeps a version from becoming active: field, its text, and the problem."""
+    texts = {name: getattr(version, name) for name in (*templates.TEXTS, "variables")}
+    return [
+        (found.field, str(texts.get(found.field, "")), f"line {found.line}: {found.message}")
+        for found in rendering.check(texts)
+    ]

@@ -1,8 +1,9 @@
 """Pages for the records of the embedded platform."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.db import models
 
 from rme.crm.models import (
     Account,
@@ -21,6 +22,9 @@ class RecordAdmin(TenantAdmin):
 
     readonly_fields = ("id", "created_at")
     list_select_related: Any = ("organization",)
+    # ids sort by time; a column without an index would sort the whole table for one page
+    ordering: Any = ("-id",)
+    formfield_overrides: ClassVar[dict[Any, Any]] = {models.URLField: {"assume_scheme": "https"}}
 
 
 @admin.register(Account)
@@ -31,17 +35,23 @@ class AccountAdmin(RecordAdmin):
 
 @admin.register(Contact)
 class ContactAdmin(RecordAdmin):
-    list_display = ("__str__", "email", "mobile", "language", "zone", "organization")
+    list_display = ("__str__", "email", "mobile", "language", "zone", "account", "organization")
+    # Filters by value would read the whole table for the values that there are.
+    list_filter = (
+        ("email", admin.EmptyFieldListFilter),
+        ("mobile", admin.EmptyFieldListFilter),
+        ("account", admin.EmptyFieldListFilter),
+    )
     search_fields = ("first_name", "last_name", "email", "mobile", "phone", "id")
-    list_select_related = ("organization",)
+    list_select_related = ("organization", "account")
     autocomplete_fields = ("account",)
 
 
 @admin.register(Case)
 class CaseAdmin(RecordAdmin):
     list_display = ("number", "subject", "status", "priority", "contact", "organization")
-    search_fields = ("number", "subject")
-    list_filter = ("status",)
+    search_fields = ("number", "subject", "contact__email", "contact__last_name")
+    list_filter = ("status", "priority")
     list_select_related = ("contact", "organization")
     autocomplete_fields = ("contact", "account")
 
@@ -49,29 +59,33 @@ class CaseAdmin(RecordAdmin):
 @admin.register(Event)
 class EventAdmin(RecordAdmin):
     list_display = ("name", "starts_at", "ends_at", "organization")
+    list_filter = ("starts_at",)
     search_fields = ("name",)
 
 
 class AtEventAdmin(RecordAdmin):
-    list_select_related = ("event", "contact", "organization")
-    autocomplete_fields = ("event", "contact")
+    list_select_related: Any = ("event", "contact", "organization")
+    autocomplete_fields: Any = ("event", "contact")
 
 
 @admin.register(EventRegistration)
 class EventRegistrationAdmin(AtEventAdmin):
     list_display = ("name", "email", "event", "status", "attended", "organization")
-    search_fields = ("name", "email")
+    list_filter = ("status", "attended")
+    search_fields = ("name", "email", "event__name")
 
 
 @admin.register(Speaker)
 class SpeakerAdmin(AtEventAdmin):
     list_display = ("contact", "event", "session_title", "room", "status", "organization")
-    search_fields = ("session_title", "contact__last_name")
+    list_filter = ("status",)
+    search_fields = ("session_title", "contact__last_name", "contact__email", "event__name")
 
 
 @admin.register(Exhibitor)
 class ExhibitorAdmin(AtEventAdmin):
-    list_display = ("account", "contact", "event", "booth", "level", "organization")
+    list_display = ("account", "contact", "event", "booth", "level", "status", "organization")
+    list_filter = ("status", "level")
     list_select_related = ("event", "contact", "account", "organization")
-    search_fields = ("booth", "account__name")
+    search_fields = ("booth", "account__name", "contact__last_name", "event__name")
     autocomplete_fields = ("event", "contact", "account")

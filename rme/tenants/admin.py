@@ -1,23 +1,37 @@
-"""Pages for organizations, people, OAuth applications and API keys."""
+"""Pages for organizations, people, OAuth applications and API keys, and the log of changes."""
 
+from ipaddress import ip_network
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.urls import reverse
+from django.utils.html import format_html_join
 from oauth2_provider import models as toolkit
-from unfold.admin import TabularInline
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminTextInputWidget
 
-from rme.tenants import api_keys, applications
-from rme.tenants.admin_base import DeploymentAdmin, OwnerAdmin
+from rme.tenants import api_keys, applications, changes
+from rme.tenants.admin_base import (
+    DeploymentAdmin,
+    OwnerAdmin,
+    ReadOnly,
+    TenantForm,
+    TenantInline,
+    organizations_of,
+)
 from rme.tenants.models import (
+    INTEGRATION_GROUP,
     ApiKey,
     Application,
     ApplicationKey,
@@ -40,17 +54,45 @@ for model in (
         admin.site.unregister(model)
 
 
-def show_once(request: HttpRequest, title: str, pairs: list[tuple[str, str]]) -> HttpResponse:
+def show_once(page: Any, request: HttpRequest, row: Any, *pairs: tuple[str, str]) -> HttpResponse:
     """Show secrets on the one page that ever has them."""
-    context = {**admin.site.each_context(request), "title": title, "pairs": pairs}
-    response = render(request, "admin/rme/secret.html", context)
+    response: HttpResponse = page.show(request, "secret", row, title=str(row), pairs=pairs)
     response["Cache-Control"] = "no-store"
     return response
 
 
-class MembershipInline(TabularInline):  # type: ignore[misc]
+class MembershipForm(TenantForm):
+    """A person is named, not chosen: a list would tell who works for other organizations."""
+
+    user = forms.ModelChoiceField(
+        User.objects.filter(is_staff=True),
+        to_field_name="username",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The user name of a person who may log in here.",
+        error_messages={"invalid_choice": "Nobody of this name may log in here."},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "user" in self.fields:
+            self.initial["user"] = self.instance.user
+            self.fields["user"].disabled = True
+
+
+class MembershipInline(TenantInline):
     model = Membership
-    extra = 0
+    form = MembershipForm
+    fields = ("user", "role")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return super().get_queryset(request).select_related("user")
+
+
+class OrganizationsInline(TenantInline):
+    """The organizations of a user."""
+
+    model = Membership
+    fields = ("organization", "role")
 
 
 @admin.register(Organization)
@@ -62,7 +104,16 @@ class OrganizationAdmin(OwnerAdmin):
     inlines: ClassVar[list[Any]] = [MembershipInline]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("id", "created_at") if obj else ("created_at",)
+        if obj is None:
+            return ("created_at",)
+        # What the deployment switched off, an owner cannot switch on again.
+        return ("id", "created_at", *(() if request.user.is_superuser else ("is_active",)))
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj else []
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return self.list_filter
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
@@ -73,16 +124,12 @@ class OrganizationAdmin(OwnerAdmin):
 
 @admin.register(Membership)
 class MembershipAdmin(OwnerAdmin):
+    form = MembershipForm
+    fields = ("organization", "user", "role")
     list_display = ("user", "organization", "role")
     list_filter = ("role",)
     list_select_related = ("user", "organization")
     search_fields = ("user__username", "organization__name")
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        if db_field.name == "user":
-            field.queryset = User.objects.filter(is_staff=True)
-        return field
 
 
 @admin.register(User)
@@ -92,17 +139,21 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):  # type: ignore[misc]
     change_password_form = AdminPasswordChangeForm
     organization_path: ClassVar[str] = "memberships__organization_id"
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
-    secret_fields: ClassVar[frozenset[str]] = frozenset({"password", "password1", "password2"})
+    inlines: ClassVar[list[Any]] = [OrganizationsInline]
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj else []
 
 
 @admin.register(Group)
 class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):  # type: ignore[misc]
     """Permission sets; `MSG_Integration_User` is the one that programs need."""
 
+    form = ModelForm
 
-class ApplicationKeyInline(TabularInline):  # type: ignore[misc]
+
+class ApplicationKeyInline(TenantInline):
     model = ApplicationKey
-    extra = 0
 
 
 @admin.register(Application)
@@ -122,10 +173,20 @@ class ApplicationAdmin(OwnerAdmin):
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if db_field.name == "user":
-            field.queryset = User.objects.filter(groups__name="MSG_Integration_User")
-            field.help_text = "The integration user: a member of the group MSG_Integration_User."
+            field.queryset = self._users(request)
+            field.help_text = f"The integration user: a member of the group {INTEGRATION_GROUP}."
             field.required = True
         return field
+
+    def _users(self, request: HttpRequest) -> QuerySet[User]:
+        """Give the integration users that a person may know of."""
+        users = User.objects.filter(groups__name=INTEGRATION_GROUP)
+        if request.user.is_superuser:
+            return users
+        own = organizations_of(request, self.writers)
+        serving = Application.objects.filter(organization_id__in=own).values("user_id")
+        members = Membership.objects.filter(organization_id__in=own).values("user_id")
+        return users.filter(Q(pk__in=serving) | Q(pk__in=members))
 
     def save_model(
         self, request: HttpRequest, obj: Application, form: ModelForm, change: bool
@@ -139,28 +200,44 @@ class ApplicationAdmin(OwnerAdmin):
         obj.__dict__.update(made.__dict__)
         request._secret = secret  # type: ignore[attr-defined]
 
-    def response_add(self, request: HttpRequest, obj: Application, *args: Any) -> HttpResponse:
-        pairs = [("Client id", obj.client_id), ("Client secret", request._secret)]  # type: ignore[attr-defined]
-        return show_once(request, f"Application {obj.name}", pairs)
+    def response_add(self, request: HttpRequest, obj: Application, *_: Any) -> HttpResponse:
+        secret: str = request._secret  # type: ignore[attr-defined]
+        return show_once(self, request, obj, ("Client id", obj.client_id), ("Secret", secret))
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Give the application a new secret, after asking; the old one stops at once."""
         row = self.get_object(request, object_id)
-        if row is None or not self.has_change_permission(request, row):
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if request.method != "POST":
             question = f"Give {row.name} a new secret? The present one stops working at once."
             return self.ask(request, "New secret", question)
         secret = applications.rotate_secret(row)
         self.note(request, row, "New secret")
-        return show_once(
-            request, f"Application {row.name}", [("Client id", row.client_id), ("Secret", secret)]
-        )
+        return show_once(self, request, row, ("Client id", row.client_id), ("Secret", secret))
+
+
+class ApiKeyForm(TenantForm):
+    """Restrictions are checked here: one that cannot be read would refuse every call."""
+
+    def clean_actions(self) -> list[str]:
+        """Take a list of names."""
+        given = self.cleaned_data["actions"] or []
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise forms.ValidationError('A list of actions, like ["Confirm_Contact"].')
+        return given
+
+    def clean_networks(self) -> list[str]:
+        """Take a list of networks (CIDR) or single addresses."""
+        given = self.cleaned_data["networks"] or []
+        try:
+            return [str(ip_network(text)) for text in given]
+        except (ValueError, TypeError) as error:
+            raise forms.ValidationError(f"A list of networks: {error}.") from error
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(OwnerAdmin):
+    form = ApiKeyForm
     list_display = ("name", "organization", "shown", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("organization",)
     search_fields = ("name", "public_id")
@@ -186,18 +263,35 @@ class ApiKeyAdmin(OwnerAdmin):
         obj.__dict__.update(made.__dict__)
         request._secret = text  # type: ignore[attr-defined]
 
-    def response_add(self, request: HttpRequest, obj: ApiKey, *args: Any) -> HttpResponse:
-        return show_once(request, f"API key {obj.name}", [("API key", request._secret)])  # type: ignore[attr-defined]
+    def response_add(self, request: HttpRequest, obj: ApiKey, *_: Any) -> HttpResponse:
+        secret: str = request._secret  # type: ignore[attr-defined]
+        return show_once(self, request, obj, ("API key", secret))
 
     @action(description="Revoke", permissions=["change"])
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Revoke the key, after asking."""
         row = self.get_object(request, object_id)
-        if row is None or not self.has_change_permission(request, row):
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if request.method != "POST":
             return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")
-        ApiKey.objects.filter(pk=row.pk).update(revoked_at=Now())
+        ApiKey.objects.filter(pk=row.pk, revoked_at=None).update(revoked_at=Now())
         self.note(request, row, "Revoked")
         messages.success(request, f"{row.name} is revoked.")
-        return HttpResponseRedirect("../../")
+        return HttpResponseRedirect(reverse("admin:tenants_apikey_change", args=[row.pk]))
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(ReadOnly, DeploymentAdmin):
+    """Who changed what, and from what to what."""
+
+    list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "told")
+    list_filter = ("action_flag",)
+    list_select_related = ("user", "content_type")
+    search_fields = ("object_id", "object_repr", "user__username")
+    ordering = ("-id",)
+    paginator = InfinitePaginator
+    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "told")
+
+    @admin.display(description="changes")
+    def told(self, row: LogEntry) -> str:
+        lines = changes.tell(row) or [row.get_change_message()]
+        return format_html_join("", "<div>{}</div>", ((line,) for line in lines))

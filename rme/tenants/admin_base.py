@@ -1,23 +1,25 @@
-"""What all admin pages share: whose rows a person sees, what its role may do, and the log."""
+"""What all admin pages share: whose rows a person sees, what a role may do, and what is logged."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Field, ForeignKey, Model, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from unfold.admin import ModelAdmin
+from unfold.admin import ModelAdmin, TabularInline
 
+from rme.tenants import changes
 from rme.tenants.models import Membership, Organization
 
 Role = Membership.Role
-READERS = frozenset(Role.values)
+EVERYBODY = frozenset(Role.values)
+READERS = frozenset({Role.OWNER, Role.EDITOR, Role.VIEWER})
 EDITORS = frozenset({Role.OWNER, Role.EDITOR})
 OWNERS = frozenset({Role.OWNER})
-
-REDACTED = "…"
+NOBODY: frozenset[str] = frozenset()
 
 
 def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
@@ -31,10 +33,81 @@ def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
     return [organization for organization, role in memberships if role in wanted]
 
 
-class TenantAdmin(ModelAdmin):  # type: ignore[misc]
+def organizations_for(request: HttpRequest, roles: Iterable[str]) -> QuerySet[Organization]:
+    """Give the organizations in which a person has one of the roles; superusers have all."""
+    rows = Organization.objects.order_by("name", "id")
+    if request.user.is_superuser:
+        return rows
+    return rows.filter(pk__in=organizations_of(request, roles))
+
+
+class TenantForm(ModelForm):
+    """A form whose related rows are all of one organization."""
+
+    def own_organization(self) -> Organization | None:
+        """Give the organization that the row belongs to, or will."""
+        chosen: Organization | None = self.cleaned_data.get("organization")
+        return chosen or getattr(self.instance, "organization", None)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse rows of another organization: whoever belongs to two could mix them up."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        own = self.own_organization()
+        for name, value in list(given.items()):
+            foreign = isinstance(value, Model) and getattr(value, "organization_id", None)
+            if own and foreign and foreign != own.pk:
+                self.add_error(name, "This belongs to another organization.")
+        return given
+
+    def _post_clean(self) -> None:
+        # The models' own checks read the organization: without one there is nothing to check.
+        if "organization" not in self.fields or self.own_organization():
+            super()._post_clean()  # type: ignore[misc]
+
+
+class OrganizationFilter(admin.SimpleListFilter):
+    """Narrow a list to one organization; shown to whoever has several."""
+
+    title = "organization"
+    parameter_name = "organization"
+
+    def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
+        self.path: str = model_admin.organization_path
+        super().__init__(request, params, model, model_admin)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(organizations_for(request, model_admin.readers).values_list("pk", "name")[:200])
+
+    def has_output(self) -> bool:
+        return len(self.lookup_choices) > 1
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(**{self.path: self.value()}) if self.value() else queryset
+
+
+class OwnChoices:
+    """Offer only rows of the person's own organizations, wherever one can be chosen."""
+
+    writers: ClassVar[frozenset[str]] = EDITORS
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        model: Any = db_field.related_model
+        if model is Organization:
+            kwargs["queryset"] = organizations_for(request, self.writers)
+        elif not request.user.is_superuser:
+            own = organizations_of(request, self.writers)
+            known = has_field(model, "organization")
+            rows = model._default_manager
+            kwargs["queryset"] = rows.filter(organization_id__in=own) if known else rows.none()
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
+
+
+class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     """Rows of a person's own organizations, with the rights of its role there.
 
-    What belongs to another organization answers as what does not exist. Superusers run the
+    What belongs to another organization answers as what does not exist: 404. Superusers run the
     deployment and see all.
     """
 
@@ -42,28 +115,20 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
     readers: ClassVar[frozenset[str]] = READERS
     writers: ClassVar[frozenset[str]] = EDITORS
     secret_fields: ClassVar[frozenset[str]] = frozenset()
+    fixed_fields: ClassVar[tuple[str, ...]] = ("organization",)
+    """Chosen when a row is made, and never changed."""
+    form = TenantForm
     list_per_page = 50
     show_full_result_count = False
+    list_filter_submit = False
 
+    # --- whose rows -----------------------------------------------------------------------------
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
         own = organizations_of(request, self.readers)
         return rows.filter(**{f"{self.organization_path}__in": own})
-
-    def _may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
-        if not request.user.is_active or not request.user.is_staff:
-            return False
-        if request.user.is_superuser:
-            return True
-        own = organizations_of(request, roles)
-        if row is None:
-            return bool(own)
-        if isinstance(row, str):  # the theme asks for the pages of actions by id
-            found = self.get_object(request, row)
-            return found is not None and self.organization_of(found) in own
-        return self.organization_of(row) in own
 
     def organization_of(self, row: Model) -> str:
         """Give the organization of a row."""
@@ -72,36 +137,75 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
             value = getattr(value, step)
         return str(value)
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Give a row that the person may see. Raises Http404, where Django asks for rights first
+        and so tells what is missing from what is another's.
+        """
+        found = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404
+        return found
+
+    # --- what a role may do ---------------------------------------------------------------------
+    def may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
+        """Say whether a person has one of the roles where a row belongs, or anywhere."""
+        if not request.user.is_active or not request.user.is_staff:
+            return False
+        if request.user.is_superuser:
+            return True
+        own = organizations_of(request, roles)
+        if row is None:
+            return bool(own)
+        if isinstance(row, str):  # the theme asks for the pages of actions by id
+            row = self.get_object(request, row)
+        return self.organization_of(row) in own
+
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, self.readers, None)
+        return self.may(request, self.readers, None)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self._may(request, self.readers, obj)
+        return self.may(request, self.readers, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, self.writers, None)
+        return self.may(request, self.writers, None)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self._may(request, self.writers, obj)
+        return self.may(request, self.writers, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self._may(request, self.writers, obj)
+        return self.may(request, self.writers, obj)
 
-    def formfield_for_foreignkey(
-        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
-    ) -> Any:
-        """Offer only rows of the person's own organizations."""
-        if not request.user.is_superuser:
-            own = organizations_of(request, self.writers)
-            model = db_field.related_model
-            if model is Organization:
-                kwargs["queryset"] = Organization.objects.filter(pk__in=own)
-            elif _has_field(model, "organization"):
-                kwargs["queryset"] = model._default_manager.filter(organization_id__in=own)
-            else:
-                kwargs["queryset"] = model._default_manager.none()
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        """Refuse to filter by a secret: the answers would tell it letter by letter."""
+        if lookup.partition("__")[0] in self.secret_fields | changes.SECRETS:
+            return False
+        return bool(super().lookup_allowed(lookup, value, request))
 
+    # --- forms ----------------------------------------------------------------------------------
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return (OrganizationFilter, *super().get_list_filter(request))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = tuple(super().get_readonly_fields(request, obj))
+        fixed = [name for name in self.fixed_fields if has_field(self.model, name)]
+        return (*shown, *fixed) if obj else shown
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Choose the organization for whoever has one."""
+        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        if has_field(self.model, "organization") and "organization" not in initial:
+            own = list(organizations_for(request, self.writers).values_list("pk", flat=True)[:2])
+            initial |= {"organization": own[0]} if len(own) == 1 else {}
+        return initial
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name what is deleted, and count what goes with it: its rows may be anybody's tokens."""
+        _, counts, missing, protected = super().get_deleted_objects(objs, request)
+        return [str(row) for row in objs], counts, missing, protected
+
+    # --- the log --------------------------------------------------------------------------------
     def construct_change_message(
         self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
@@ -109,18 +213,18 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
         message: list[dict[str, Any]] = super().construct_change_message(
             request, form, formsets, add
         )
-        values = {
-            name: [REDACTED, REDACTED]
-            if name in self.secret_fields
-            else [str(form.initial.get(name, ""))[:500], str(form.cleaned_data.get(name, ""))[:500]]
-            for name in form.changed_data
-        }
-        return [*message, {"values": values}] if values else message
+        forms = [form, *(inner for formset in formsets or [] for inner in formset.forms)]
+        values = [changes.of_form(each, self.secret_fields) for each in forms if each.changed_data]
+        return [*message, *({"values": each} for each in values if each)]
 
-    def ask(self, request: HttpRequest, title: str, question: str) -> HttpResponse:
-        """Ask before something is done: only the answer, a POST, does it."""
-        context = {**self.admin_site.each_context(request), "title": title, "question": question}
-        return render(request, "admin/rme/ask.html", context)
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+        """Log what was deleted with its values."""
+        for row in queryset:
+            changes.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
+
+    def reason(self, request: HttpRequest) -> str:
+        """Give the reason that a person gave for what it does."""
+        return request.POST.get("reason", "").strip()[:500]
 
     def note(self, request: HttpRequest, row: Model, text: str) -> None:
         """Log something that was done to a row by an action."""
@@ -131,6 +235,26 @@ class TenantAdmin(ModelAdmin):  # type: ignore[misc]
             change_message=text,
             single_object=True,
         )
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        response = super().history_view(request, object_id, extra_context)
+        for entry in response.context_data["action_list"]:
+            entry.told = changes.tell(entry)
+        return response
+
+    object_history_template = "admin/rme/history.html"
+
+    # --- pages of actions -----------------------------------------------------------------------
+    def show(self, request: HttpRequest, template: str, row: Any, **context: Any) -> HttpResponse:
+        """Show a page of this model's own."""
+        common = {**self.admin_site.each_context(request), "opts": self.opts, "original": row}
+        return render(request, f"admin/rme/{template}.html", {**common, **context})
+
+    def ask(self, request: HttpRequest, title: str, question: str) -> HttpResponse:
+        """Ask before something is done: only the answer, a POST, does it."""
+        return self.show(request, "ask", None, title=title, question=question)
 
 
 class OwnerAdmin(TenantAdmin):
@@ -143,11 +267,54 @@ class OwnerAdmin(TenantAdmin):
 class DeploymentAdmin(TenantAdmin):
     """Pages for who runs the deployment alone."""
 
-    def _may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
-        return bool(request.user.is_active and request.user.is_superuser)
+    readers: ClassVar[frozenset[str]] = NOBODY
+    writers: ClassVar[frozenset[str]] = NOBODY
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = ModelAdmin.get_queryset(self, request)
+        return rows if request.user.is_superuser else rows.none()
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return self.list_filter
 
 
-def _has_field(model: Any, name: str) -> bool:
+class ReadOnly:
+    """Pages that nobody writes on."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class TenantInline(OwnChoices, TabularInline):  # type: ignore[misc]
+    """Rows of a page's own row: whoever may change that may change these."""
+
+    form = TenantForm
+    extra = 0
+
+    def _page(self) -> Any:
+        return self.admin_site.get_model_admin(self.parent_model)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_view_permission(request, obj))
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_change_permission(request, obj))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_change_permission(request, obj))
+
+
+def has_field(model: Any, name: str) -> bool:
+    """Say whether a model has a column of a name."""
     return any(
         isinstance(field, Field) and field.name == name for field in model._meta.get_fields()
     )

@@ -1,0 +1,189 @@
+"""The form of a provider account, made from the schema of its provider's settings.
+
+Each setting of each provider is a field; the page shows those of the chosen kind. A secret is
+typed and never shown: empty keeps what is stored. A setting may say `json_schema_extra=
+{"multiline": True}` to be given several lines.
+"""
+
+import types
+from enum import Enum
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import orjson
+from django import forms
+from pydantic import SecretBytes, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from unfold import widgets
+
+from messaging import providers
+from messaging.models import ProviderAccount
+from rme.tenants.admin_base import TenantForm
+
+
+class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
+    """Take a secret of several lines; never show it."""
+
+    def format_value(self, value: object) -> str:
+        return ""
+
+
+def setting_name(kind: str, name: str) -> str:
+    """Name the form field of a provider's setting."""
+    return f"setting_{kind}_{name}"
+
+
+def _types(annotation: Any) -> list[Any]:
+    """Give the types that a value may have (`SecretStr | None` has two)."""
+    if get_origin(annotation) is Annotated:
+        return _types(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [each for part in get_args(annotation) for each in _types(part)]
+    return [annotation]
+
+
+def is_secret(info: FieldInfo) -> bool:
+    """Say whether a setting must never be shown."""
+    return any(kind in (SecretStr, SecretBytes) for kind in _types(info.annotation))
+
+
+def _choices(info: FieldInfo) -> list[tuple[str, str]]:
+    for kind in _types(info.annotation):
+        if get_origin(kind) is Literal:
+            return [(str(value), str(value)) for value in get_args(kind)]
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return [(str(member.value), str(member.value)) for member in kind]
+    return []
+
+
+def _multiline(name: str, info: FieldInfo) -> bool:
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    return bool(extra.get("multiline")) or name.endswith(("_pem", "_json", "private_key"))
+
+
+def _widget(name: str, info: FieldInfo) -> forms.Widget:
+    if is_secret(info):
+        password = widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
+        return SecretTextarea() if _multiline(name, info) else password
+    return (
+        widgets.UnfoldAdminTextareaWidget()
+        if _multiline(name, info)
+        else widgets.UnfoldAdminTextInputWidget()
+    )
+
+
+def _default(info: FieldInfo) -> Any:
+    if is_secret(info) or info.is_required():
+        return ""
+    return _shown(info.get_default(call_default_factory=True))
+
+
+def _shown(value: Any) -> Any:
+    """Give a value as the form shows it."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return ", ".join(str(each) for each in value)
+    if isinstance(value, Enum):
+        return value.value
+    return "" if value is None else value
+
+
+def _help(info: FieldInfo) -> str:
+    needed = "Needed. " if info.is_required() else ""
+    kept = "Leave empty to keep what is stored. " if is_secret(info) else ""
+    return f"{needed}{kept}{info.description or ''}"
+
+
+def _field(name: str, info: FieldInfo) -> forms.Field:
+    common = {"label": name.replace("_", " "), "required": False, "help_text": _help(info)}
+    if bool in _types(info.annotation):
+        toggle = widgets.UnfoldBooleanSwitchWidget()
+        return forms.BooleanField(**common, initial=_default(info), widget=toggle)
+    if choices := _choices(info):
+        select = widgets.UnfoldAdminSelectWidget()
+        return forms.ChoiceField(
+            **common, choices=choices, initial=str(_default(info)), widget=select
+        )
+    # Whatever else it is, the provider's own schema reads and checks it.
+    return forms.CharField(**common, initial=_default(info), widget=_widget(name, info))
+
+
+def _fields() -> dict[str, forms.Field]:
+    return {
+        setting_name(kind, name): _field(name, info)
+        for kind, provider in providers.REGISTRY.items()
+        for name, info in provider.Settings.model_fields.items()
+    }
+
+
+SECRET_FIELDS = frozenset(
+    setting_name(kind, name)
+    for kind, provider in providers.REGISTRY.items()
+    for name, info in provider.Settings.model_fields.items()
+    if is_secret(info)
+)
+
+
+class _AccountForm(TenantForm):
+    """An account with the settings of its provider, which its own schema checks."""
+
+    class Meta:
+        model = ProviderAccount
+        fields = ("organization", "name", "kind", "channel", "priority", "weight", "match", "state")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, value in self._stored().items():
+            full = setting_name(self.instance.kind, name)
+            if full in self.fields and full not in SECRET_FIELDS:
+                self.initial[full] = _shown(value)
+
+    def _stored(self) -> dict[str, Any]:
+        try:
+            stored = orjson.loads(self.instance.credentials) if self.instance.pk else {}
+        except orjson.JSONDecodeError:
+            return {}  # broken: the form is where it is mended
+        return stored if isinstance(stored, dict) else {}
+
+    def clean(self) -> dict[str, Any]:
+        """Check the settings by the provider's schema, each problem beside its field."""
+        given = super().clean()
+        # kind and channel are fields of a new account only
+        provider = providers.REGISTRY.get(given.get("kind") or self.instance.kind)
+        if provider is None:
+            return given
+        if given.get("channel") and given["channel"] not in provider.channels:
+            self.add_error("channel", f"{provider.label} does not serve this channel.")
+        settings = self._settings(provider.kind, given)
+        try:
+            provider.Settings.model_validate(settings)
+        except ValidationError as error:
+            # without the input: it may be the secret
+            for problem in error.errors(include_input=False, include_url=False):
+                name = setting_name(provider.kind, str((*problem["loc"], "")[0]))
+                text = problem["msg"].removeprefix("Value error, ")
+                self.add_error(name if name in self.fields else None, text)
+        self.instance.credentials = orjson.dumps(settings).decode()
+        return given
+
+    def _settings(self, kind: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Give what is to be stored: what was typed, and the secrets that were not."""
+        stored = self._stored() if self.instance.kind == kind else {}
+        settings = {}
+        for name, info in providers.REGISTRY[kind].Settings.model_fields.items():
+            value = given.get(setting_name(kind, name), "")
+            if value == "" and is_secret(info):
+                value = stored.get(name, "")
+            if value != "":
+                settings[name] = _converted(info, value)
+        return settings
+
+
+def _converted(info: FieldInfo, value: Any) -> Any:
+    """Split what a list is typed as."""
+    kinds = {get_origin(kind) or kind for kind in _types(info.annotation)}
+    if isinstance(value, str) and kinds & {list, tuple, set, frozenset}:
+        return [part.strip() for part in value.replace("\n", ",").split(",") if part.strip()]
+    return value
+
+
+AccountForm: Any = type("AccountForm", (_AccountForm,), _fields())
+MAIN = _AccountForm.Meta.fields

@@ -1,0 +1,143 @@
+"""What a template's version looks like for a person: rendered as a send would render it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django import forms
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from messaging import composing, policy, rendering, templates
+from messaging.models import TemplateVersion
+from rme.crm import connectors
+from rme.crm.connectors.base import ContactRecord
+from rme.tenants import organizations
+
+SAMPLE = ContactRecord(
+    id="00000000-0000-7000-8000-000000000000",
+    first_name="Ada",
+    last_name="Lovelace",
+    email="ada@example.com",
+    mobile="+12125550100",
+    language="en_GB",
+    zone="Europe/London",
+)
+"""Who a preview is for if nobody is named."""
+
+
+def sample_variables(schema: dict[str, Any]) -> dict[str, Any]:
+    """Make values for a schema's variables: its examples and defaults, else their names."""
+    properties = schema.get("properties")
+    found = properties.items() if isinstance(properties, dict) else ()
+    return {name: _sample(name, rule if isinstance(rule, dict) else {}) for name, rule in found}
+
+
+def _sample(name: str, rule: dict[str, Any]) -> Any:
+    by_type = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
+    examples = rule.get("examples")
+    if isinstance(examples, list) and examples:
+        return examples[0]
+    return rule.get("default", by_type.get(str(rule.get("type")), f"[{name}]"))
+
+
+class PreviewForm(forms.Form):
+    """Whom to show a version for, and with which variables."""
+
+    contact = forms.CharField(
+        required=False,
+        max_length=64,
+        help_text="A contact's id; empty: a sample person.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+    variables = forms.JSONField(required=False, widget=UnfoldAdminTextareaWidget)
+
+    def __init__(self, version: TemplateVersion, *args: Any) -> None:
+        sample = orjson.dumps(sample_variables(version.variables), option=orjson.OPT_INDENT_2)
+        super().__init__(*args)
+        self.organization_id: str = version.template.organization_id
+        self.fields["variables"].initial = orjson.loads(sample)
+        self.person = SAMPLE
+
+    def clean_contact(self) -> str:
+        """Find the contact in the organization's own platform."""
+        contact_id: str = self.cleaned_data["contact"].strip()
+        if contact_id:
+            platform = connectors.REGISTRY["embedded"](self.organization_id)
+            found = platform.get_contacts([contact_id]).get(contact_id)
+            if found is None:
+                raise forms.ValidationError("There is no such contact.")
+            self.person = found
+        return contact_id
+
+    def clean_variables(self) -> dict[str, Any]:
+        """Take an object."""
+        given = self.cleaned_data["variables"] or {}
+        if not isinstance(given, dict):
+            raise forms.ValidationError('An object, like {"note": "hello"}.')
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What came out: lines for people (name and text), HTML for a frame, or a problem."""
+
+    lines: list[tuple[str, str]]
+    html: str = ""
+    problem: str = ""
+
+
+def preview(version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]) -> Preview:
+    """Render a version for a person."""
+    try:
+        compiled = rendering.compile_source(_sources(version))
+        return _rendered(version, compiled, _context(version, person, variables))
+    except (rendering.TemplateSyntax, rendering.RenderLimit, rendering.RenderFailed) as error:
+        return Preview([], problem=str(error))
+
+
+def _sources(version: TemplateVersion) -> dict[str, Any]:
+    texts = templates.sources(version)
+    if version.mjml and not version.compiled_html:
+        texts["html"] = rendering.compile_mjml(version.mjml)
+    return texts
+
+
+def _context(
+    version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]
+) -> dict[str, Any]:
+    organization = organizations.get(version.template.organization_id)
+    domain = policy.of(organization.id).default_domain
+    sender = {"name": (domain and domain.name) or organization.name}
+    letter = composing.Letter(
+        organization=organization,
+        delivery_id="",
+        message_id="",
+        contact=person,
+        address="",
+        given={"variables": variables, "sender": sender},
+        template=None,
+    )
+    return dict(letter.context)
+
+
+def _rendered(version: TemplateVersion, compiled: Any, context: dict[str, Any]) -> Preview:
+    match version.template.channel:
+        case "SMS":
+            sms = rendering.preview_sms(compiled, context)
+            size = sms.size
+            told = f"{size.encoding}, {size.characters} characters, {size.segments} segment(s)"
+            return Preview([("Text", sms.text), ("Size", told), _missing(sms.missing)])
+        case "PUSH":
+            push = rendering.render_push(compiled, context)
+            data = orjson.dumps(dict(push.data)).decode()
+            shown = [("Title", push.title), ("Body", push.body), ("Data", data)]
+            rest = [("Badge", push.badge), ("Image", push.image), ("Link", push.link)]
+            more = [(name, str(value)) for name, value in rest if value not in (None, "")]
+            return Preview([*shown, *more, _missing(push.missing)])
+    mail = rendering.render_email(compiled, context)
+    lines = [("Subject", mail.subject), ("Text", mail.text), _missing(mail.missing)]
+    return Preview(lines, html=mail.html)
+
+
+def _missing(names: Any) -> tuple[str, str]:
+    return "Variables without a value", ", ".join(names) or "none"

@@ -1,0 +1,98 @@
+"""Applications and API keys: secrets are shown once; and the log of every change."""
+
+import re
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from rme.crm.models import Contact
+from rme.tenants import api_keys, changes
+from rme.tenants.models import ApiKey, Application
+from tests import factories
+from tests.admin.scene import button, fill, page
+from tests.rest import token
+
+pytestmark = pytest.mark.django_db
+
+
+def everywhere(root, *models):
+    """Give the HTML of all pages of models' rows."""
+    urls = [page(model, "changelist") for model in models]
+    for model in models:
+        for row in model.objects.all():
+            urls += [page(model, name, row.pk) for name in ("change", "history", "delete")]
+    return "".join(root.get(url).content.decode() for url in ["/admin/", *urls])
+
+
+def test_an_applications_secret_is_shown_once(root, org):
+    user = factories.integration_user("robot")
+    form = {"organization": org.pk, "name": "CRM", "user": user.pk, "mode": "LIVE"}
+    made = root.post(page(Application, "add"), form)
+    row = Application.objects.get(name="CRM")
+    (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
+    assert token(row.client_id, secret).status_code == 200
+    assert "no-store" in made["Cache-Control"]
+    shown = everywhere(root, Application)
+    assert secret not in shown
+    assert row.client_secret not in shown
+
+
+def test_a_new_secret_takes_the_place_of_the_old_one(root, org):
+    row = fill(org).application
+    before = row.client_secret
+    assert root.get(button(Application, row, "rotate")).status_code == 200
+    row.refresh_from_db()
+    assert row.client_secret == before  # asking does nothing
+    made = root.post(button(Application, row, "rotate"))
+    (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
+    assert token(row.client_id, secret).status_code == 200
+    assert secret not in everywhere(root, Application)
+
+
+def test_an_api_key_is_shown_once_and_can_be_revoked(root, org):
+    form = {"organization": org.pk, "name": "bot", "actions": "[]", "networks": "[]"}
+    made = root.post(page(ApiKey, "add"), form)
+    (text,) = re.findall(r"(rme_[a-z0-9]{16}_[\w-]{43})", made.content.decode())
+    assert api_keys.verify(text, org.pk) is not None
+    row = ApiKey.objects.get()
+    shown = everywhere(root, ApiKey)
+    assert text not in shown
+    assert row.digest not in shown
+    assert row.public_id in shown
+    assert root.get(button(ApiKey, row, "revoke")).status_code == 200
+    assert api_keys.verify(text, org.pk) is not None  # asking does nothing
+    root.post(button(ApiKey, row, "revoke"))
+    assert api_keys.verify(text, org.pk) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("actions", '"all"'),
+        ("actions", "[1]"),
+        ("networks", '["10.0.0.1/8"]'),
+        ("networks", "[{}]"),
+    ],
+)
+def test_restrictions_that_mean_nothing_are_refused(root, org, field, value):
+    form = {"organization": org.pk, "name": "bot", "actions": "[]", "networks": "[]", field: value}
+    assert set(root.post(page(ApiKey, "add"), form).context["adminform"].form.errors) == {field}
+
+
+def test_every_change_is_logged_with_both_values(root, org):
+    ada = factories.contact(org)
+    form = {"last_name": "Byron", "email": ada.email, "mobile": ada.mobile}
+    assert root.post(page(Contact, "change", ada.pk), form).status_code == 302
+    root.post(page(Contact, "delete", ada.pk), {"post": "yes"})
+    changed, deleted = LogEntry.objects.order_by("id")
+    assert changes.tell(changed) == ["first_name: Ada → –", "last_name: Lovelace → Byron"]
+    assert "last_name: Byron → –" in changes.tell(deleted)
+    assert "Lovelace → Byron" in root.get("/admin/admin/logentry/").content.decode()
+
+
+def test_the_history_of_a_row_tells_its_values(root, org):
+    ada = factories.contact(org)
+    form = {"last_name": "Byron", "email": ada.email, "mobile": ada.mobile}
+    root.post(page(Contact, "change", ada.pk), form)
+    shown = root.get(page(Contact, "history", ada.pk)).content.decode()
+    assert "last_name: Lovelace → Byron" in shown

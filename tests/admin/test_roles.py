@@ -1,0 +1,191 @@
+"""Each person sees and does what its role allows, in its own organizations alone."""
+
+import re
+
+import pytest
+
+from messaging.models import (
+    Category,
+    ConsentEntry,
+    Message,
+    Pause,
+    ProviderAccount,
+    SenderDomain,
+    Suppression,
+    Template,
+    TemplateVersion,
+)
+from push.models import Device
+from rme.crm.models import Account, Contact
+from rme.tenants.models import ApiKey, Application, Membership, Organization, User
+from tests import factories
+from tests.admin.scene import MODELS, PASSWORD, button, fill, page, person
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+
+TENANT_MODELS = [
+    model
+    for model in MODELS
+    if model._meta.app_label in ("messaging", "push", "crm")
+    or model in (Application, ApiKey, Membership, Organization)
+]
+
+
+def first_of(model, org):
+    path = {Organization: "pk", TemplateVersion: "template__organization_id"}
+    return model._default_manager.filter(**{path.get(model, "organization_id"): org.pk}).first()
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.VIEWER])
+@pytest.mark.parametrize("model", TENANT_MODELS, ids=lambda model: model._meta.label)
+def test_strangers_see_nothing(org, model, role):
+    fill(org)
+    row = first_of(model, org)
+    stranger = person("stranger", factories.organization("other"), role)
+    listed = stranger.get(page(model, "changelist"))
+    if listed.status_code == 200:
+        assert str(row.pk) not in re.findall(r"/([\w-]+)/change/", listed.content.decode())
+    else:
+        assert (listed.status_code, role) == (403, Role.VIEWER)
+    for name in ("change", "history", "delete"):
+        assert stranger.get(page(model, name, row.pk)).status_code == 404
+        assert stranger.post(page(model, name, row.pk), {"post": "yes"}).status_code in (403, 404)
+    assert first_of(model, org) == row
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "test-send"),
+     (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
+     (TemplateVersion, "copy")],
+)  # fmt: skip
+def test_strangers_have_no_buttons(org, model, name):
+    fill(org)
+    stranger = person("stranger", factories.organization("other"), Role.OWNER)
+    assert stranger.post(button(model, first_of(model, org), name)).status_code == 404
+
+
+ADD = {
+    Role.OWNER: {ApiKey, Application, Membership, ProviderAccount, SenderDomain},
+    Role.EDITOR: {Template, Contact, ConsentEntry, Suppression, Device, Category, Pause},
+}
+
+
+@pytest.mark.parametrize("model", sorted(ADD[Role.OWNER], key=str))
+def test_owners_alone_add_keys_people_and_accounts(org, model):
+    got = {r: person(r, org, r).get(page(model, "add")).status_code for r in Role.values}
+    assert got == {"OWNER": 200, "EDITOR": 403, "VIEWER": 403, "SUPPORT": 403}
+
+
+@pytest.mark.parametrize("model", sorted(ADD[Role.EDITOR], key=str))
+def test_editors_add_what_is_written_and_decided(org, model):
+    got = {r: person(r, org, r).get(page(model, "add")).status_code for r in Role.values}
+    assert got == {"OWNER": 200, "EDITOR": 200, "VIEWER": 403, "SUPPORT": 403}
+
+
+@pytest.mark.parametrize(
+    ("model", "readers"),
+    [
+        (ApiKey, {"OWNER"}),
+        (Application, {"OWNER"}),
+        (Membership, {"OWNER"}),
+        (Organization, {"OWNER"}),
+        (Contact, {"OWNER", "EDITOR", "VIEWER"}),
+        (ProviderAccount, {"OWNER", "EDITOR", "VIEWER"}),
+        (TemplateVersion, {"OWNER", "EDITOR", "VIEWER"}),
+        (Message, {"OWNER", "EDITOR", "VIEWER", "SUPPORT"}),
+        (User, set()),
+    ],
+)
+def test_who_reads(org, model, readers):
+    fill(org)
+    row = User.objects.first() if model is User else first_of(model, org)
+    for role in Role.values:
+        browser = person(role, org, role)
+        listed = browser.get(page(model, "changelist"))
+        assert (role, listed.status_code) == (role, 200 if role in readers else 403)
+        opened = browser.get(page(model, "change", row.pk))
+        assert (role, opened.status_code) == (role, 200 if role in readers else 404)
+        assert PASSWORD not in opened.content.decode()
+
+
+def test_an_editor_cannot_touch_keys(org):
+    fill(org)
+    editor = person("editor", org, Role.EDITOR)
+    for model, name in (
+        (ApiKey, "revoke"),
+        (Application, "rotate"),
+        (ProviderAccount, "test-send"),
+    ):
+        assert editor.post(button(model, first_of(model, org), name)).status_code in (403, 404)
+    assert ApiKey.objects.get().revoked_at is None
+
+
+def test_support_reads_deliveries_and_not_contents(org):
+    fill(org)
+    row = Message.objects.get()
+    secret = b"hello"  # the variable of the message
+    support = person("support", org, Role.SUPPORT).get(page(Message, "change", row.pk))
+    viewer = person("viewer", org, Role.VIEWER).get(page(Message, "change", row.pk))
+    assert secret in viewer.content
+    assert secret not in support.content
+    assert b"DELIVERED" in support.content
+
+
+def test_no_choice_leads_to_another_organization(org):
+    other = factories.organization("other")
+    theirs = Account.objects.create(organization=other, name="Theirs")
+    owner = person("owner", org, Role.OWNER)
+    form = {"organization": org.pk, "last_name": "L", "account": theirs.pk}
+    errors = owner.post(page(Contact, "add"), form).context["adminform"].form.errors
+    assert set(errors) == {"account"}
+    form = {"organization": other.pk, "last_name": "L"}
+    errors = owner.post(page(Contact, "add"), form).context["adminform"].form.errors
+    assert set(errors) == {"organization"}
+    asked = {"app_label": "crm", "model_name": "contact", "field_name": "account"}
+    assert owner.get("/admin/autocomplete/", asked).json()["results"] == []
+
+
+def test_who_belongs_to_two_organizations_cannot_mix_them_up(root, org):
+    other = factories.organization("other")
+    theirs = Account.objects.create(organization=other, name="Theirs")
+    form = {"organization": org.pk, "last_name": "L", "account": theirs.pk}
+    errors = root.post(page(Contact, "add"), form).context["adminform"].form.errors
+    assert errors == {"account": ["This belongs to another organization."]}
+
+
+def test_a_contact_without_an_organization_is_an_error_beside_the_field(root, org):
+    form = {"last_name": "L", "mobile": "0791234567"}
+    errors = root.post(page(Contact, "add"), form).context["adminform"].form.errors
+    assert set(errors) == {"organization"}
+
+
+def test_an_owner_names_people_and_sees_no_list_of_them(org):
+    User.objects.create_user("grace", is_staff=True)
+    owner = person("owner", org, Role.OWNER)
+    assert b"grace" not in owner.get(page(Membership, "add")).content
+    assert b"grace" not in owner.get(page(Organization, "change", org.pk)).content
+    form = {"organization": org.pk, "user": "nobody", "role": "VIEWER"}
+    assert owner.post(page(Membership, "add"), form).status_code == 200
+    assert owner.post(page(Membership, "add"), form | {"user": "grace"}).status_code == 302
+    assert Membership.objects.get(user__username="grace").role == "VIEWER"
+
+
+def test_an_owner_verifies_no_domain_and_switches_nothing_on(org):
+    domain = SenderDomain.objects.create(organization=org, domain="bank.example")
+    owner = person("owner", org, Role.OWNER)
+    chosen = {"action": "mark_verified", "_selected_action": [domain.pk]}
+    owner.post(page(SenderDomain, "changelist"), chosen)
+    domain.refresh_from_db()
+    assert domain.verified_at is None
+    shown = owner.get(page(Organization, "change", org.pk)).content
+    assert b'name="is_active"' not in shown
+    assert b'name="name"' in shown
+
+
+def test_the_sidebar_shows_what_may_be_opened(org):
+    support = person("support", org, Role.SUPPORT).get("/admin/").content.decode()
+    assert "/admin/messaging/message/" in support
+    assert "/admin/tenants/apikey/" not in support
+    assert "/admin/crm/contact/" not in support

@@ -1,0 +1,139 @@
+"""Versions are previewed, checked, made active, and never edited after that."""
+
+import pytest
+
+from messaging import templates
+from messaging.models import Template, TemplateVersion
+from tests import factories
+from tests.admin.scene import button, page
+
+pytestmark = pytest.mark.django_db
+
+VERSION = {
+    "subject": "Hi {{ contact.first_name }}", "text": "", "html": "<p>{{ contact.name }}</p>",
+    "mjml": "", "title": "", "body": "", "data": "{}", "image": "", "link": "", "variables": "{}",
+    "badge": "",
+}  # fmt: skip
+
+
+def add(root, template):
+    response = root.post(page(TemplateVersion, "add"), {"template": template.pk, **VERSION})
+    assert response.status_code == 302, response.context["adminform"].form.errors
+    return template.versions.order_by("-version")[0]
+
+
+def test_a_list_of_templates_tells_the_active_version(root, org):
+    template = Template.objects.get(channel="EMAIL")
+    templates.activate(templates.save_version(template, {"subject": "S", "text": "T"}))
+    Template.objects.create(
+        organization=org, name="none", language="de", channel="SMS", category="X"
+    )
+    rows = root.get(page(Template, "changelist")).context["cl"].result_list
+    assert {(row.name, row.channel, row.active) for row in rows} == {
+        ("welcome", "EMAIL", 2), ("welcome", "SMS", 1), ("welcome", "PUSH", 1),
+        ("none", "SMS", None),
+    }  # fmt: skip
+
+
+def test_a_template_of_an_unknown_category_is_refused(root, org):
+    form = {"organization": org.pk, "name": "x", "language": "de", "channel": "SMS"}
+    shown = root.post(page(Template, "add"), {**form, "category": "NONSENSE"})
+    assert set(shown.context["adminform"].form.errors) == {"category"}
+
+
+def test_a_new_version_starts_from_the_newest_and_has_its_channels_fields(root, org):
+    template = Template.objects.get(channel="SMS")
+    opened = root.post(button(Template, template, "new_version"), follow=True)
+    form = opened.context["adminform"].form
+    assert form.initial["text"] == factories.TEXTS["SMS"]["text"]
+    assert set(form.fields) == {"template", "text", "variables"}
+
+
+def test_a_new_version_is_previewed_and_made_active(root, org):
+    template = Template.objects.get(channel="EMAIL")
+    row = add(root, template)
+    shown = root.get(page(TemplateVersion, "change", row.pk)).content.decode()
+    assert "Hi Ada" in shown
+    assert 'sandbox="" srcdoc="&lt;p&gt;Ada Lovelace&lt;/p&gt;"' in shown
+    url = button(TemplateVersion, row, "activate")
+    assert root.get(url).status_code == 200
+    assert template.versions.get(state="ACTIVE").version == 1  # asking does nothing
+    root.post(url)
+    assert dict(template.versions.values_list("version", "state")) == {1: "ARCHIVED", 2: "ACTIVE"}
+    old = template.versions.get(version=1)
+    root.post(button(TemplateVersion, old, "activate"))
+    assert dict(template.versions.values_list("version", "state")) == {1: "ACTIVE", 2: "ARCHIVED"}
+
+
+def test_what_was_active_is_neither_edited_nor_deleted(root, org):
+    template = Template.objects.get(channel="EMAIL")
+    old = template.versions.get()
+    templates.activate(add(root, template))
+    for row in template.versions.all():
+        url = page(TemplateVersion, "change", row.pk)
+        assert root.post(url, VERSION).status_code == 403
+        url = page(TemplateVersion, "delete", row.pk)
+        assert root.post(url, {"post": "yes"}).status_code == 403
+    assert root.post(page(Template, "delete", template.pk), {"post": "yes"}).status_code == 403
+    old.refresh_from_db()
+    assert old.subject == factories.TEXTS["EMAIL"]["subject"]
+
+
+def test_a_draft_is_edited(root, org):
+    row = add(root, Template.objects.get(channel="EMAIL"))
+    form = {**VERSION, "subject": "Better"}
+    assert root.post(page(TemplateVersion, "change", row.pk), form).status_code == 302
+    row.refresh_from_db()
+    assert row.subject == "Better"
+
+
+def test_a_broken_version_does_not_become_active_and_says_why(root, org):
+    template = Template.objects.get(channel="EMAIL")
+    row = templates.save_version(template, {"subject": "{{ x", "text": "{% if %}"})
+    answer = root.post(button(TemplateVersion, row, "activate")).content.decode()
+    assert "subject: line 1: " in answer
+    assert "text: line 1: " in answer
+    assert template.versions.get(state="ACTIVE").version == 1
+    assert root.get(page(TemplateVersion, "change", row.pk)).status_code == 200
+
+
+def test_a_preview_takes_a_contact_and_variables_and_escapes(root, org):
+    who = factories.contact(org, first_name="<script>alert(1)</script>")
+    row = templates.save_version(
+        Template.objects.get(channel="EMAIL"),
+        {"subject": "{{ contact.first_name }}", "text": "{{ note }}", "html": "<b>{{ note }}</b>"},
+    )
+    form = {"contact": str(who.pk), "variables": '{"note": "\\"><img src=x onerror=alert(2)>"}'}
+    shown = root.post(button(TemplateVersion, row, "preview"), form).content.decode()
+    assert "<script>alert(1)" not in shown
+    assert "<img src=x" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert 'sandbox="" srcdoc="&lt;b&gt;' in shown
+
+
+def test_a_preview_tells_the_size_of_an_sms_and_the_fields_of_a_push(root, org):
+    sms, push = (
+        TemplateVersion.objects.get(template__channel=channel) for channel in ("SMS", "PUSH")
+    )
+    form = {"contact": "", "variables": '{"note": "Zürich €"}'}
+    shown = root.post(button(TemplateVersion, sms, "preview"), form).content.decode()
+    assert "GSM-7, 14 characters, 1 segment(s)" in shown
+    shown = root.post(button(TemplateVersion, push, "preview"), form).content.decode()
+    assert "Note: Zürich €" in shown
+
+
+@pytest.mark.parametrize(
+    "form", [{"contact": "nobody"}, {"variables": "[1]"}, {"variables": "{"}], ids=str
+)
+def test_a_preview_says_what_it_cannot_use(root, org, form):
+    row = TemplateVersion.objects.get(template__channel="SMS")
+    shown = root.post(button(TemplateVersion, row, "preview"), form)
+    assert set(shown.context["form"].errors) == set(form)
+
+
+def test_nobody_is_previewed_for_another_organization(root, org):
+    who = factories.contact(factories.organization("other"), first_name="Grace")
+    row = TemplateVersion.objects.get(template__channel="EMAIL")
+    shown = root.post(button(TemplateVersion, row, "preview"), {"contact": str(who.pk)})
+    assert set(shown.context["form"].errors) == {"contact"}
+    assert b"Grace" not in shown.content
