@@ -66,7 +66,8 @@ def _caller(scene: Scene):
 
 def _accept_in_process(scene: Scene, count: int) -> None:
     from messaging import accept as accepting
-    from messaging.schemas import MESSAGE, parse
+    from messaging.schemas.messages import MESSAGE
+    from messaging.schemas.parsing import parse
 
     caller = _caller(scene)
     for start in range(0, count, 500):

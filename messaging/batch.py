@@ -11,7 +11,7 @@ from messaging import idempotency, policy
 from messaging.idempotency import Key
 from messaging.models import Delivery, Event, IdempotencyKey, Message, MessageContent
 from messaging.planning import Plan, Recipient, plan
-from messaging.schemas import MessageInput
+from messaging.schemas.messages import MessageInput
 from messaging.states import EventType, Status, aggregate
 from rme.core import clock, errors, ids, sql
 from rme.core.clock import iso

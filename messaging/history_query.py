@@ -5,16 +5,16 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StringConstraints, TypeAdapter
 
-from messaging.outputs import StatusName as KnownStatus
-from messaging.schemas import (
+from messaging.outputs.messages import StatusName as KnownStatus
+from messaging.schemas.fields import (
     CategoryName,
     ChannelName,
     Instant,
     RecordId,
     Schema,
     Upper,
-    parse,
 )
+from messaging.schemas.parsing import parse
 
 StatusName = Annotated[KnownStatus, Upper]
 

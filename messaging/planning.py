@@ -11,7 +11,7 @@ from typing import Any
 
 from messaging import composing, gates, rendering, routing, templates, timing
 from messaging.policy import CategoryRules, Domain, Policy
-from messaging.schemas import ContentInput, MessageInput, RecipientInput, duplicates
+from messaging.schemas.messages import ContentInput, MessageInput, RecipientInput, duplicates
 from messaging.states import Status
 from messaging.templates import ActiveTemplate
 from push.devices import active_devices

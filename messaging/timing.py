@@ -3,7 +3,7 @@
 import datetime as dt
 from zoneinfo import ZoneInfo
 
-from messaging.schemas import AtSchedule, LocalSchedule, OrgSchedule
+from messaging.schemas.messages import AtSchedule, LocalSchedule, OrgSchedule
 from rme.core.errors import InvalidPayload
 from rme.core.zones import zone
 

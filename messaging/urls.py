@@ -6,7 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 from rest_framework.renderers import TemplateHTMLRenderer
 
-from messaging import views
+from messaging.views import messages
 
 PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
 
@@ -18,7 +18,7 @@ urlpatterns = [
             url_name="openapi", renderer_classes=[TemplateHTMLRenderer], **PUBLIC
         ),
     ),
-    path("messages", views.MessagesView.as_view()),
-    path("messages/bulk", views.BulkView.as_view()),
-    path("messages/<str:message_id>", views.MessageView.as_view()),
+    path("messages", messages.MessagesView.as_view()),
+    path("messages/bulk", messages.BulkView.as_view()),
+    path("messages/<str:message_id>", messages.MessageView.as_view()),
 ]

@@ -336,6 +336,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
-    "POSTPROCESSING_HOOKS": ["messaging.description.add_items"],
+    "POSTPROCESSING_HOOKS": ["messaging.description.messages.add_items"],
     "SERVERS": [{"url": BASE_URL}],
 }

@@ -10,8 +10,8 @@ from messaging.models.messages import (
     MessageContent,
 )
 from messaging.models.people import ConsentEntry, Suppression
-from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain
-from messaging.models.templates import Template, TemplateVersion
+from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
     "PARTITIONED",
@@ -23,9 +23,11 @@ __all__ = [
     "IdempotencyKey",
     "Message",
     "MessageContent",
+    "Partial",
     "Pause",
     "ProviderAccount",
     "SenderDomain",
+    "SendingRules",
     "Suppression",
     "Template",
     "TemplateVersion",

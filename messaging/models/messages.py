@@ -87,6 +87,7 @@ class Delivery(models.Model):
     fence = models.IntegerField(default=0)
     tries = models.IntegerField(default=0)
     test = models.BooleanField(default=False)
+    trace = models.JSONField(null=True)  # how it was decided: messaging.trace says what is in it
     updated_at = models.DateTimeField(db_default=Now())
 
     class Meta:

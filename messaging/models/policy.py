@@ -58,6 +58,45 @@ class Category(models.Model):
         return self.name
 
 
+class SendingRules(models.Model):
+    """How an organization sends: quiet hours and ceilings. Without a row the defaults hold."""
+
+    organization = models.OneToOneField(
+        Organization, models.CASCADE, primary_key=True, related_name="sending_rules"
+    )
+    quiet_hours = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="By channel, in the recipient's zone: {"
+        '"SMS": {"from": "21:00", "until": "08:00"}}. A send in between waits for the end.',
+    )
+    quiet_transactional = models.BooleanField(
+        default=False, help_text="Quiet hours hold for TRANSACTIONAL too."
+    )
+    schedule_grace = models.PositiveIntegerField(
+        default=3600,
+        help_text="Seconds a scheduled send may be late, after an outage. Later, MARKETING ends as "
+        "EXPIRED and TRANSACTIONAL still goes.",
+    )
+    sends_per_second = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Messages accepted a second; none: no ceiling."
+    )
+    sends_per_day = models.PositiveIntegerField(
+        default=1_000_000, help_text="Messages accepted in 24 hours."
+    )
+    double_opt_in = models.BooleanField(
+        default=False,
+        help_text="An OPTED_IN to email by the preference page counts once a link in a mail was "
+        "followed.",
+    )
+
+    class Meta:
+        verbose_name_plural = "sending rules"
+
+    def __str__(self) -> str:
+        return f"Sending rules of {self.organization_id}"
+
+
 class Pause(models.Model):
     """A stop on sending. What is paused waits and goes when the pause ends."""
 

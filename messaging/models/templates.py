@@ -75,3 +75,22 @@ class TemplateVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.template} v{self.version}"
+
+
+class Partial(models.Model):
+    """A piece that templates of the organization share: `{% render 'footer' %}`."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="partials")
+    name = models.CharField(
+        max_length=64, validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    )
+    text = models.TextField(help_text="Liquid. It sees only what `render` gives it.")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "name"], name="partial_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 from oauth2_provider.models import AbstractApplication
@@ -52,6 +52,18 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]
     locale_fallback = models.BooleanField(
         default=False,
         help_text="Let a template in en serve en_GB, and then the organization's language.",
+    )
+    brand_color = models.CharField(
+        max_length=7,
+        default="#1f4e79",
+        validators=[RegexValidator(r"^#[0-9a-fA-F]{6}$", "Like #1f4e79.")],
+        help_text="The colour of the pages that recipients see.",
+    )
+    calls_per_second = models.PositiveIntegerField(
+        default=100, validators=[MinValueValidator(1)], help_text="API calls a second."
+    )
+    calls_per_day = models.PositiveIntegerField(
+        default=1_000_000, validators=[MinValueValidator(1)], help_text="API calls in 24 hours."
     )
     is_active = models.BooleanField(
         default=True, help_text="Off: no token or key of the organization is accepted."

@@ -16,10 +16,23 @@ class OrganizationRecord:
     language: str
     region: str
     locale_fallback: bool
+    brand_color: str
+    calls_per_second: int
+    calls_per_day: int
 
 
 _records: TtlCache[str, OrganizationRecord] = TtlCache(seconds=30)
-FIELDS = ("id", "name", "zone", "language", "region", "locale_fallback")
+FIELDS = (
+    "id",
+    "name",
+    "zone",
+    "language",
+    "region",
+    "locale_fallback",
+    "brand_color",
+    "calls_per_second",
+    "calls_per_day",
+)
 
 
 def get(organization_id: str) -> OrganizationRecord:

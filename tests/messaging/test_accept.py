@@ -16,7 +16,8 @@ from messaging.models import (
     SenderDomain,
     Suppression,
 )
-from messaging.schemas import MESSAGE, parse
+from messaging.schemas.messages import MESSAGE
+from messaging.schemas.parsing import parse
 from tests import factories
 from tests.rest import Api, error, events, message
 

@@ -9,7 +9,7 @@ from django.db import connections
 
 from messaging import schedule, timing
 from messaging.models import Delivery
-from messaging.schemas import AtSchedule, LocalSchedule, OrgSchedule
+from messaging.schemas.messages import AtSchedule, LocalSchedule, OrgSchedule
 from rme.core import clock
 from rme.core.errors import InvalidPayload
 from tests import factories

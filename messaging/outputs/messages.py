@@ -1,11 +1,10 @@
-"""What the messaging calls answer, as pydantic models: OpenAPI is made from these, and tests hold
-real answers against them.
-"""
+"""Send results, messages and their history."""
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from messaging.outputs.common import ErrorObject, Output
 
 StatusName = Literal[
     "ACCEPTED",
@@ -19,31 +18,6 @@ StatusName = Literal[
     "EXPIRED",
     "UNKNOWN",
 ]
-
-
-class Output(BaseModel):
-    """Base: camelCase on the wire, nothing that is not described."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", populate_by_name=True)
-
-
-class DetailOutput(Output):
-    field: str = Field(examples=["to[0].contactId"])
-    message: str
-
-
-class ErrorObject(Output):
-    code: str = Field(examples=["INVALID_PAYLOAD"])
-    message: str
-    message_id: str | None
-    request_id: str
-    details: list[DetailOutput]
-
-
-class ErrorOutput(Output):
-    """Every error has this shape."""
-
-    error: ErrorObject
 
 
 class RecipientOutput(Output):

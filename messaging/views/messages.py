@@ -1,4 +1,4 @@
-"""The REST calls for messages. Each reads its input, makes one call, and answers."""
+"""Sending, reading and cancelling messages."""
 
 from typing import Any
 
@@ -6,13 +6,15 @@ from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from messaging import accept, cancel, description, idempotency, queries, schemas
+from messaging import accept, cancel, idempotency, queries
+from messaging.description import messages as description
 from messaging.history_query import HistoryQuery
-from messaging.schemas import BULK, BULK_ITEM, MESSAGE, parse
+from messaging.schemas.messages import BULK, BULK_ITEM, MESSAGE, MessageInput
+from messaging.schemas.parsing import parse
+from messaging.views.common import caller, request_id
 from rme.core import errors
 from rme.core.api import ApiView, json_response
 from rme.core.json_bodies import may_hold_nul, refuse_nul
-from rme.tenants.authentication import Caller
 
 
 def answer(result: accept.Result) -> HttpResponse:
@@ -94,9 +96,7 @@ def _submission(item: Any, *, look_for_nul: bool) -> accept.Submission:
 
 
 def _limit_recipients(submissions: list[accept.Submission]) -> None:
-    count = sum(
-        len(s.message.to) for s in submissions if isinstance(s.message, schemas.MessageInput)
-    )
+    count = sum(len(s.message.to) for s in submissions if isinstance(s.message, MessageInput))
     if count > accept.RECIPIENTS_LIMIT:
         raise errors.InvalidPayload.at(
             "messages", f"{count} recipients in all; at most {accept.RECIPIENTS_LIMIT}"
@@ -117,15 +117,3 @@ class MessageView(ApiView):
         organization_id = caller(request).organization.id
         cancel.cancel(organization_id, message_id)
         return json_response(queries.send_result(organization_id, message_id))
-
-
-def caller(request: Request) -> Caller:
-    """Give who calls: the authentication class put it there."""
-    found: Caller = request.auth  # type: ignore[assignment]
-    return found
-
-
-def request_id(request: Request) -> str:
-    """Give the id of the request in hand."""
-    identifier: str = request._request.id  # type: ignore[attr-defined]
-    return identifier

@@ -1,0 +1,1 @@
+"""How the calls are described in OpenAPI: bodies, answers, errors, parameters, security."""

@@ -1,0 +1,75 @@
+"""What the descriptions of all calls share: errors, query parameters, security."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from pydantic import BaseModel
+
+from messaging.outputs.common import ErrorOutput
+from rme.core import errors
+
+ALWAYS: tuple[type[errors.ApiError], ...] = (
+    errors.InvalidPayload,
+    errors.Unauthorized,
+    errors.MethodNotAllowed,
+    errors.InternalError,
+    errors.Unavailable,
+)
+WITH_BODY = (errors.PayloadTooLarge, errors.UnsupportedMediaType)
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Describe the bearer token, and where it comes from."""
+
+    target_class = "rme.tenants.authentication.BearerAuthentication"
+    name = "oauth2"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {
+            "type": "oauth2",
+            "flows": {
+                "clientCredentials": {
+                    "tokenUrl": "/services/oauth2/token",
+                    "scopes": {"api": "The REST API"},
+                }
+            },
+        }
+
+
+def responses(
+    answers: dict[int, Any], raised: Sequence[type[errors.ApiError]]
+) -> dict[int, OpenApiResponse]:
+    by_status: dict[int, list[str]] = {}
+    for error in (*ALWAYS, *raised):
+        by_status.setdefault(error.status, []).append(f"{error.code}: {error.default}")
+    told = {
+        status: OpenApiResponse(ErrorOutput, description="; ".join(texts))
+        for status, texts in by_status.items()
+    }
+    return {status: OpenApiResponse(model) for status, model in answers.items()} | told
+
+
+def query(model: type[BaseModel]) -> list[OpenApiParameter]:
+    schema = model.model_json_schema()
+    return [
+        OpenApiParameter(
+            name,
+            {k: v for k, v in _plain(part).items() if k != "title"},
+            OpenApiParameter.QUERY,
+            required=False,
+        )
+        for name, part in schema["properties"].items()
+    ]
+
+
+def _plain(part: dict[str, Any]) -> dict[str, Any]:
+    """Give the schema of a parameter that is there: one that may be missing is never null."""
+    for choice in part.get("anyOf", ()):
+        if choice.get("type") != "null":
+            return dict(choice)
+    return part
+
+
+Decorator = Callable[[Any], Any]

@@ -1,0 +1,3 @@
+"""What the calls answer, as pydantic models: OpenAPI is made from these, and tests hold real
+answers against them.
+"""

@@ -1,0 +1,1 @@
+"""The REST calls. Each reads its input, makes one call of the domain, and answers."""
