@@ -34,7 +34,7 @@ class Sink(asyncio.Protocol):
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
         self.buffer = b""
-        self.in_data = False
+        self.in_data = self.over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -42,42 +42,43 @@ class Sink(asyncio.Protocol):
         transport.write(b"220 sink ESMTP\r\n")
 
     def data_received(self, data: bytes) -> None:
+        """Answer all commands that came together by one write, as RFC 2920 §3.2 asks."""
         self.buffer += data
-        while self._step():
-            pass
+        answers = []
+        while (answer := self._step()) is not None:
+            answers.append(answer)
+        self.transport.write(b"".join(answers))
+        if self.over:
+            self.transport.close()
 
-    def _step(self) -> bool:
-        """Take one command, or one mail; False when more has to come first."""
+    def _step(self) -> bytes | None:
+        """Take one command, or one mail, and give the answer; None when more has to come first."""
         if self.in_data:
             end = self.buffer.find(b"\r\n.\r\n")
             if end < 0:
-                return False
+                return None
             self.counter.take(self.buffer[: end + 2])
             self.buffer = self.buffer[end + 5 :]
             self.in_data = False
-            self.transport.write(b"250 2.0.0 queued as 1\r\n")
-            return True
+            return b"250 2.0.0 queued as 1\r\n"
         line, found, rest = self.buffer.partition(b"\r\n")
         if not found:
-            return False
+            return None
         self.buffer = rest
-        self._answer(line[:4].upper())
-        return True
+        return self._answer(line[:4].upper())
 
-    def _answer(self, verb: bytes) -> None:
+    def _answer(self, verb: bytes) -> bytes:
         if verb == b"DATA":
             self.in_data = True
-            self.transport.write(b"354 go on\r\n")
-        elif verb == b"EHLO":
-            offers = b"250-8BITMIME\r\n250-PIPELINING\r\n250 SIZE 10485760\r\n"
-            self.transport.write(b"250-sink\r\n" + offers)
-        elif verb == b"COUN":  # ours: how many mails came so far
-            self.transport.write(b"250 %d\r\n" % self.counter.mails)
-        elif verb == b"QUIT":
-            self.transport.write(b"221 bye\r\n")
-            self.transport.close()
-        else:
-            self.transport.write(b"250 2.1.0 ok\r\n")
+            return b"354 go on\r\n"
+        if verb == b"EHLO":
+            return b"250-sink\r\n250-8BITMIME\r\n250-PIPELINING\r\n250 SIZE 10485760\r\n"
+        if verb == b"COUN":  # ours: how many mails came so far
+            return b"250 %d\r\n" % self.counter.mails
+        if verb == b"QUIT":
+            self.over = True
+            return b"221 bye\r\n"
+        return b"250 2.1.0 ok\r\n"
 
 
 async def serve(port: int, counter: Counter) -> None:

@@ -6,20 +6,22 @@ workers never hold the same delivery, and one that comes back from the dead hold
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
 from messaging.models import Delivery, Message, MessageContent
 from messaging.states import TRANSITIONS, Status
-from rme.core.states import advance
+from rme.core.states import seizing
 
 WINDOW = 50
 """At most so many sends are in doubt when a worker dies: reliability's promise 3."""
+BATCH = 4 * WINDOW
+"""At most so many are claimed at once, to be sent window by window."""
 
 _D = Delivery._meta.db_table
 
@@ -42,25 +44,26 @@ ORDER BY priority, random()
 """
 # A loose index scan over delivery_ready: one step an organization, however many rows each has.
 
-_PICK = f"""
-SELECT d.id, d.fence, statement_timestamp() FROM {_D} d
-WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority = %s AND d.organization_id = %s
-  AND d.due_at <= statement_timestamp()
-ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
-"""
-
-_READ = f"""
+_LEASE = "statement_timestamp() + make_interval(secs => %s)"
+_CLAIM = f"""
+WITH picked AS (
+  SELECT d.id FROM {_D} d
+  WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority = %s AND d.organization_id = %s
+    AND d.due_at <= statement_timestamp()
+  ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
+), claimed AS (
+  {seizing(Delivery, TRANSITIONS, Status.SENDING, _LEASE)}
+)
 SELECT d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel, d.address,
   d.template_version_id, d.fence, d.tries, d.expires_at, d.test, m.template,
   CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END, c.body
-FROM {_D} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
+FROM claimed d JOIN {Message._meta.db_table} m ON m.id = d.message_id
 JOIN {MessageContent._meta.db_table} c ON c.id = d.message_id
-WHERE d.id = ANY(%s) ORDER BY d.due_at
+ORDER BY d.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A delivery in hand, with what is to be sent. `fence` is that of this claim."""
 
     id: UUID
@@ -82,8 +85,8 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Up to 50 deliveries of one organization on one channel, held until the lease ends."""
+class Claim:
+    """Deliveries of one organization on one channel, held until the lease ends."""
 
     organization_id: str
     channel: str
@@ -108,24 +111,10 @@ def turn(waiting: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
     return [(organization, priority) for priority, organization in waiting if priority == first][:4]
 
 
-def claim(organization_id: str, channel: str, priority: int) -> Window:
-    """Take the oldest that is ready, up to a window's worth. Five statements, one transaction."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_PICK, [channel, priority, organization_id, WINDOW])
-        picked = cursor.fetchall()
-        if not picked:
-            return Window(organization_id, channel, [], full=False)
-        lease = picked[0][2] + timedelta(seconds=settings.LEASE_SECONDS)
-        advance(
-            Delivery,
-            TRANSITIONS,
-            [
-                {"id": id_, "fence": fence, "status": Status.SENDING, "due_at": lease}
-                for id_, fence, _ in picked
-            ],
-            claim=True,
-        )
-        cursor.execute(_READ, [[row[0] for row in picked]])
-        rows = [[*row[:-1], orjson.loads(row[-1])] for row in cursor.fetchall()]
-        claimed = [Claimed(*row) for row in rows]
-    return Window(organization_id, channel, claimed, full=len(picked) == WINDOW)
+def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH) -> Claim:
+    """Take the oldest that is ready, up to a limit, by one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [channel, priority, organization_id, limit, settings.LEASE_SECONDS])
+        rows = cursor.fetchall()
+    claimed = [Claimed._make((*row[:-1], orjson.loads(row[-1]))) for row in rows]
+    return Claim(organization_id, channel, claimed, full=len(claimed) == limit)

@@ -37,6 +37,8 @@ class Present:
         sending. But an OPTED_OUT newer than the deciding OPTED_IN blocks at whatever level it
         stands. Without any entry, `opt_in` categories are blocked and others allowed.
         """
+        if not self.states:
+            return not opt_in
         levels = [
             [(channel, category)],
             [(channel, ALL), (ALL, category)],

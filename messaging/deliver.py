@@ -1,11 +1,11 @@
-"""Sending a window of deliveries: gates again, compose, hand over, record what came of it.
+"""Sending what was claimed, window by window: gates again, hand over, record what came of it.
 
-Three short transactions around the network, and none across it: the claim (before this module is
-called), the attempts written ahead together with the last look at the gates, and the outcomes. A
-worker that is killed leaves at most this window in doubt, and its attempts show which.
+No transaction is open across the network. One is committed before each window leaves: it holds the
+outcomes of the window before, the last look at the gates, and the attempts that are about to be
+made. A worker that is killed leaves at most one window in doubt, and its attempts show which.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from time import monotonic
@@ -15,143 +15,86 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from messaging import composing, gates, policy, rendering, routing, suppression, templates
-from messaging.claiming import Claimed, Window
+from messaging import gates, policy, preparing, suppression
+from messaging.claiming import WINDOW, Claim
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt, Sending, Shot
-from messaging.policy import Policy
-from messaging.providers.base import Content, Dispatch
+from messaging.providers.base import Dispatch
 from messaging.states import TRANSITIONS, Status
-from push.devices import active_devices
 from rme.core import clock, ids, sql
-from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Outcome, Retryable
 from rme.core.states import advance
 from rme.core.transport import Transport
-from rme.crm.contacts import get_contacts
-from rme.tenants import organizations
 
 log = structlog.get_logger(__name__)
 
 PAUSE_RECHECK = timedelta(seconds=60)
 
 
-def deliver(window: Window, transport: Transport) -> list[Receipt]:
-    """Send a window. Gives the receipts that came with the answers (the simulator's)."""
-    rules = policy.of(window.organization_id)
+def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
+    """Send what was claimed. Gives the receipts that came with the answers (the simulator's)."""
+    rules = policy.of(claim.organization_id)
     until = monotonic() + settings.LEASE_SECONDS / 2
-    hand = [Sending(claimed, rules.rules(claimed.category)) for claimed in window.deliveries]
-    _address(window, hand, rules)
-    _compose(window, _open(hand))
-    with transaction.atomic():
-        _pass_gates(window, _open(hand))
-        _write_attempts(window, _open(hand))
-        _record(window, [sending for sending in hand if sending.decided])
+    hand = [Sending(claimed, rules.rules(claimed.category)) for claimed in claim.deliveries]
+    preparing.prepare(claim, hand, rules)
+    fresh = deque(_open(hand))
+    settled = [sending for sending in hand if sending.decided]
+    window: list[Sending] = []
     receipts: list[Receipt] = []
-    while under_way := _open(hand):
-        receipts += _send(under_way, transport, until)
-        for sending in under_way:
-            sending.judge(now=clock.now(), may_go_on=monotonic() < until)
+    while window or fresh or settled:
+        settled += [sending for sending in window if sending.decided]
+        if (
+            monotonic() > until
+        ):  # half of the lease is gone: what is fresh is for whoever comes next
+            settled += _put_back(fresh)
+        following = _next_window(window, fresh)
         with transaction.atomic():
-            _write_outcomes(under_way)
-            _write_attempts(window, _open(under_way))
-            _record(window, [sending for sending in under_way if sending.decided])
+            _write_outcomes(window)
+            _record(claim, settled)  # before the gates, so that frequency caps count it
+            _pass_gates(claim, following)
+            window = _open(following)
+            _record(claim, [sending for sending in following if sending.decided])
+            _write_attempts(claim, window)
+        settled = []
+        receipts += _send(window, transport, until)
+        for sending in window:
+            sending.judge(now=clock.now(), may_go_on=monotonic() < until)
     return receipts
+
+
+def _next_window(before: Iterable[Sending], fresh: deque[Sending]) -> list[Sending]:
+    """Give what goes next: what fails over from the window before, then what is fresh."""
+    window = _open(before)
+    while fresh and len(window) < WINDOW:
+        window.append(fresh.popleft())
+    return window
+
+
+def _put_back(fresh: deque[Sending]) -> list[Sending]:
+    """Give up the hold on what has not been tried."""
+    given_back = list(fresh)
+    fresh.clear()
+    for sending in given_back:
+        sending.put_back(clock.now())
+    return given_back
 
 
 def _open(hand: Iterable[Sending]) -> list[Sending]:
     return [sending for sending in hand if not sending.decided]
 
 
-def _address(window: Window, hand: Sequence[Sending], rules: Policy) -> None:
-    """Find out where each delivery goes now and by which accounts; end what is too late."""
-    now = clock.now()
-    contact_ids = list({sending.claimed.contact_id for sending in hand})
-    contacts = get_contacts(window.organization_id, contact_ids)
-    pushing = window.channel == Channel.PUSH
-    devices = active_devices(window.organization_id, contact_ids) if pushing else {}
-    for sending in hand:
-        claimed = sending.claimed
-        if claimed.expires_at <= now:
-            sending.decide(Status.EXPIRED, "EXPIRED", "too late to be of use")
-            continue
-        sending.contact = contacts.get(claimed.contact_id)
-        sending.devices = devices.get(claimed.contact_id, [])
-        if sending.contact is not None:
-            sending.address = composing.address_of(sending.contact, Channel(window.channel))
-        if sending.address is None and not sending.devices:
-            sending.give_up(Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now)
-            continue
-        sending.routes = routing.routes(rules, window.channel, sending.address, test=claimed.test)
-        if not sending.routes:
-            sending.wait_for_provider(now=now)
-
-
-def _compose(window: Window, hand: Sequence[Sending]) -> None:
-    """Render each delivery; a text that cannot be rendered fails its message alone."""
-    organization = organizations.get(window.organization_id)
-    versions = templates.by_versions(
-        window.organization_id,
-        [v for s in hand if (v := s.claimed.template_version_id) is not None],
-    )
-    for sending in hand:
-        claimed = sending.claimed
-        template = versions.get(claimed.template_version_id or 0)
-        if template is not None and template.channel != window.channel:
-            template = _sibling(window, claimed)  # after a fallback to another channel
-        try:
-            sending.contents = _contents(organization, sending, template)
-        except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-            sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
-
-
-def _sibling(window: Window, claimed: Claimed) -> templates.ActiveTemplate | None:
-    """Find the template's version for the channel that the delivery fell back to."""
-    found = templates.active(window.organization_id, {claimed.template or ""})
-    before = templates.by_versions(window.organization_id, [claimed.template_version_id or 0])
-    language = next(iter(before.values())).language
-    return templates.pick(found, claimed.template or "", window.channel, [language])
-
-
-def _contents(
-    organization: organizations.OrganizationRecord,
-    sending: Sending,
-    template: templates.ActiveTemplate | None,
-) -> list[tuple[UUID | None, Content]]:
-    """Give what is to be handed over: one content, or one for each device (with its id)."""
-    claimed = sending.claimed
-    if template is None and "content" not in claimed.given:
-        raise rendering.RenderFailed(f"no template for {claimed.channel}")
-    assert sending.contact is not None  # _address decided those without one
-    letter = composing.Letter(
-        organization=organization,
-        delivery_id=str(claimed.id),
-        message_id=str(claimed.message_id),
-        contact=sending.contact,
-        address=sending.address or "",
-        given=claimed.given,
-        template=template,
-    )
-    match claimed.channel:
-        case Channel.EMAIL:
-            return [(None, composing.email(letter))]
-        case Channel.SMS:
-            return [(None, composing.sms(letter))]
-    return [(device.id, composing.push(letter, device)) for device in sending.devices]
-
-
-def _pass_gates(window: Window, hand: Sequence[Sending]) -> None:
+def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
     """Look at pauses, suppressions and consent a last time, in the transaction of the attempts."""
     if not hand:
         return
     now = clock.now()
-    paused = gates.pauses([window.organization_id])[window.organization_id]
+    paused = gates.pauses([claim.organization_id])[claim.organization_id]
     refusals = gates.check(
-        window.organization_id,
+        claim.organization_id,
         [
             gates.Candidate(
                 sending.claimed.contact_id,
-                window.channel,
+                claim.channel,
                 sending.address,
                 sending.rules,
                 sending.claimed.id,
@@ -161,13 +104,13 @@ def _pass_gates(window: Window, hand: Sequence[Sending]) -> None:
     )
     for sending, refusal in zip(hand, refusals, strict=True):
         claimed = sending.claimed
-        if paused.cover(window.channel, claimed.category, claimed.template):
+        if paused.cover(claim.channel, claimed.category, claimed.template):
             sending.wait("PAUSED", now + PAUSE_RECHECK)
         elif refusal:
             sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now)
 
 
-def _write_attempts(window: Window, hand: Sequence[Sending]) -> None:
+def _write_attempts(claim: Claim, hand: Sequence[Sending]) -> None:
     """Write ahead, for each delivery, the attempts with the account that is next."""
     now = clock.now()
     rows = []
@@ -179,11 +122,11 @@ def _write_attempts(window: Window, hand: Sequence[Sending]) -> None:
             rows.append(
                 {
                     "id": shot.attempt_id,
-                    "organization_id": window.organization_id,
+                    "organization_id": claim.organization_id,
                     "message_id": sending.claimed.message_id,
                     "delivery_id": sending.claimed.id,
                     "fence": sending.claimed.fence,
-                    "channel": window.channel,
+                    "channel": claim.channel,
                     "provider": account.name,
                     "account_id": account.id,
                     "device_id": device_id,
@@ -241,7 +184,7 @@ def _write_outcomes(hand: Sequence[Sending]) -> None:
     sql.update(Attempt, rows)
 
 
-def _record(window: Window, hand: Sequence[Sending]) -> None:
+def _record(claim: Claim, hand: Sequence[Sending]) -> None:
     """Write where the deliveries stand now, the events of it, and addresses found dead."""
     if not hand:
         return
@@ -250,12 +193,12 @@ def _record(window: Window, hand: Sequence[Sending]) -> None:
     events = [
         {
             "id": ids.new_id(),
-            "organization_id": window.organization_id,
+            "organization_id": claim.organization_id,
             "message_id": sending.claimed.message_id,
             "delivery_id": sending.claimed.id,
             "type": event.type,
             "at": now,
-            "channel": window.channel,
+            "channel": claim.channel,
             "provider": event.provider,
             "detail": {"reason": event.reason} if event.reason else None,
         }
@@ -267,11 +210,11 @@ def _record(window: Window, hand: Sequence[Sending]) -> None:
     suppression.suppress(
         [
             suppression.Entry(
-                window.organization_id, window.channel, s.address, "HARD_BOUNCE", "PROVIDER"
+                claim.organization_id, claim.channel, s.address, "HARD_BOUNCE", "PROVIDER"
             )
             for s in hand
             if s.address and s.bounced_hard
         ]
     )
     if len(moved) < len(hand):
-        log.warning("deliver.fenced", count=len(hand) - len(moved), channel=window.channel)
+        log.warning("deliver.fenced", count=len(hand) - len(moved), channel=claim.channel)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -14,8 +15,7 @@ from rme.core import errors, ids
 from rme.core.sql import as_json
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One person, one channel, one address (None where the channel has none, like push)."""
 
     contact_id: str

@@ -123,6 +123,10 @@ class Sending:
         """Put the delivery back; somebody will look again at that time."""
         self.status, self.waiting, self.due_at = Status.ACCEPTED, why, until
 
+    def put_back(self, now: datetime) -> None:
+        """Leave the delivery to whoever comes next, as it was."""
+        self.status, self.due_at = Status.ACCEPTED, now
+
     def wait_for_provider(
         self, *, now: datetime, reason: str = "no active account", after: float | None = None
     ) -> None:

@@ -29,6 +29,8 @@ class Listed:
 
     def blocks(self, channel: str, address: str | None, contact_id: str) -> bool:
         """Say whether a contact must not be written to at an address on a channel."""
+        if not self.contacts and not self.addresses:
+            return False
         return bool(
             self.contacts & {(channel, contact_id), (ALL, contact_id)}
             or (address and self.addresses & {(channel, address), (ALL, address)})

@@ -7,7 +7,10 @@ retried by Celery, no task has a countdown, and a lost broker costs seconds.
 import os
 
 from celery import Celery
+from celery.signals import worker_process_init
 from kombu import Queue
+
+from rme.core import garbage
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
@@ -23,5 +26,15 @@ app.conf.task_default_queue = "default"
 app.conf.beat_schedule = {
     "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"expires": 5}},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 3600.0},
+    "imports": {
+        "task": "messaging.import_suppressions",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
 }
 app.autodiscover_tasks(["messaging"])
+
+
+@worker_process_init.connect
+def _spare(**_: object) -> None:
+    garbage.spare()

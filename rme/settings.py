@@ -134,11 +134,13 @@ DATABASES: dict[str, dict[str, Any]] = {
         "OPTIONS": {
             **_database.get("OPTIONS", {}),  # such as sslmode, from the address
             # Binding on the server lets psycopg prepare what repeats: planning over the partitions
-            # costs ten times what most statements do. A generic plan made while a table is small
-            # must not be a sequential scan for ever, so those are discouraged.
+            # costs ten times what most statements do. A plan that is kept may have been made while
+            # the tables were small, and must not read them whole for ever: our joins go from a few
+            # rows to others by key, so all else is discouraged.
             "server_side_binding": True,
             "prepare_threshold": 2,
-            "options": "-c plan_cache_mode=auto -c enable_seqscan=off -c jit=off",
+            "options": "-c plan_cache_mode=auto -c enable_seqscan=off -c enable_hashjoin=off "
+            "-c enable_mergejoin=off -c jit=off",
             "pool": {
                 "min_size": 1,
                 "max_size": int(ENV.get("DATABASE_POOL", "10")),

@@ -6,6 +6,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
 from django.core.wsgi import get_wsgi_application
 
+from rme.core import garbage
 from rme.core.chunked import ChunkedBodies
 
 application = ChunkedBodies(get_wsgi_application())
+garbage.spare()

@@ -11,19 +11,32 @@ from rme.core.sql import Row, as_json
 Transitions = Mapping[Any, Collection[Any]]
 
 
+def seizing(model: type[models.Model], transitions: Transitions, target: str, due_at: str) -> str:
+    """Give the UPDATE that claims the rows of a CTE named `picked`: for a statement that picks
+    rows, claims them and reads what belongs to them, all at once.
+
+    `due_at` is the SQL of the lease's end. The fence is counted up, as `advance` does for a claim.
+    """
+    table = model._meta.db_table
+    sources = ", ".join(f"'{old}'" for old, following in transitions.items() if target in following)
+    return (
+        f"UPDATE \"{table}\" t SET status = '{target}', due_at = {due_at}, fence = t.fence + 1, "
+        f"updated_at = now() FROM picked WHERE t.id = picked.id AND t.status IN ({sources}) "
+        "RETURNING t.*"
+    )
+
+
 def advance(
     model: type[models.Model],
     transitions: Transitions,
     rows: Sequence[Row],
-    *,
-    claim: bool = False,
 ) -> set[UUID]:
     """Move rows to new statuses where the table allows it, and give the ids of those that moved.
 
     Each row has `id`, `status` (the target) and further columns to set, the same in all. A row
-    that has `fence` moves only if the stored fence is that one; `claim` counts the fence up, so
-    that whoever held the row before cannot write any more. What did not move was not allowed to:
-    somebody else was there first, and the caller leaves it be.
+    that has `fence` moves only if the stored fence is that one: whoever held the row before a later
+    claim cannot write any more. What did not move was not allowed to: somebody else was there
+    first, and the caller leaves it be.
     """
     if not rows:
         return set()
@@ -31,8 +44,6 @@ def advance(
     columns = [column for column in rows[0] if column not in ("id", "fence")]
     assignments = [f'"{column}" = r."{column}"' for column in columns]
     assignments.append("updated_at = now()")
-    if claim:
-        assignments.append("fence = t.fence + 1")
     fenced = " AND t.fence = r.fence" if "fence" in rows[0] else ""
     allowed = [f"{old}>{new}" for old, following in transitions.items() for new in following]
     with connection.cursor() as cursor:

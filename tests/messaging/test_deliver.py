@@ -87,7 +87,7 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     api.bulk([message(person) for person in people])
     with CaptureQueriesContext(connection) as captured:
         window = claiming.claim(org.pk, "EMAIL", 0)
-    assert (len(window.deliveries), len(captured)) == (count, 5)
+    assert (len(window.deliveries), len(captured)) == (count, 1)
     with CaptureQueriesContext(connection) as captured:
         found = deliver.deliver(window, Transport())
     # contacts; savepoint, pauses, two gates, attempts, release; savepoint, attempts, statuses,
@@ -98,10 +98,10 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     assert len(captured) == 5
 
 
-def test_a_bulk_of_500_is_ten_windows(api, org):
+def test_a_bulk_of_500_is_three_claims(api, org):
     people = factories.contacts(org, 500)
     api.bulk([message(person) for person in people])
-    assert work() == 10
+    assert work() == 3
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert Attempt.objects.filter(outcome="Accepted").count() == 500
 
@@ -133,7 +133,8 @@ def test_retryable_goes_to_the_next_account_at_once(api, org, script):
     assert (delivery().status, delivery().provider) == ("SENT", "second")
 
 
-def test_all_accounts_down_waits_and_ends_with_the_expiry(api, org, script):
+def test_all_accounts_down_waits_and_ends_with_the_expiry(api, org, script, settings):
+    settings.BACKOFF_SECONDS = 900  # the jitter may not end within this test
     script("only", Retryable("451 busy"))
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()

@@ -255,18 +255,27 @@ def test_discovery(settings):
 # --- assertions -----------------------------------------------------------------------------------
 
 
+def ahead(seconds, form=int):
+    """Give a maker of a time that far ahead of the moment at which the test runs."""
+    return lambda: form(int(time.time()) + seconds)
+
+
+def made(changes):
+    return {name: value() if callable(value) else value for name, value in changes.items()}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {},
-        {"exp": str(int(time.time()) + 300)},
-        {"exp": (int(time.time()) + 300) * 1000},
-        {"exp": int(time.time()) + 3600},
-        {"nbf": int(time.time()) - 5, "iat": int(time.time())},
+        {"exp": ahead(300, str)},
+        {"exp": ahead(300, lambda seconds: seconds * 1000)},
+        {"exp": ahead(3600)},
+        {"nbf": ahead(-5), "iat": ahead(0)},
     ],
 )
 def test_assertions_of_sloppy_clients_are_taken(program, changes):
-    assert program.exchange(program.assertion(**changes)).status_code == 200
+    assert program.exchange(program.assertion(**made(changes))).status_code == 200
 
 
 def test_audiences(program, settings):
@@ -288,17 +297,17 @@ def test_audiences(program, settings):
         ({"sub": None}, "sub is not the application's integration user"),
         ({"aud": "https://elsewhere.example"}, "aud is not this deployment"),
         ({"aud": None}, "aud is not this deployment"),
-        ({"exp": int(time.time()) - 61}, "the assertion has expired"),
-        ({"exp": int(time.time()) + 3800}, "exp is more than an hour ahead"),
+        ({"exp": ahead(-61)}, "the assertion has expired"),
+        ({"exp": ahead(3800)}, "exp is more than an hour ahead"),
         ({"exp": None}, "a time is missing or is not a number"),
         ({"exp": "soon"}, "a time is missing or is not a number"),
         ({"exp": True}, "a time is missing or is not a number"),
-        ({"nbf": int(time.time()) + 300}, "nbf is in the future"),
-        ({"iat": int(time.time()) + 300}, "iat is in the future"),
+        ({"nbf": ahead(300)}, "nbf is in the future"),
+        ({"iat": ahead(300)}, "iat is in the future"),
     ],
 )
 def test_assertions_with_wrong_claims_are_refused(program, changes, description):
-    response = program.exchange(program.assertion(**changes))
+    response = program.exchange(program.assertion(**made(changes)))
     refused(response, 400, "invalid_grant", description)
 
 

@@ -1,0 +1,99 @@
+"""Getting claimed deliveries ready to be sent: where to, by which accounts, and with what text."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from messaging import composing, rendering, routing, templates
+from messaging.claiming import Claim, Claimed
+from messaging.outcome import Sending
+from messaging.policy import Policy
+from messaging.providers.base import Content
+from messaging.states import Status
+from push.devices import active_devices
+from rme.core import clock
+from rme.core.channels import Channel
+from rme.crm.contacts import get_contacts
+from rme.tenants import organizations
+
+
+def prepare(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
+    """Address and compose what is in hand; what cannot be sent is decided then. Two queries."""
+    _address(claim, hand, rules)
+    _compose(claim, [sending for sending in hand if not sending.decided])
+
+
+def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
+    """Find out where each delivery goes now and by which accounts; end what is too late."""
+    now = clock.now()
+    contact_ids = list({sending.claimed.contact_id for sending in hand})
+    contacts = get_contacts(claim.organization_id, contact_ids)
+    pushing = claim.channel == Channel.PUSH
+    devices = active_devices(claim.organization_id, contact_ids) if pushing else {}
+    for sending in hand:
+        claimed = sending.claimed
+        if claimed.expires_at <= now:
+            sending.decide(Status.EXPIRED, "EXPIRED", "too late to be of use")
+            continue
+        sending.contact = contacts.get(claimed.contact_id)
+        sending.devices = devices.get(claimed.contact_id, [])
+        if sending.contact is not None:
+            sending.address = composing.address_of(sending.contact, Channel(claim.channel))
+        if sending.address is None and not sending.devices:
+            sending.give_up(Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now)
+            continue
+        sending.routes = routing.routes(rules, claim.channel, sending.address, test=claimed.test)
+        if not sending.routes:
+            sending.wait_for_provider(now=now)
+
+
+def _compose(claim: Claim, hand: Sequence[Sending]) -> None:
+    """Render each delivery; a text that cannot be rendered fails its message alone."""
+    organization = organizations.get(claim.organization_id)
+    versions = templates.by_versions(
+        claim.organization_id,
+        [v for s in hand if (v := s.claimed.template_version_id) is not None],
+    )
+    for sending in hand:
+        claimed = sending.claimed
+        template = versions.get(claimed.template_version_id or 0)
+        if template is not None and template.channel != claim.channel:
+            template = _sibling(claim, claimed)  # after a fallback to another channel
+        try:
+            sending.contents = _contents(organization, sending, template)
+        except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
+            sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+
+
+def _sibling(claim: Claim, claimed: Claimed) -> templates.ActiveTemplate | None:
+    """Find the template's version for the channel that the delivery fell back to."""
+    found = templates.active(claim.organization_id, {claimed.template or ""})
+    before = templates.by_versions(claim.organization_id, [claimed.template_version_id or 0])
+    language = next(iter(before.values())).language
+    return templates.pick(found, claimed.template or "", claim.channel, [language])
+
+
+def _contents(
+    organization: organizations.OrganizationRecord,
+    sending: Sending,
+    template: templates.ActiveTemplate | None,
+) -> list[tuple[UUID | None, Content]]:
+    """Give what is to be handed over: one content, or one for each device (with its id)."""
+    claimed = sending.claimed
+    if template is None and "content" not in claimed.given:
+        raise rendering.RenderFailed(f"no template for {claimed.channel}")
+    assert sending.contact is not None  # _address decided those without one
+    letter = composing.Letter(
+        organization=organization,
+        delivery_id=str(claimed.id),
+        message_id=str(claimed.message_id),
+        contact=sending.contact,
+        address=sending.address or "",
+        given=claimed.given,
+        template=template,
+    )
+    match claimed.channel:
+        case Channel.EMAIL:
+            return [(None, composing.email(letter))]
+        case Channel.SMS:
+            return [(None, composing.sms(letter))]
+    return [(device.id, composing.push(letter, device)) for device in sending.devices]
