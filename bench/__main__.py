@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from bench import load
+from bench.history import history
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
 
@@ -203,6 +204,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "smtp": smtp,
     "whole": whole,
     "memory": memory,
+    "history": history,
 }
 
 

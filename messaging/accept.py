@@ -5,7 +5,7 @@ itself: message, content, deliveries, events and the idempotency key, all or not
 to the workers comes after it and may fail: the sweep finds what was not handed on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.db import IntegrityError
 
@@ -20,15 +20,36 @@ __all__ = ["RECIPIENTS_LIMIT", "Result", "Submission", "accept", "accept_bulk"]
 RECIPIENTS_LIMIT = 5000
 
 
-def accept(caller: Caller, submission: Submission, *, request_id: str) -> Result:
-    """Accept one message. What is refused is answered with the error's body and status."""
+def accept(
+    caller: Caller,
+    submission: Submission,
+    *,
+    request_id: str,
+    then: Callable[[Result], Result] | None = None,
+) -> Result:
+    """Accept one message. What is refused is answered with the error's body and status.
+
+    `then` may wait for what becomes of an accepted message, and change the answer. The key is held
+    meanwhile, and gives that answer from then on.
+    """
     key = submission.key
     with idempotency.holding(caller.organization.id, caller.application_id, key) as known:
         if key and known:
             answer = known.replay(key)
             return Result(answer.status, answer.body, replayed=True)
         (result,) = _accept_all(caller, [submission], request_id)
-        return result
+        if then is None or result.status != 202:
+            return result
+        settled = then(result)
+        if key and settled is not result:
+            idempotency.amend(
+                caller.organization.id,
+                caller.application_id,
+                key,
+                status=settled.status,
+                body=settled.body,
+            )
+        return settled
 
 
 def accept_bulk(

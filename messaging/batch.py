@@ -7,10 +7,11 @@ from typing import Any
 
 import orjson
 
-from messaging import idempotency, policy
+from messaging import idempotency, policy, send_limits
 from messaging.idempotency import Key
 from messaging.models import Delivery, Event, IdempotencyKey, Message, MessageContent
-from messaging.planning import Plan, Recipient, plan
+from messaging.planning import plan
+from messaging.plans import Plan, Recipient
 from messaging.schemas.messages import MessageInput
 from messaging.states import EventType, Status, aggregate
 from rme.core import clock, errors, ids, sql
@@ -84,9 +85,13 @@ class Batch:
                         first_of[key.text] = index
             except errors.ApiError as error:
                 results[index] = self.refused(error)
+        rules = policy.of(self.caller.organization.id)
+        send_limits.require(
+            self.caller.organization.id, rules.sending, len(fresh), test=self.caller.test
+        )
         plans = plan(
             self.caller,
-            policy.of(self.caller.organization.id),
+            rules,
             [submissions[index].message for index in fresh],  # type: ignore[misc]
         )
         for index, each in zip(fresh, plans, strict=True):
@@ -126,7 +131,7 @@ class Batch:
         return result
 
     def _send_result(self, message_id: str, each: Plan) -> dict[str, Any]:
-        shown = [_recipient(r, message_id, self.request_id) for r in each.recipients]
+        shown = [recipient_of(r, message_id, self.request_id) for r in each.recipients]
         if len(shown) == 1:
             only = shown[0]
             return {"messageId": message_id} | {name: only[name] for name in _SEND_RESULT}
@@ -173,7 +178,7 @@ class Batch:
             {
                 "id": message_id,
                 "organization_id": organization_id,
-                "body": _content(each, variables),
+                "body": content_of(each, variables),
             }
         )
 
@@ -206,6 +211,7 @@ class Batch:
             "fence": 0,
             "tries": 0,
             "test": self.caller.test,
+            "trace": recipient.trace,
             "updated_at": self.now,
         }
 
@@ -264,7 +270,8 @@ class Batch:
 _SEND_RESULT = ("status", "resolvedChannel", "provider", "scheduledFor")
 
 
-def _recipient(recipient: Recipient, message_id: str, request_id: str) -> dict[str, Any]:
+def recipient_of(recipient: Recipient, message_id: str | None, request_id: str) -> dict[str, Any]:
+    """Give one recipient's part of the answer."""
     if recipient.error:
         recipient.error.message_id = message_id
     return {
@@ -290,7 +297,8 @@ def _remaining(each: Plan, recipient: Recipient) -> list[str]:
     return list(options[options.index(recipient.chosen.channel) + 1 :])
 
 
-def _content(each: Plan, variables: dict[str, Any]) -> dict[str, Any]:
+def content_of(each: Plan, variables: dict[str, Any]) -> dict[str, Any]:
+    """Give what is kept to be sent: the body of a `MessageContent`."""
     given = each.given
     sender = given.from_
     parts = {
@@ -302,7 +310,7 @@ def _content(each: Plan, variables: dict[str, Any]) -> dict[str, Any]:
             or (each.sender.local_part if each.sender else None),
             "name": (sender and sender.name) or (each.sender.name if each.sender else ""),
         },
-        "record_id": given.context.record_id if given.context else None,
+        "record": each.record,
         "variables": given.context.variables if given.context else None,
         "recipients": variables,
     }

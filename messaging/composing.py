@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from messaging import rendering
+from messaging import links, policy, rendering
 from messaging.providers.base import Email, Push, Sms
 from messaging.templates import ActiveTemplate
 from push.devices import DeviceRecord
@@ -32,18 +32,17 @@ class Letter:
     address: str
     given: Given
     template: ActiveTemplate | None
-
-    @property
-    def variables(self) -> Given:
-        own = self.given.get("recipients", {}).get(self.delivery_id, {})
-        return {**self.given.get("variables", {}), **own}
+    category: str = ""
+    """The message's. Without it the template's counts, as in a preview."""
 
     @property
     def context(self) -> Given:
-        """Give what a template may use."""
-        contact, organization = self.contact, self.organization
+        """Give what a template may use: variables, and what no variable can stand in for."""
+        contact, organization, given = self.contact, self.organization, self.given
         return {
-            **self.variables,
+            **(self.template.defaults if self.template else {}),
+            **given.get("variables", {}),
+            **given.get("recipients", {}).get(self.delivery_id, {}),
             "contact": {
                 "id": contact.id,
                 "first_name": contact.first_name,
@@ -54,9 +53,35 @@ class Letter:
                 "language": contact.language,
                 "zone": contact.zone,
             },
-            "org": {"id": organization.id, "name": organization.name},
-            "sender": self.given.get("sender", {}),
+            "org": {
+                "id": organization.id,
+                "name": organization.name,
+                "brand_color": organization.brand_color,
+            },
+            "sender": given.get("sender", {}),
+            "record": given.get("record", {}),
+            **self._links,
         }
+
+    @property
+    def _links(self) -> Given:
+        """Give the links that the template asks for: to sign one costs as much as all else."""
+        names = self.template.compiled.names if self.template else ()
+        if "unsubscribe_url" in names or None in names:  # None: names made while rendering
+            return {"unsubscribe_url": links.preferences_url(self.link.token)}
+        return {}
+
+    @property
+    def link(self) -> links.Link:
+        """Give what leads the recipient to the preferences that this message touches."""
+        template = self.template
+        return links.Link(
+            organization_id=self.organization.id,
+            contact_id=self.contact.id,
+            channel=template.channel if template else Channel.EMAIL,
+            category=self.category or (template.category if template else ""),
+            delivery_id=self.delivery_id,
+        )
 
 
 def address_of(contact: ContactRecord, channel: Channel) -> str | None:
@@ -87,7 +112,19 @@ def email(letter: Letter) -> Email:
         text=text,
         html=html,
         message_id=f"{letter.delivery_id}@{sender['domain']}",
+        headers=_unsubscribing(letter),
     )
+
+
+def _unsubscribing(letter: Letter) -> dict[str, str]:
+    """Give the headers by which a mailbox offers to unsubscribe (RFC 2369, RFC 8058)."""
+    link = letter.link
+    if not link.category or not policy.of(link.organization_id).rules(link.category).opt_in:
+        return {}
+    return {
+        "List-Unsubscribe": f"<{links.one_click_url(link.token)}>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+    }
 
 
 def sms(letter: Letter) -> Sms:

@@ -89,7 +89,7 @@ def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
         return
     now = clock.now()
     paused = gates.pauses([claim.organization_id])[claim.organization_id]
-    refusals = gates.check(
+    verdicts = gates.check(
         claim.organization_id,
         [
             gates.Candidate(
@@ -102,12 +102,12 @@ def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
             for sending in hand
         ],
     )
-    for sending, refusal in zip(hand, refusals, strict=True):
+    for sending, (refusal, entry) in zip(hand, verdicts, strict=True):
         claimed = sending.claimed
         if paused.cover(claim.channel, claimed.category, claimed.template):
             sending.wait("PAUSED", now + PAUSE_RECHECK)
         elif refusal:
-            sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now)
+            sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
 
 
 def _write_attempts(claim: Claim, hand: Sequence[Sending]) -> None:
@@ -200,7 +200,7 @@ def _record(claim: Claim, hand: Sequence[Sending]) -> None:
             "at": now,
             "channel": claim.channel,
             "provider": event.provider,
-            "detail": {"reason": event.reason} if event.reason else None,
+            "detail": event.detail,
         }
         for sending in hand
         if sending.claimed.id in moved

@@ -29,8 +29,15 @@ class Candidate(NamedTuple):
 Refusal = type[errors.ApiError]
 
 
-def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Refusal | None]:
-    """Say for each candidate why it must not be sent, or None, in the same order.
+class Verdict(NamedTuple):
+    """What the gates say: the refusal, or None; and the entry that decided, if one did."""
+
+    refusal: Refusal | None = None
+    entry: str | None = None
+
+
+def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Verdict]:
+    """Say for each candidate whether it may be sent, in the same order.
 
     Two queries for any number of candidates, a third where a category has a frequency cap.
     """
@@ -47,20 +54,21 @@ def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Refusal
         {candidate.category.name for candidate in candidates},
     )
     capped = Caps(organization_id, candidates)
-    refusals: list[Refusal | None] = []
-    for candidate in candidates:
-        rules = candidate.category
-        if listed.blocks(candidate.channel, candidate.address, candidate.contact_id):
-            refusals.append(errors.Suppressed)
-        elif not decided.allows(
-            candidate.contact_id, candidate.channel, rules.name, opt_in=rules.opt_in
-        ):
-            refusals.append(errors.NoConsent)
-        elif capped.reached(candidate):
-            refusals.append(errors.FrequencyCapped)
-        else:
-            refusals.append(None)
-    return refusals
+    return [_verdict(candidate, listed, decided, capped) for candidate in candidates]
+
+
+def _verdict(
+    candidate: Candidate, listed: suppression.Listed, decided: consent.Present, capped: "Caps"
+) -> Verdict:
+    contact_id, channel, address, rules, _ = candidate
+    if entry := listed.entry(channel, address, contact_id):
+        return Verdict(errors.Suppressed, entry)
+    answer = decided.answer(contact_id, channel, rules.name, opt_in=rules.opt_in)
+    if not answer.allowed:
+        return Verdict(errors.NoConsent, answer.entry)
+    if capped.reached(candidate):
+        return Verdict(errors.FrequencyCapped)
+    return Verdict(None, answer.entry)
 
 
 _SENT_LATELY = f"""

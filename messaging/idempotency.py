@@ -104,6 +104,17 @@ def holding(organization_id: str, application_id: int, key: Key | None) -> Itera
             cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
 
 
+def amend(organization_id: str, application_id: int, key: Key, *, status: int, body: bytes) -> None:
+    """Change the answer that a key gives. One that is a fault (5xx) does not use the key up."""
+    rows = IdempotencyKey.objects.filter(
+        organization_id=organization_id, application_id=application_id, key=key.text
+    )
+    if status < 500:
+        rows.update(status=status, body=body.decode())
+    else:
+        rows.delete()
+
+
 def purge() -> int:
     """Delete keys whose time is over; give how many."""
     with connection.cursor() as cursor:

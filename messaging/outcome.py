@@ -61,6 +61,14 @@ class Happening:
     type: EventType
     provider: str | None = None
     reason: str | None = None
+    entry: str | None = None
+    """The consent entry or suppression that decided, where one did."""
+
+    @property
+    def detail(self) -> dict[str, str] | None:
+        """Give what the event says beyond its type."""
+        said = {"reason": self.reason, "entry": self.entry}
+        return {name: text for name, text in said.items() if text} or None
 
 
 @dataclass(slots=True)
@@ -112,12 +120,19 @@ class Sending:
 
     # --- decisions ------------------------------------------------------------------------------
 
-    def decide(self, status: Status, reason: str | None = None, detail: str | None = None) -> None:
+    def decide(
+        self,
+        status: Status,
+        reason: str | None = None,
+        detail: str | None = None,
+        *,
+        entry: str | None = None,
+    ) -> None:
         """End this delivery's turn."""
         self.status, self.reason, self.detail = status, reason, detail
         event = _ENDINGS.get(status)
         if event:
-            self._note(event, reason)
+            self._note(event, reason, entry)
 
     def wait(self, why: str, until: datetime) -> None:
         """Put the delivery back; somebody will look again at that time."""
@@ -142,12 +157,14 @@ class Sending:
         self._note(EventType.DEFERRED, reason)
         self.wait("PROVIDER", until)
 
-    def give_up(self, status: Status, reason: str, detail: str, *, now: datetime) -> None:
+    def give_up(
+        self, status: Status, reason: str, detail: str, *, now: datetime, entry: str | None = None
+    ) -> None:
         """End this channel: the next one has its turn, or the delivery ends."""
         if not self.channels:
-            self.decide(status, reason, detail)
+            self.decide(status, reason, detail, entry=entry)
             return
-        self._note(EventType.FALLBACK, reason)
+        self._note(EventType.FALLBACK, reason, entry)
         self.channel, *self.channels = self.channels
         self.reason, self.detail = reason, detail
         self.status, self.due_at = Status.ACCEPTED, now
@@ -185,8 +202,9 @@ class Sending:
             case Gone(reason=reason):
                 self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
 
-    def _note(self, event: EventType, reason: str | None = None) -> None:
-        self.events.append(Happening(event, self.account.name if self.account else None, reason))
+    def _note(self, event: EventType, reason: str | None = None, entry: str | None = None) -> None:
+        provider = self.account.name if self.account else None
+        self.events.append(Happening(event, provider, reason, entry))
 
     def row(self) -> dict[str, Any]:
         """Give the columns of the delivery as this turn leaves them."""

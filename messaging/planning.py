@@ -5,61 +5,19 @@ read once for all requests, and each recipient is decided from that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
 
-from messaging import composing, gates, rendering, routing, templates, timing
-from messaging.policy import CategoryRules, Domain, Policy
-from messaging.schemas.messages import ContentInput, MessageInput, RecipientInput, duplicates
+from messaging import composing, gates, routing, templates, timing
+from messaging.plans import CHOSEN, QUIET_HOURS, Option, Plan, Recipient
+from messaging.policy import CategoryRules, Policy
+from messaging.schemas.messages import MessageInput, duplicates
 from messaging.states import Status
-from messaging.templates import ActiveTemplate
+from messaging.texts import choose_texts
 from push.devices import active_devices
 from rme.core import clock, errors
 from rme.core.channels import Channel
-from rme.crm.connectors.base import ContactRecord
-from rme.crm.contacts import get_contacts
+from rme.core.zones import quiet_until, zone
+from rme.crm.contacts import get_contacts, get_records
 from rme.tenants.authentication import Caller, OrganizationRecord
-
-
-@dataclass(slots=True)
-class Option:
-    """One channel for one recipient: where to, and with which template."""
-
-    channel: Channel
-    address: str | None
-    template: ActiveTemplate | None
-
-
-@dataclass(slots=True)
-class Recipient:
-    """One recipient, while it is decided."""
-
-    position: int
-    given: RecipientInput
-    contact: ContactRecord | None = None
-    options: list[Option] = field(default_factory=list)
-    chosen: Option | None = None
-    provider: str | None = None
-    account_id: int | None = None
-    scheduled_for: datetime | None = None
-    error: errors.ApiError | None = None
-    status: Status = Status.ACCEPTED
-
-    def refuse(self, error: errors.ApiError, status: Status = Status.BLOCKED) -> None:
-        self.error, self.status, self.chosen = error, status, None
-
-
-@dataclass(slots=True)
-class Plan:
-    """One request, while it is decided. `error`: it is refused as a whole and leaves no trace."""
-
-    given: MessageInput
-    rules: CategoryRules
-    channels: list[Channel]
-    recipients: list[Recipient]
-    sender: Domain | None = None
-    error: errors.ApiError | None = None
 
 
 def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> list[Plan]:
@@ -67,12 +25,13 @@ def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> li
     plans = [_outline(policy, request) for request in requests]
     open_plans = [p for p in plans if p.error is None]
     _read_people(caller.organization, open_plans)
+    _read_records(caller.organization, open_plans)
     found = templates.active(
         caller.organization.id, {p.given.template.name for p in open_plans if p.given.template}
     )
     for each in open_plans:
         _schedule(each, caller.organization)
-        _choose_texts(each, caller.organization, found)
+        choose_texts(each, caller.organization, found)
     _pass_gates(caller, policy, [p for p in plans if p.error is None])
     return plans
 
@@ -126,6 +85,18 @@ def _read_people(organization: OrganizationRecord, plans: Sequence[Plan]) -> Non
                 address = composing.address_of(contact, channel)
                 if address or (channel is Channel.PUSH and contact.id in devices):
                     recipient.options.append(Option(channel, address, None))
+                else:
+                    recipient.note(channel, errors.Unreachable.code)
+
+
+def _read_records(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
+    """Put the record that a text may use on each plan, as it is now."""
+    asked = [(each, c.record_id) for each in plans if (c := each.given.context) and c.record_id]
+    records = get_records(organization.id, list({record_id for _, record_id in asked}))
+    for each, record_id in asked:
+        each.record = records.get(record_id)
+        if each.record is None:
+            each.error = errors.NotFound.at("context.recordId", "no such record")
 
 
 def _schedule(each: Plan, organization: OrganizationRecord) -> None:
@@ -149,97 +120,6 @@ def _schedule(each: Plan, organization: OrganizationRecord) -> None:
             recipient.refuse(late, Status.EXPIRED)
 
 
-def _choose_texts(
-    each: Plan, organization: OrganizationRecord, found: dict[templates.Key, ActiveTemplate]
-) -> None:
-    """Leave each recipient the channels that there is a text for; refuse the plan if none has."""
-    if each.error is not None:
-        return
-    if each.given.content is not None:
-        fitting = [c for c in each.channels if suits(each.given.content, c)]
-        if not fitting:
-            wanted = {Channel.EMAIL: "subject", Channel.SMS: "text", Channel.PUSH: "title"}
-            name = wanted[each.channels[0]]
-            each.error = errors.InvalidPayload.at(
-                f"content.{name}", f"is required for {each.channels[0]}"
-            )
-        for recipient in each.recipients:
-            recipient.options = [o for o in recipient.options if o.channel in fitting]
-        return
-    for recipient in each.recipients:
-        if recipient.contact is not None and each.error is None:
-            _choose_templates(each, recipient, recipient.contact, organization, found)
-
-
-def suits(content: ContentInput, channel: Channel) -> bool:
-    """Say whether literal content has what a channel needs."""
-    match channel:
-        case Channel.EMAIL:
-            return bool(
-                (content.subject or content.title)
-                and (content.text or content.html or content.body)
-            )
-        case Channel.SMS:
-            return bool(content.text or content.body)
-        case Channel.PUSH:
-            return bool(content.title or content.body or content.text)
-
-
-def _choose_templates(
-    each: Plan,
-    recipient: Recipient,
-    contact: ContactRecord,
-    organization: OrganizationRecord,
-    found: dict[templates.Key, ActiveTemplate],
-) -> None:
-    assert each.given.template is not None  # the schema: template or content
-    name = each.given.template.name
-    wanted = templates.languages(
-        each.given.template.language or contact.language or organization.language,
-        organization.language,
-        chain=organization.locale_fallback,
-    )
-    versions = {c: templates.pick(found, name, c, wanted) for c in each.channels}
-    present = [version for version in versions.values() if version]
-    if not present:
-        each.error = errors.TemplateNotFound(
-            f"There is no active template {name} in {wanted[0]} for {', '.join(each.channels)}."
-        )
-        return
-    if any(version.category != each.given.category for version in present):
-        each.error = errors.InvalidPayload.at(
-            "category", f"the template's category is {present[0].category}"
-        )
-        return
-    given = variables_of(each.given, recipient.given)
-    gaps = [
-        errors.Detail(_place(each.given, recipient, path), message)
-        for version in present
-        for path, message in rendering.missing_variables(version.variables, given)
-    ]
-    if gaps:
-        gaps = list(dict.fromkeys(gaps))
-        each.error = errors.InvalidPayload(f"{gaps[0].field}: {gaps[0].message}", details=gaps)
-        return
-    for option in recipient.options:
-        option.template = versions[option.channel]
-    recipient.options = [o for o in recipient.options if o.template or each.given.content]
-
-
-def _place(given: MessageInput, recipient: Recipient, path: str) -> str:
-    """Name the field in which a variable would have to stand."""
-    top = path.partition(".")[0].partition("[")[0]
-    if top in recipient.given.variables or given.context is None:
-        return f"to[{recipient.position}].variables.{path}"
-    return f"context.variables.{path}"
-
-
-def variables_of(given: MessageInput, recipient: RecipientInput) -> dict[str, Any]:
-    """Give a recipient's variables: everybody's, and its own over them."""
-    common = given.context.variables if given.context else {}
-    return {**common, **recipient.variables} if recipient.variables else common
-
-
 def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
     """Choose for each recipient the first channel that passes the gates and has a route."""
     undecided = [
@@ -249,7 +129,7 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         if recipient.error is None
         for option in recipient.options
     ]
-    refusals = gates.check(
+    verdicts = gates.check(
         caller.organization.id,
         [
             gates.Candidate(r.given.contact_id, o.channel, o.address, each.rules)
@@ -257,13 +137,18 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         ],
     )
     refused: dict[int, errors.ApiError] = {}
-    for (_, recipient, option), refusal in zip(undecided, refusals, strict=True):
+    for (each, recipient, option), verdict in zip(undecided, verdicts, strict=True):
         if recipient.chosen is not None:
             continue
-        error = refusal() if refusal else _take_route(caller, policy, recipient, option)
+        error = (
+            verdict.refusal() if verdict.refusal else _take_route(caller, policy, recipient, option)
+        )
         if error is None:
+            recipient.note(option.channel, CHOSEN, verdict.entry)
+            _mind_quiet_hours(caller.organization, policy, each, recipient)
             recipient.status = Status.SCHEDULED if recipient.scheduled_for else Status.ACCEPTED
         else:
+            recipient.note(option.channel, error.code, verdict.entry)
             refused.setdefault(id(recipient), error)
     for each in plans:
         for recipient in each.recipients:
@@ -283,3 +168,18 @@ def _take_route(
     recipient.chosen = option
     recipient.provider, recipient.account_id = first.name, first.id
     return None
+
+
+def _mind_quiet_hours(
+    organization: OrganizationRecord, policy: Policy, each: Plan, recipient: Recipient
+) -> None:
+    """Put a send that would fall into the quiet hours of its channel off to their end."""
+    chosen, contact = recipient.chosen, recipient.contact
+    hours = policy.quiet(chosen.channel, each.rules) if chosen else None
+    if hours is None or chosen is None or contact is None:
+        return
+    start = recipient.scheduled_for or clock.now()
+    until = quiet_until(start, hours, zone(contact.zone, organization.zone))
+    if until:
+        recipient.scheduled_for = until
+        recipient.note(chosen.channel, QUIET_HOURS, clock.iso(until))

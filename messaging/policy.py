@@ -1,5 +1,5 @@
 """What an organization has decided, read once and kept for two seconds: categories, sender
-domains and provider accounts. Every accept and every window of sends looks here.
+domains, provider accounts and sending rules. Every accept and every window of sends looks here.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from messaging import providers
-from messaging.models import Category, ProviderAccount, SenderDomain
+from messaging.models import Category, ProviderAccount, SenderDomain, SendingRules
 from messaging.providers.base import Provider
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
@@ -72,6 +72,18 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
+class SendingRulesRecord:
+    """How an organization sends: quiet hours by channel, and ceilings on what is accepted."""
+
+    quiet_hours: Mapping[str, Mapping[str, str]]
+    quiet_transactional: bool
+    schedule_grace: timedelta
+    sends_per_second: int | None
+    sends_per_day: int
+    double_opt_in: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """One organization's decisions."""
 
@@ -79,11 +91,18 @@ class Policy:
     domains: Mapping[str, Domain]
     default_domain: Domain | None
     accounts: tuple[Account, ...]
+    sending: SendingRulesRecord
 
     def rules(self, category: str) -> CategoryRules:
         """Give a category's rules. One that was deleted meanwhile needs consent, like MARKETING."""
         found = self.categories.get(category)
         return found or replace(self.categories[MARKETING], name=category)
+
+    def quiet(self, channel: str, rules: CategoryRules) -> Mapping[str, str] | None:
+        """Give the quiet hours (`from`, `until`: HH:MM) that hold for a category on a channel."""
+        if rules.name == TRANSACTIONAL and not self.sending.quiet_transactional:
+            return None
+        return self.sending.quiet_hours.get(channel)
 
 
 def _category(row: Category) -> CategoryRules:
@@ -126,6 +145,17 @@ def account_of(row: ProviderAccount) -> Account:
     )
 
 
+def _sending(row: SendingRules) -> SendingRulesRecord:
+    return SendingRulesRecord(
+        quiet_hours=row.quiet_hours,
+        quiet_transactional=row.quiet_transactional,
+        schedule_grace=timedelta(seconds=row.schedule_grace),
+        sends_per_second=row.sends_per_second,
+        sends_per_day=row.sends_per_day,
+        double_opt_in=row.double_opt_in,
+    )
+
+
 def _read(organization_id: str) -> Policy:
     categories = Category.objects.filter(organization_id=organization_id)
     verified = SenderDomain.objects.filter(
@@ -133,11 +163,13 @@ def _read(organization_id: str) -> Policy:
     ).order_by("-is_default", "id")
     domains = [Domain(row.domain, row.local_part, row.name) for row in verified]
     rows = ProviderAccount.objects.filter(organization_id=organization_id).order_by("priority")
+    rules = SendingRules.objects.filter(organization_id=organization_id).first()
     return Policy(
         categories={**BUILT_IN, **{row.name: _category(row) for row in categories}},
         domains={domain.domain: domain for domain in domains},
         default_domain=domains[0] if domains else None,
         accounts=tuple(account_of(row) for row in rows),
+        sending=_sending(rules or SendingRules()),
     )
 
 
@@ -145,7 +177,7 @@ _policies: TtlCache[str, Policy] = TtlCache(seconds=2)
 
 
 def of(organization_id: str) -> Policy:
-    """Give an organization's policy: three queries, at most every two seconds and process."""
+    """Give an organization's policy: four queries, at most every two seconds and process."""
     policy = _policies.get(organization_id, lambda: _read(organization_id))
     assert policy is not None  # _read always finds at least the built-in categories
     return policy

@@ -1,10 +1,11 @@
 """Getting claimed deliveries ready to be sent: where to, by which accounts, and with what text."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from messaging import composing, rendering, routing, templates
-from messaging.claiming import Claim, Claimed
+from messaging.claiming import Claim
 from messaging.outcome import Sending
 from messaging.policy import Policy
 from messaging.providers.base import Content
@@ -12,6 +13,7 @@ from messaging.states import Status
 from push.devices import active_devices
 from rme.core import clock
 from rme.core.channels import Channel
+from rme.core.zones import quiet_until, zone
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 
@@ -25,6 +27,7 @@ def prepare(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
 def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
     """Find out where each delivery goes now and by which accounts; end what is too late."""
     now = clock.now()
+    organization = organizations.get(claim.organization_id)
     contact_ids = list({sending.claimed.contact_id for sending in hand})
     contacts = get_contacts(claim.organization_id, contact_ids)
     pushing = claim.channel == Channel.PUSH
@@ -41,9 +44,25 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
         if sending.address is None and not sending.devices:
             sending.give_up(Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now)
             continue
+        if until := _quiet(organization, rules, sending, now):
+            sending.wait("QUIET_HOURS", until)
+            continue
         sending.routes = routing.routes(rules, claim.channel, sending.address, test=claimed.test)
         if not sending.routes:
             sending.wait_for_provider(now=now)
+
+
+def _quiet(
+    organization: organizations.OrganizationRecord, rules: Policy, sending: Sending, now: datetime
+) -> datetime | None:
+    """Give the end of the recipient's quiet hours, if it is those now.
+
+    Accept put the first channel off; this is for what came later: a fallback, a retry.
+    """
+    hours = rules.quiet(sending.channel, sending.rules)
+    if hours is None or sending.contact is None:
+        return None
+    return quiet_until(now, hours, zone(sending.contact.zone, organization.zone))
 
 
 def _compose(claim: Claim, hand: Sequence[Sending]) -> None:
@@ -57,19 +76,22 @@ def _compose(claim: Claim, hand: Sequence[Sending]) -> None:
         claimed = sending.claimed
         template = versions.get(claimed.template_version_id or 0)
         if template is not None and template.channel != claim.channel:
-            template = _sibling(claim, claimed)  # after a fallback to another channel
+            template = _sibling(organization, template, claim.channel)  # after a fallback
         try:
             sending.contents = _contents(organization, sending, template)
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
             sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
 
 
-def _sibling(claim: Claim, claimed: Claimed) -> templates.ActiveTemplate | None:
-    """Find the template's version for the channel that the delivery fell back to."""
-    found = templates.active(claim.organization_id, {claimed.template or ""})
-    before = templates.by_versions(claim.organization_id, [claimed.template_version_id or 0])
-    language = next(iter(before.values())).language
-    return templates.pick(found, claimed.template or "", claim.channel, [language])
+def _sibling(
+    organization: organizations.OrganizationRecord, before: templates.ActiveTemplate, channel: str
+) -> templates.ActiveTemplate | None:
+    """Find the template's version for the channel that a delivery fell back to."""
+    found = templates.active(organization.id, {before.name})
+    wanted = templates.languages(
+        before.language, organization.language, chain=organization.locale_fallback
+    )
+    return templates.pick(found, before.name, channel, wanted)
 
 
 def _contents(
@@ -90,6 +112,7 @@ def _contents(
         address=sending.address or "",
         given=claimed.given,
         template=template,
+        category=claimed.category,
     )
     match claimed.channel:
         case Channel.EMAIL:

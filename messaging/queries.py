@@ -3,7 +3,6 @@
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,10 +10,22 @@ from uuid import UUID
 import orjson
 from django.db import connection
 
+from messaging import trace
+from messaging.history import Filter, find
 from messaging.models import Delivery, Event, Message
 from messaging.states import Status, aggregate
 from rme.core import errors, ids
 from rme.core.clock import iso
+
+__all__ = [
+    "Filter",
+    "cursor_of",
+    "detail",
+    "history",
+    "orjson_value",
+    "read_cursor",
+    "send_result",
+]
 
 _M, _D, _E = (model._meta.db_table for model in (Message, Delivery, Event))
 
@@ -47,22 +58,8 @@ _DELIVERY_NAMES = (
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What a history is asked for. `cursor` is the id of the last message of the page before."""
-
-    contact_id: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    status: str | None = None
-    channel: str | None = None
-    category: str | None = None
-    limit: int = 50
-    cursor: UUID | None = None
-
-
-def detail(organization_id: str, message_id: str) -> dict[str, Any]:
-    """Give one message with its events; three queries. Raises NotFound."""
+def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -> dict[str, Any]:
+    """Give one message with its events; three queries, six with its trace. Raises NotFound."""
     found = ids.parse(message_id)
     messages = _messages(organization_id, [found]) if found else []
     if not messages:
@@ -76,64 +73,22 @@ def detail(organization_id: str, message_id: str) -> dict[str, Any]:
             [found, found],
         )
         events = [_event(*row) for row in cursor.fetchall()]
-    return {**_shown(messages[0], deliveries[found]), "events": events}
+    shown = {**_shown(messages[0], deliveries[found]), "events": events}
+    if with_trace and found:
+        shown["trace"] = trace.of_message(organization_id, found)
+    return shown
 
 
 def history(organization_id: str, wanted: Filter) -> tuple[list[dict[str, Any]], str | None]:
-    """Give a page of messages, newest first, and the cursor of the next; three queries."""
-    conditions, parameters = _conditions(organization_id, wanted)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT m.id FROM {_M} m WHERE {' AND '.join(conditions)} ORDER BY m.id DESC LIMIT %s",
-            [*parameters, wanted.limit + 1],
-        )
-        page = [identifier for (identifier,) in cursor.fetchall()]
-    more, page = len(page) > wanted.limit, page[: wanted.limit]
+    """Give a page of messages, newest first, and the cursor of the next.
+
+    Three queries; a fourth with a filter that has no index.
+    """
+    page, following = find(organization_id, wanted)
     messages = _messages(organization_id, page)
     deliveries = _deliveries(page)
     shown = [_shown(message, deliveries[message["id"]]) for message in messages]
-    return shown, cursor_of(page[-1]) if more else None
-
-
-def _conditions(organization_id: str, wanted: Filter) -> tuple[list[str], list[Any]]:
-    conditions, parameters = ["m.organization_id = %s"], [organization_id]
-
-    def where(condition: str, *values: Any) -> None:
-        conditions.append(condition)
-        parameters.extend(values)
-
-    if wanted.cursor:
-        where("m.id < %s", wanted.cursor)
-    if wanted.since:
-        where("m.id >= %s", ids.at_least(wanted.since))
-    if wanted.until:
-        where("m.id < %s", ids.at_least(wanted.until))
-    if wanted.category:
-        where("m.category = %s", wanted.category)
-    of_message = f"SELECT FROM {_D} d WHERE d.message_id = m.id"
-    if wanted.contact_id:
-        where(f"EXISTS ({of_message} AND d.contact_id = %s)", wanted.contact_id)
-    if wanted.channel:
-        where(f"EXISTS ({of_message} AND d.channel = %s)", wanted.channel)
-    if wanted.status:
-        statuses = f"SELECT array_agg(DISTINCT d.status) FROM {_D} d WHERE d.message_id = m.id"
-        where(f"({statuses}) && %s", _having(wanted.status))
-        where(f"{_AGGREGATE} = %s", wanted.status)
-    return conditions, parameters
-
-
-def _having(status: str) -> list[str]:
-    """Give the statuses of which a message of that status has at least one."""
-    return ["SENDING", "ACCEPTED"] if status == Status.SENDING else [status]
-
-
-_AGGREGATE = f"""(SELECT CASE WHEN count(DISTINCT d.status) = 1 THEN min(d.status) ELSE (
-  array_agg(CASE d.status WHEN 'ACCEPTED' THEN 'SENDING' ELSE d.status END
-    ORDER BY array_position(ARRAY['SENDING','SCHEDULED','UNKNOWN','DELIVERED','SENT','FAILED',
-      'EXPIRED','CANCELLED','BLOCKED'],
-      CASE d.status WHEN 'ACCEPTED' THEN 'SENDING' ELSE d.status END)))[1] END
-  FROM {_D} d WHERE d.message_id = m.id)"""
-# The same rule as `states.aggregate`; a test holds the two together.
+    return shown, cursor_of(following) if following else None
 
 
 def _messages(organization_id: str, message_ids: Sequence[UUID | None]) -> list[Row]:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from messaging import policy
-from messaging.models import Attempt, Delivery, Event
+from messaging.models import Attempt, Delivery, Event, SendingRules
 from messaging.states import TRANSITIONS, EventType, Status
 from rme.core import ids, sql
 from rme.core.channels import Channel
@@ -35,11 +35,14 @@ def release() -> int:
 
     One found later than the grace allows is of no use any more, unless somebody waits for it.
     """
-    grace = timedelta(seconds=settings.SCHEDULE_GRACE_SECONDS)
     with transaction.atomic():
         due = _due(Status.SCHEDULED)
+        grace = _graces({row["organization_id"] for row in due if row["priority"] > 0})
         late = [
-            row for row in due if row["priority"] > 0 and row["now"] - row["scheduled_for"] > grace
+            row
+            for row in due
+            if row["priority"] > 0
+            and row["now"] - row["scheduled_for"] > grace[row["organization_id"]]
         ]
         gone = {row["id"] for row in late}
         rows = [
@@ -54,6 +57,17 @@ def release() -> int:
         advance(Delivery, TRANSITIONS, rows)
         sql.insert({Event: [_event(row, EventType.EXPIRED) for row in late]})
     return len(due)
+
+
+def _graces(organization_ids: set[str]) -> dict[str, timedelta]:
+    """Give how late each organization lets a scheduled send be; one query for all."""
+    found = dict(
+        SendingRules.objects.filter(organization_id__in=organization_ids).values_list(
+            "organization_id", "schedule_grace"
+        )
+    )
+    usual = SendingRules().schedule_grace
+    return {each: timedelta(seconds=found.get(each, usual)) for each in organization_ids}
 
 
 def reclaim() -> int:

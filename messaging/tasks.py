@@ -6,15 +6,25 @@ it loses nothing.
 """
 
 import time
+from typing import Any
 
 import structlog
 from celery import shared_task
+from celery.signals import worker_ready
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging import claiming, deliver, idempotency, receipts, schedule
+from messaging import (
+    claiming,
+    deliver,
+    idempotency,
+    receipts,
+    retention,
+    schedule,
+    suppression_import,
+)
 from messaging.models import PARTITIONED
-from rme.core import bell, clock, partitions
+from rme.core import bell, clock, partitions, signs
 from rme.core.transport import shared
 from rme.tenants.oauth import assertions, tokens
 
@@ -73,6 +83,7 @@ def sweep() -> None:
     while schedule.fall_back() == schedule.BATCH:
         pass
     ring(schedule.waiting_channels())
+    signs.leave("scheduler")
 
 
 @shared_task(name="messaging.housekeeping")
@@ -82,3 +93,37 @@ def housekeeping() -> None:
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
+    retention.apply(now=clock.now())
+
+
+IMPORT_SECONDS = 1.0
+"""How long an import goes on before others have their turn at the worker."""
+
+
+def ring_import() -> None:
+    """Call a worker to the imports. Never fails: the beat calls again within seconds."""
+    try:
+        import_suppressions.apply_async(queue="default", ignore_result=True)
+    except (RedisError, KombuError, OSError) as error:
+        log.warning("bell.lost", channel="import", error=type(error).__name__)
+
+
+@shared_task(name="messaging.import_suppressions")
+def import_suppressions() -> None:
+    """Import files of suppressions, part by part. What was left behind is found by any beat."""
+    until = time.monotonic() + IMPORT_SECONDS
+    while suppression_import.work():
+        if time.monotonic() > until:
+            ring_import()
+            return
+
+
+@worker_ready.connect
+def live(sender: Any, **_: Any) -> None:
+    """Leave a worker's sign of life every few seconds, by the timer of its event loop."""
+    signs.leave("worker")
+    if former := getattr(sender, "sign_of_life", None):
+        former.cancel()  # the worker is ready again after its broker was away
+    sender.sign_of_life = sender.timer.call_repeatedly(
+        signs.EVERY_SECONDS, signs.leave, ("worker",)
+    )

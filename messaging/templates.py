@@ -1,7 +1,7 @@
 """Templates of an organization: finding the active version, and making one active."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
@@ -9,7 +9,7 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from messaging import rendering
-from messaging.models import Template, TemplateVersion
+from messaging.models import Partial, Template, TemplateVersion
 from rme.core.cache import TtlCache
 from rme.core.errors import Detail, InvalidPayload
 
@@ -25,7 +25,11 @@ class ActiveTemplate:
     channel: str
     category: str
     variables: dict[str, Any] = field(repr=False)
-    compiled: Any = field(repr=False)
+    """JSON Schema of what the texts need."""
+    defaults: Mapping[str, Any] = field(repr=False)
+    """What the schema gives for variables that nobody gave."""
+    texts: Mapping[str, Any] = field(repr=False)
+    compiled: rendering.Compiled = field(repr=False)
 
 
 Key = tuple[str, str, str]
@@ -34,19 +38,27 @@ Key = tuple[str, str, str]
 _active: TtlCache[tuple[str, str], dict[Key, ActiveTemplate]] = TtlCache(seconds=2)
 """Active versions by organization and template name."""
 _versions: TtlCache[int, ActiveTemplate] = TtlCache(seconds=3600, size=512)
+_partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
+"""The partials of an organization, by name."""
 
 TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link")
 
 
 def sources(version: TemplateVersion) -> dict[str, Any]:
-    """Give a version's texts for the renderer; compiled MJML stands in for HTML."""
+    """Give a version's texts for the renderer; MJML, compiled when it became active, is its HTML.
+
+    Raises TemplateSyntax for MJML of a draft.
+    """
     texts = {name: getattr(version, name) for name in TEXTS if name != "mjml"}
-    texts["html"] = version.compiled_html or version.html
+    if version.mjml:
+        texts["html"] = version.compiled_html or rendering.compile_mjml(version.mjml)
     return texts
 
 
-def _ready(version: TemplateVersion) -> ActiveTemplate:
+def ready(version: TemplateVersion) -> ActiveTemplate:
+    """Make a version ready to render, active or not. Raises TemplateSyntax."""
     template = version.template
+    texts = sources(version)
     return ActiveTemplate(
         version_id=version.pk,
         version=version.version,
@@ -55,8 +67,36 @@ def _ready(version: TemplateVersion) -> ActiveTemplate:
         channel=template.channel,
         category=template.category,
         variables=version.variables,
-        compiled=rendering.compile_source(sources(version)),
+        defaults=rendering.defaults(version.variables),
+        texts=texts,
+        compiled=_compiled(template.organization_id, texts),
     )
+
+
+def _compiled(organization_id: str, texts: Mapping[str, Any]) -> rendering.Compiled:
+    used = rendering.used_partials(texts, {})
+    return rendering.compile_source(texts, partials(organization_id) if used else {})
+
+
+def partials(organization_id: str) -> dict[str, str]:
+    """Give the texts of an organization's partials, by name; asked for every two seconds."""
+
+    def load() -> dict[str, str]:
+        rows = Partial.objects.filter(organization_id=organization_id)
+        return dict(rows.values_list("name", "text"))
+
+    return _partials.get(organization_id, load) or {}
+
+
+def locked_partials(organization_id: str) -> dict[str, str]:
+    """Give the same as it is now, and let nobody change it until the transaction ends."""
+    rows = Partial.objects.filter(organization_id=organization_id).order_by("pk")
+    return dict(rows.select_for_update().values_list("name", "text"))
+
+
+def forget_partials(organization_id: str) -> None:
+    """Let this process see a change at once; others see it two seconds later."""
+    _partials.forget(organization_id)
 
 
 def active(organization_id: str, names: Collection[str]) -> dict[Key, ActiveTemplate]:
@@ -73,13 +113,13 @@ def active(organization_id: str, names: Collection[str]) -> dict[Key, ActiveTemp
         ).select_related("template")
         loaded: dict[tuple[str, str], dict[Key, ActiveTemplate]] = {}
         for row in rows:
-            ready = _ready(row)
-            key = (ready.name, ready.language, ready.channel)
-            loaded.setdefault((organization_id, ready.name), {})[key] = ready
+            found = ready(row)
+            key = (found.name, found.language, found.channel)
+            loaded.setdefault((organization_id, found.name), {})[key] = found
         return loaded
 
-    found = _active.get_many([(organization_id, name) for name in names], load)
-    return {key: template for by_key in found.values() for key, template in by_key.items()}
+    kept = _active.get_many([(organization_id, name) for name in names], load)
+    return {key: template for by_key in kept.values() for key, template in by_key.items()}
 
 
 def languages(wanted: str, organization_language: str, *, chain: bool) -> list[str]:
@@ -99,16 +139,25 @@ def pick(
 def by_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
     """Load versions by id, whatever their state: what was accepted is sent as it was.
 
-    One query for those that this process has not seen; texts of a version never change.
+    One query for those that this process has not seen, as texts of a version never change, and one
+    every two seconds for partials, which do.
     """
 
     def load(missing: list[int]) -> dict[int, ActiveTemplate]:
         rows = TemplateVersion.objects.filter(
             template__organization_id=organization_id, pk__in=missing
         ).select_related("template")
-        return {row.pk: _ready(row) for row in rows}
+        return {row.pk: ready(row) for row in rows}
 
-    return _versions.get_many(set(version_ids), load)
+    found = _versions.get_many(set(version_ids), load)
+    return {key: _current(organization_id, template) for key, template in found.items()}
+
+
+def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
+    """Give a template with its partials as they are now."""
+    if not template.compiled.partials:
+        return template
+    return replace(template, compiled=_compiled(organization_id, template.texts))
 
 
 def save_version(template: Template, texts: dict[str, Any]) -> TemplateVersion:
@@ -122,14 +171,18 @@ def save_version(template: Template, texts: dict[str, Any]) -> TemplateVersion:
 def activate(version: TemplateVersion) -> None:
     """Make a version the active one; the one before it is archived and can be made active again.
 
-    Raises InvalidPayload if a text does not parse: such a version cannot become active.
+    Raises InvalidPayload if a text does not parse or a partial is missing: such a version cannot
+    become active.
     """
-    problems = rendering.check({name: getattr(version, name) for name in (*TEXTS, "variables")})
-    if problems:
-        details = [Detail(p.field, p.message) for p in problems]
-        raise InvalidPayload("The template does not parse.", details=details)
+    texts = {name: getattr(version, name) for name in (*TEXTS, "variables")}
     with transaction.atomic():
         template = Template.objects.select_for_update().get(pk=version.template_id)
+        used = rendering.used_partials(texts, {})
+        known = locked_partials(template.organization_id) if used else {}
+        problems = rendering.check(texts, known)
+        if problems:
+            details = [Detail(p.field, p.message) for p in problems]
+            raise InvalidPayload("The template does not parse.", details=details)
         template.versions.filter(state=TemplateVersion.State.ACTIVE).exclude(pk=version.pk).update(
             state=TemplateVersion.State.ARCHIVED
         )

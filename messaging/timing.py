@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from messaging.schemas.messages import AtSchedule, LocalSchedule, OrgSchedule
 from rme.core.errors import InvalidPayload
-from rme.core.zones import zone
+from rme.core.zones import at_wall_clock, zone
 
 HORIZON = dt.timedelta(days=366)
 LATE_INSTANT = dt.timedelta(seconds=60)
@@ -14,15 +14,6 @@ LATE_LOCAL = dt.timedelta(minutes=15)
 
 class TooLate(Exception):
     """The recipient's wall-clock time has passed."""
-
-
-def at_wall_clock(day: dt.date, clock: dt.time, where: ZoneInfo) -> dt.datetime:
-    """Give the instant of a wall-clock time.
-
-    One that a clock change skips moves forward by the gap; one that happens twice is its first.
-    Both are what `fold=0` means (PEP 495): in a gap it reads the clock before the change.
-    """
-    return dt.datetime.combine(day, clock, tzinfo=where).astimezone(dt.UTC)
 
 
 def _next(clock: dt.time, where: ZoneInfo, now: dt.datetime) -> dt.datetime:

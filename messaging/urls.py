@@ -6,7 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 from rest_framework.renderers import TemplateHTMLRenderer
 
-from messaging.views import messages
+from messaging.views import consent, health, messages, suppressions, templates
 
 PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
 
@@ -18,7 +18,13 @@ urlpatterns = [
             url_name="openapi", renderer_classes=[TemplateHTMLRenderer], **PUBLIC
         ),
     ),
+    path("consent", consent.ConsentView.as_view()),
+    path("health", health.HealthView.as_view()),
     path("messages", messages.MessagesView.as_view()),
     path("messages/bulk", messages.BulkView.as_view()),
     path("messages/<str:message_id>", messages.MessageView.as_view()),
+    path("templates", templates.TemplatesView.as_view()),
+    path("templates/<str:name>/render", templates.RenderView.as_view()),
+    path("suppressions", suppressions.SuppressionsView.as_view()),
+    path("suppressions/<str:suppression_id>", suppressions.SuppressionView.as_view()),
 ]

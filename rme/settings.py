@@ -42,6 +42,7 @@ BASE_URL = ENV.get("BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
 """Where people and programs find this deployment: scheme, host and port."""
 DEBUG = flag("DEBUG")
 SECRET_KEY = ENV.get("SECRET_KEY") or secret_key(VAR)
+SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
 FIELD_KEYS = words("FIELD_KEYS") or [
     base64.urlsafe_b64encode(hashlib.sha256(f"rme.fields:{SECRET_KEY}".encode()).digest()).decode()
 ]
@@ -153,6 +154,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 
 # --- Redis and Celery ---------------------------------------------------------------------------
 REDIS_URL = ENV["REDIS_URL"]
+REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
 CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL") or broker_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
@@ -199,6 +201,7 @@ JWT_AUDIENCES = words("JWT_AUDIENCES")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.call_limits.CallThrottle"],
     "DEFAULT_PARSER_CLASSES": ["rme.core.json_bodies.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rme.core.json_bodies.JsonRenderer"],
     "EXCEPTION_HANDLER": "rme.core.api.exception_handler",
@@ -211,9 +214,16 @@ LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
 """How long a worker may hold a window of sends before it is thought dead."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
 """How long an unknown outcome waits for a receipt before the category decides."""
-SCHEDULE_GRACE_SECONDS = float(ENV.get("SCHEDULE_GRACE_SECONDS", "3600"))
+# Threads of a web process that may wait for a message to leave (`Prefer: wait`).
+WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
 """The first step of the backoff between tries; it doubles up to 15 minutes."""
+
+# --- keeping ------------------------------------------------------------------------------------
+CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
+"""How long what callers gave to be sent is kept, once the message has ended."""
+MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
+"""How long messages with their recipients, attempts and events are kept."""
 
 # --- browsers -----------------------------------------------------------------------------------
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -238,6 +248,8 @@ CONTENT_SECURITY_POLICY = {
 # --- logs ---------------------------------------------------------------------------------------
 LOGGING_CONFIG = None
 LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
+METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
+"""The bearer token that opens /metrics to others than this machine; none: nobody else."""
 
 
 # --- admin and API description --------------------------------------------------------------------
@@ -282,6 +294,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _page("Templates", "description", "messaging_template"),
                     _page("Versions", "history", "messaging_templateversion"),
+                    _page("Partials", "extension", "messaging_partial"),
                 ],
             },
             {
@@ -298,6 +311,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
                     _page("Categories", "category", "messaging_category"),
+                    _page("Sending rules", "speed", "messaging_sendingrules"),
                     _page("Pauses", "pause_circle", "messaging_pause"),
                     _page("Sender domains", "alternate_email", "messaging_senderdomain"),
                 ],
@@ -338,6 +352,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
-    "POSTPROCESSING_HOOKS": ["messaging.description.messages.add_items"],
+    "POSTPROCESSING_HOOKS": [
+        "messaging.description.messages.add_items",
+        "messaging.description.common.add_headers",
+    ],
     "SERVERS": [{"url": BASE_URL}],
 }

@@ -15,8 +15,9 @@ from tests.rest import Api
 
 @pytest.fixture(autouse=True)
 def _fresh_caches() -> Iterator[None]:
-    """Start every test with nothing remembered in this process."""
+    """Start every test with nothing remembered, in this process and in its Redis database."""
     TtlCache.clear_all()
+    bell.client().flushdb()
     yield
     TtlCache.clear_all()
 
@@ -32,6 +33,7 @@ def _own_redis_database(request: pytest.FixtureRequest) -> None:
         settings.REDIS_URL = f"{address.partition('?')[0]}?db={worker + 1}"
     else:
         settings.REDIS_URL = f"{address.rpartition('/')[0]}/{worker + 1}"
+    settings.REDIS_TIMEOUT = 10.0  # it is there, however busy the machine
     settings.CELERY_BROKER_URL = bell.broker_url(settings.REDIS_URL)
     bell.client.cache_clear()
 

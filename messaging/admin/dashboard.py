@@ -10,12 +10,11 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from messaging import policy
-from messaging.models import Delivery, Pause, ProviderAccount, SenderDomain
+from messaging import configuration
+from messaging.models import Delivery, Pause
 from messaging.states import Status
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.tenants.admin_base import EVERYBODY, READERS, organizations_for
 
 ORGANIZATIONS = 50
@@ -58,54 +57,29 @@ def _day(organizations: Collection[str]) -> Counts:
 
 def tasks(organizations: dict[str, str]) -> list[Task]:
     """Say what there is to do in organizations (id to name)."""
-    accounts = list(ProviderAccount.objects.filter(organization_id__in=organizations))
+    found = configuration.findings(list(organizations))
     return [
-        *_broken(organizations, accounts),
-        *_unserved(organizations, accounts),
-        *_domains(organizations),
+        *(
+            Task(f"{organizations[each.organization_id]}: {each.message}", _page(each))
+            for each in found
+        ),
         *_pauses(organizations),
     ]
 
 
-def _broken(organizations: dict[str, str], accounts: list[ProviderAccount]) -> list[Task]:
-    return [
-        Task(f"{organizations[row.organization_id]}: the settings of {row.name} are broken.", url)
-        for row in accounts
-        if policy.account_of(row).provider is None
-        and (url := reverse("admin:messaging_provideraccount_change", args=[row.pk]))
-    ]
+PAGES = {
+    "NO_SENDER_DOMAIN": "senderdomain",
+    "SENDER_DOMAIN_UNVERIFIED": "senderdomain",
+    "TEMPLATE_WITHOUT_LANGUAGE": "template",
+}
+"""Where what was found is set right, if not at the provider accounts."""
 
 
-def _unserved(organizations: dict[str, str], accounts: list[ProviderAccount]) -> list[Task]:
-    """Name the channels that the simulator stands in for, and those where all is paused."""
-    url = reverse("admin:messaging_provideraccount_changelist")
-    found = []
-    for organization_id, name in organizations.items():
-        for channel in Channel:
-            states = {
-                row.state
-                for row in accounts
-                if row.organization_id == organization_id and row.channel == channel
-            }
-            if not states:
-                text = f"{name}: no provider for {channel}: the simulator takes what is sent."
-                found.append(Task(text, url))
-            elif ProviderAccount.State.ACTIVE not in states:
-                found.append(Task(f"{name}: no provider account for {channel} is active.", url))
-    return found
-
-
-def _domains(organizations: dict[str, str]) -> list[Task]:
-    verified = SenderDomain.objects.filter(
-        organization_id__in=organizations, verified_at__isnull=False
-    )
-    known = set(verified.values_list("organization_id", flat=True))
-    url = reverse("admin:messaging_senderdomain_changelist")
-    return [
-        Task(f"{name}: no verified sender domain: email cannot be sent.", url)
-        for organization_id, name in organizations.items()
-        if organization_id not in known
-    ]
+def _page(finding: configuration.Finding) -> str:
+    page = f"admin:messaging_{PAGES.get(finding.code, 'provideraccount')}"
+    if finding.row_id is None:
+        return reverse(f"{page}_changelist")
+    return reverse(f"{page}_change", args=[finding.row_id])
 
 
 def _pauses(organizations: dict[str, str]) -> list[Task]:

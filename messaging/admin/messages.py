@@ -3,6 +3,7 @@
 The tables are partitioned and large: lists are not counted, and every query says the organization.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from django.utils.html import format_html, format_html_join
 from unfold.paginator import InfinitePaginator
 from unfold.views import ChangeList
 
+from messaging import trace
 from messaging.models import (
     Attempt,
     Category,
@@ -37,6 +39,7 @@ from rme.tenants.admin_base import (
 )
 
 SIMULATOR = Simulator.kind
+_STEP = ("at", "step", "channel", "result", "provider", "entry", "until", "detail", "latencyMs")
 ROWS = 500
 """At most this many rows of a message are shown."""
 
@@ -173,6 +176,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         "language",
         "test",
         "deliveries",
+        "trace",
         "attempts",
         "events",
     )
@@ -215,6 +219,15 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         rows = _of(Delivery, row).order_by("position")
         return _table((*names, "waiting", "scheduled_for", "due_at", "tries"), rows)
 
+    @admin.display(description="trace")
+    def trace(self, row: Message) -> str:
+        rows = [
+            [one["contactId"], *(step.get(name) for name in _STEP)]
+            for one in trace.of_message(row.organization_id, row.pk)
+            for step in one["steps"]
+        ]
+        return _shown(("contact", *_STEP), rows[:ROWS])
+
     @admin.display(description="attempts")
     def attempts(self, row: Message) -> str:
         names = ("started_at", "channel", "provider", "outcome", "reason", "provider_id")
@@ -247,17 +260,19 @@ def _of(model: Any, message: Message) -> QuerySet[Any]:
 
 
 def _table(names: tuple[str, ...], rows: QuerySet[Any]) -> str:
-    """Show rows as a table."""
+    """Show the rows of a query as a table."""
+    return _shown(names, rows.values_list(*names)[:ROWS])
+
+
+def _shown(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     head = format_html_join(
         "", '<th class="text-left pr-4">{}</th>', ((name.replace("_", " "),) for name in names)
     )
-    body = format_html_join(
-        "", "<tr>{}</tr>", ((_cells(values),) for values in rows.values_list(*names)[:ROWS])
-    )
+    body = format_html_join("", "<tr>{}</tr>", ((_cells(values),) for values in rows))
     table = format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", head, body)
     return format_html('<div class="overflow-x-auto">{}</div>', table)
 
 
-def _cells(values: tuple[Any, ...]) -> str:
+def _cells(values: Sequence[Any]) -> str:
     texts = (("" if value is None else value,) for value in values)
     return format_html_join("", '<td class="pr-4 align-top">{}</td>', texts)

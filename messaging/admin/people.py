@@ -8,14 +8,11 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
-from messaging import consent, policy
+from messaging import consent, policy, suppression
+from messaging.admin.imports import ImportPages
 from messaging.models import ConsentEntry, Suppression
-from rme.core import addresses
 from rme.core.channels import ALL
 from rme.tenants.admin_base import TenantAdmin, TenantForm
-
-PROTECTED = frozenset({Suppression.Reason.COMPLAINT, Suppression.Reason.STOP})
-"""The recipient's own word: lifted only with a reason."""
 
 
 class ConsentForm(TenantForm):
@@ -97,21 +94,17 @@ class SuppressionForm(TenantForm):
         if bool(address) == bool(given.get("contact_id")):
             raise ValidationError("Give an address or a contact id, not both.")
         if address:
-            folded = self._fold(address, given.get("channel", ""))
+            organization = self.own_organization()
+            region = organization.region if organization else None
+            folded = suppression.fold(given.get("channel", ""), address, region)
             if folded is None:
                 self.add_error("address", "This is no address of that channel.")
             given["address"] = folded or address
         return given
 
-    def _fold(self, address: str, channel: str) -> str | None:
-        organization = self.own_organization()
-        region = organization.region if organization else None
-        mail = addresses.email(address) if channel in ("EMAIL", ALL) else None
-        return mail or (addresses.phone(address, region) if channel in ("SMS", ALL) else None)
-
 
 @admin.register(Suppression)
-class SuppressionAdmin(TenantAdmin):
+class SuppressionAdmin(ImportPages):
     form = SuppressionForm
     list_display = (
         "address",
@@ -132,7 +125,7 @@ class SuppressionAdmin(TenantAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fixed = super().get_readonly_fields(request, obj)
         # An end in the past would lift it without a reason.
-        return (*fixed, "expires_at") if obj and obj.reason in PROTECTED else fixed
+        return (*fixed, "expires_at") if obj and obj.reason in suppression.PROTECTED else fixed
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Take away deleting many at once: protected ones need a reason each."""
@@ -145,7 +138,7 @@ class SuppressionAdmin(TenantAdmin):
     ) -> HttpResponse:
         """Ask for a reason before a complaint or a STOP is lifted: it is what the log keeps."""
         row = self.get_object(request, object_id)
-        needed = row.reason in PROTECTED
+        needed = row.reason in suppression.PROTECTED
         if request.method == "POST" and needed and not self.reason(request):
             messages.error(request, f"{row.reason} is the recipient's own word: say why it ends.")
             return HttpResponseRedirect(request.path)

@@ -1,9 +1,11 @@
-"""Pages for categories, pauses, sender domains and provider accounts."""
+"""Pages for categories, sending rules, pauses, sender domains and provider accounts."""
 
+import re
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.core.validators import MinValueValidator
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
@@ -13,9 +15,10 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from messaging import pausing, policy, providers
 from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
-from messaging.models import Category, Pause, ProviderAccount, SenderDomain
+from messaging.models import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.providers.base import Content, Dispatch, Email, Push, Sms
 from rme.core import addresses, ids
+from rme.core.channels import Channel
 from rme.core.transport import shared
 from rme.tenants.admin_base import OWNERS, TenantAdmin, TenantForm
 
@@ -50,6 +53,42 @@ class CategoryAdmin(PolicyAdmin):
     list_filter = ("regime", "on_unknown")
     search_fields = ("name",)
     fixed_fields = ("organization", "name")  # templates, consent and messages hold the name
+
+
+class SendingRulesForm(TenantForm):
+    """Ceilings are of one at least: what stops sending is a pause, which keeps what waits."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("sends_per_second", "sends_per_day"):
+            if name in self.fields:
+                self.fields[name].validators.append(MinValueValidator(1))
+
+    def clean_quiet_hours(self) -> dict[str, Any]:
+        """Take periods by channel, each with two times of day that differ."""
+        given = self.cleaned_data["quiet_hours"] or {}
+        if not isinstance(given, dict) or not all(map(_is_period, given.values())):
+            raise forms.ValidationError('Like {"SMS": {"from": "21:00", "until": "08:00"}}.')
+        if unknown := sorted(set(given) - set(Channel)):
+            raise forms.ValidationError(f"There is no channel {unknown[0]}.")
+        return given
+
+
+def _is_period(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {"from", "until"}:
+        return False
+    times = [str(value["from"]), str(value["until"])]
+    return times[0] != times[1] and all(re.fullmatch(TIME, time) for time in times)
+
+
+TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
+
+
+@admin.register(SendingRules)
+class SendingRulesAdmin(PolicyAdmin):
+    writers: ClassVar[frozenset[str]] = OWNERS
+    form = SendingRulesForm
+    list_display = ("organization", "sends_per_second", "sends_per_day", "double_opt_in")
 
 
 class PauseForm(TenantForm):

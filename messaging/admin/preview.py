@@ -89,21 +89,17 @@ class Preview:
 def preview(version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]) -> Preview:
     """Render a version for a person."""
     try:
-        compiled = rendering.compile_source(_sources(version))
-        return _rendered(version, compiled, _context(version, person, variables))
+        template = templates.ready(version)
+        return _rendered(version, template.compiled, _context(template, version, person, variables))
     except (rendering.TemplateSyntax, rendering.RenderLimit, rendering.RenderFailed) as error:
         return Preview([], problem=str(error))
 
 
-def _sources(version: TemplateVersion) -> dict[str, Any]:
-    texts = templates.sources(version)
-    if version.mjml and not version.compiled_html:
-        texts["html"] = rendering.compile_mjml(version.mjml)
-    return texts
-
-
 def _context(
-    version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]
+    template: templates.ActiveTemplate,
+    version: TemplateVersion,
+    person: ContactRecord,
+    variables: dict[str, Any],
 ) -> dict[str, Any]:
     organization = organizations.get(version.template.organization_id)
     domain = policy.of(organization.id).default_domain
@@ -115,7 +111,7 @@ def _context(
         contact=person,
         address="",
         given={"variables": variables, "sender": sender},
-        template=None,
+        template=template,
     )
     return dict(letter.context)
 

@@ -1,4 +1,4 @@
-"""Pages for templates and their versions: editing, previewing, making active."""
+"""Pages for templates, their versions and partials: editing, previewing, making active."""
 
 from typing import Any, ClassVar
 
@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action
 
-from messaging import policy, rendering, templates
+from messaging import partials, policy, rendering, templates
 from messaging.admin.preview import SAMPLE, PreviewForm, preview, sample_variables
-from messaging.models import Template, TemplateVersion
+from messaging.models import Partial, Template, TemplateVersion
 from rme.core.errors import InvalidPayload
 from rme.tenants.admin_base import TenantAdmin, TenantForm, TenantInline
 
@@ -213,5 +213,46 @@ def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:
     texts = {name: getattr(version, name) for name in (*templates.TEXTS, "variables")}
     return [
         (found.field, str(texts.get(found.field, "")), f"line {found.line}: {found.message}")
-        for found in rendering.check(texts)
+        for found in rendering.check(texts, templates.partials(version.template.organization_id))
     ]
+
+
+class PartialForm(TenantForm):
+    """A partial has to parse, and so has all that uses it."""
+
+    def clean(self) -> dict[str, Any]:
+        """Look at what would become of the texts in use."""
+        given = super().clean()
+        organization, name = self.own_organization(), given.get("name") or self.instance.name
+        if organization and name and "text" in given:
+            for problem in partials.problems(organization.pk, name, given["text"]):
+                self.add_error("text", problem)
+        return given
+
+
+@admin.register(Partial)
+class PartialAdmin(TenantAdmin):
+    """Pieces that templates share. One that a text in use needs is not deleted."""
+
+    form = PartialForm
+    fields = ("organization", "name", "text", "updated_at")
+    readonly_fields = ("updated_at",)
+    fixed_fields = ("organization", "name")
+    list_display = ("name", "updated_at", "organization")
+    list_select_related = ("organization",)
+    search_fields = ("name",)
+    ordering = ("name",)
+
+    def save_model(self, request: HttpRequest, obj: Partial, form: ModelForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        templates.forget_partials(obj.organization_id)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the texts in use that need one of them: the page then offers no way on."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        needed = [
+            f"{problem} (needs {row.name})"
+            for row in objs
+            for problem in partials.problems(row.organization_id, row.name, None)
+        ]
+        return deleted, counts, missing, [*protected, *needed]

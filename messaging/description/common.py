@@ -14,6 +14,7 @@ ALWAYS: tuple[type[errors.ApiError], ...] = (
     errors.InvalidPayload,
     errors.Unauthorized,
     errors.MethodNotAllowed,
+    errors.RateLimited,
     errors.InternalError,
     errors.Unavailable,
 )
@@ -49,6 +50,46 @@ def responses(
         for status, texts in by_status.items()
     }
     return {status: OpenApiResponse(model) for status, model in answers.items()} | told
+
+
+HEADERS = {
+    "RateLimit": {
+        "description": "How many calls remain of each limit, and the seconds until it is whole.",
+        "required": True,
+        "schema": {"type": "string", "examples": ['"second";r=99;t=1, "day";r=999999;t=1']},
+    },
+    "RateLimit-Policy": {
+        "description": "The limits of calls (draft-ietf-httpapi-ratelimit-headers).",
+        "required": True,
+        "schema": {
+            "type": "string",
+            "examples": ['"second";q=100;w=1, "day";q=1000000;w=86400'],
+        },
+    },
+    "Retry-After": {
+        "description": "Seconds to wait.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 1},
+    },
+}
+WAITING = ("429", "503")
+UNCOUNTED = ("401", "500", "503")
+"""Answers that may come before the call was counted."""
+
+
+def add_headers(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Describe the headers that all calls with a token share (a hook)."""
+    result["components"]["headers"] = HEADERS
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            for status, answer in operation["responses"].items():
+                names = ["Retry-After"] if status in WAITING else []
+                names += ["RateLimit", "RateLimit-Policy"] if status not in UNCOUNTED else []
+                shown = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+                answer["headers"] = {**answer.get("headers", {}), **shown}
+    return result
 
 
 def query(model: type[BaseModel]) -> list[OpenApiParameter]:

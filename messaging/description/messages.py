@@ -8,6 +8,7 @@ from messaging.description.common import WITH_BODY, Decorator, query, responses
 from messaging.history_query import HistoryQuery
 from messaging.outputs import messages as outputs
 from messaging.schemas.messages import BulkInput, BulkItem, MessageInput
+from messaging.schemas.queries import DetailQuery, SendQuery
 from rme.core import errors
 
 WITH_KEY = (errors.IdempotencyInProgress, errors.IdempotencyKeyReused)
@@ -23,9 +24,17 @@ REFUSALS = (
 
 KEY = OpenApiParameter(
     "Idempotency-Key",
-    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
     OpenApiParameter.HEADER,
     description="The same key within 24 hours gives the first answer again and sends nothing.",
+)
+
+PREFER = OpenApiParameter(
+    "Prefer",
+    {"type": "string", "maxLength": 200, "pattern": "^[ -~]*$", "examples": ["wait=10"]},
+    OpenApiParameter.HEADER,
+    description="`wait=N` (RFC 7240): answer when the message has left or failed, after at most N "
+    "(30) seconds.",
 )
 
 
@@ -33,9 +42,12 @@ def sends() -> Decorator:
     return extend_schema(
         operation_id="send_message",
         summary="Send a message",
-        parameters=[KEY],
+        parameters=[KEY, PREFER, *query(SendQuery)],
         request={"application/json": MessageInput},
-        responses=responses({202: outputs.SendOutput}, (*WITH_BODY, *WITH_KEY, *REFUSALS)),
+        responses=responses(
+            {200: outputs.SentOrRehearsed, 202: outputs.SendOutput},
+            (*WITH_BODY, *WITH_KEY, *REFUSALS),
+        ),
     )
 
 
@@ -62,6 +74,7 @@ def shows() -> Decorator:
     return extend_schema(
         operation_id="get_message",
         summary="Get a message with its events",
+        parameters=query(DetailQuery),
         responses=responses({200: outputs.DetailedOutput}, (errors.NotFound,)),
     )
 

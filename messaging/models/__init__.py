@@ -1,5 +1,6 @@
 """Models of the messaging service, by noun."""
 
+from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
     PARTITIONED,
     Attempt,
@@ -29,6 +30,8 @@ __all__ = [
     "SenderDomain",
     "SendingRules",
     "Suppression",
+    "SuppressionImport",
+    "SuppressionImportPart",
     "Template",
     "TemplateVersion",
 ]

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from messaging.outputs.common import ErrorObject, Output
 
@@ -40,6 +40,29 @@ class SendOutput(Output):
     recipients: list[RecipientOutput] | None = None
 
 
+class RehearsedOutput(Output):
+    """What a recipient would get."""
+
+    contact_id: str
+    status: StatusName | None
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: str | None
+    error: ErrorObject | None
+    trace: list["StepOutput"]
+    content: dict[str, Any] | None = Field(description="What would be handed over, by channel.")
+    render_error: str | None = Field(description="Why the text could not be rendered.")
+
+
+class RehearsalOutput(Output):
+    """What a dry run tells. Nothing was stored, so no `messageId` stands anywhere."""
+
+    would_send: bool
+    result: dict[str, Any] | None = Field(description="The send result that it would have had.")
+    error: ErrorObject | None
+    recipients: list[RehearsedOutput]
+
+
 class BulkItemOutput(Output):
     """The send result of one item, or its error."""
 
@@ -70,7 +93,7 @@ class DeliveryOutput(Output):
     resolved_channel: str | None
     provider: str | None
     scheduled_for: str | None
-    waiting: str | None = Field(description="Why it waits: PAUSED or PROVIDER.")
+    waiting: str | None = Field(description="Why it waits: PAUSED, PROVIDER or QUIET_HOURS.")
     error: ReasonOutput | None
 
 
@@ -116,12 +139,38 @@ class SummaryOutput(Output):
     recipients: list[DeliveryOutput]
 
 
+class StepOutput(Output):
+    """One step of the trace; docs/messages.md says what each may hold."""
+
+    at: str
+    step: Literal["DECISION", "ATTEMPT", "GATE", "WAIT", "FAILOVER", "FALLBACK"]
+    result: str | None = Field(description="CHOSEN, a code, an outcome; null: no answer yet.")
+    channel: str | None = None
+    entry: str | None = Field(default=None, description="The entry that decided.")
+    until: str | None = None
+    provider: str | None = None
+    provider_id: str | None = None
+    device_id: str | None = None
+    detail: str | None = None
+    latency_ms: int | None = None
+
+
+class TraceOutput(Output):
+    contact_id: str
+    steps: list[StepOutput]
+
+
 class DetailedOutput(SummaryOutput):
-    """A message with its events."""
+    """A message with its events, and with its trace where `include=trace` asks for it."""
 
     events: list[EventOutput]
+    trace: list[TraceOutput] | None = None
 
 
 class HistoryOutput(Output):
     messages: list[SummaryOutput]
     next_cursor: str | None
+
+
+class SentOrRehearsed(RootModel[CancelOutput | RehearsalOutput]):
+    """With `Prefer: wait` the send result of what has left; with `dryRun` what it tells."""

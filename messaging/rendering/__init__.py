@@ -3,17 +3,19 @@
 Pure: no database, no settings, no organization. Nothing but the three exceptions comes out:
 `TemplateSyntax` (field, line, column, message), `RenderLimit`, `RenderFailed`.
 
-- `compile_source(texts) -> Compiled` parses a version's texts once; `check(texts) -> [Problem]`
-  says all that is wrong with them; `compile_mjml(text) -> html` is for when one becomes active.
+- `compile_source(texts, partials) -> Compiled` parses a version's texts once; `check` says all that
+  is wrong with them; `compile_mjml(text) -> html` is for when one becomes active.
 - `render_email`, `render_sms`, `render_push` fill in a `Compiled` with data; `preview_sms` also
   says its size and what is missing. `strict=True` refuses what is missing, `limits=` bounds it.
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
   `segments(text) -> SmsSize`.
 
-Read downward: `compiled` (fields and channels), `liquid` (one text), `environment` (what stands in
-for parts of python-liquid), `limits` (why nothing runs for long), `values`, `filters`, `audit`.
+Read downward: `compiled` (fields and channels), `liquid` (one text and its partials), `environment`
+and `context` (what stands in for parts of python-liquid), `limits` (why nothing runs for long),
+`values`, `filters`, `audit`. `advice` says what a reader would stumble over.
 """
 
+from messaging.rendering.advice import Advice, advise_email, advise_sms, advise_variables
 from messaging.rendering.compiled import (
     Compiled,
     Problem,
@@ -21,19 +23,22 @@ from messaging.rendering.compiled import (
     RenderedPush,
     RenderedSms,
     check,
+    check_partial,
     compile_source,
     preview_sms,
     render_email,
     render_push,
     render_sms,
+    used_partials,
 )
 from messaging.rendering.errors import RenderFailed, RenderLimit, TemplateSyntax
 from messaging.rendering.limits import Limits
 from messaging.rendering.mjml import compile_mjml
 from messaging.rendering.segments import SmsSize, segments
-from messaging.rendering.variables import missing_variables, schema_problem
+from messaging.rendering.variables import defaults, missing_variables, schema_problem
 
 __all__ = [
+    "Advice",
     "Compiled",
     "Limits",
     "Problem",
@@ -44,9 +49,14 @@ __all__ = [
     "RenderedSms",
     "SmsSize",
     "TemplateSyntax",
+    "advise_email",
+    "advise_sms",
+    "advise_variables",
     "check",
+    "check_partial",
     "compile_mjml",
     "compile_source",
+    "defaults",
     "missing_variables",
     "preview_sms",
     "render_email",
@@ -54,4 +64,5 @@ __all__ = [
     "render_sms",
     "schema_problem",
     "segments",
+    "used_partials",
 ]

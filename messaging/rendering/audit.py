@@ -19,7 +19,7 @@ from liquid.builtin.tags.tablerow_tag import TablerowNode
 from liquid.expression import Expression
 from liquid.token import Token
 
-from messaging.rendering.environment import BoundedRange, Cycle, Limited, Write
+from messaging.rendering.environment import BoundedRange, Call, Cycle, Limited, Write
 from messaging.rendering.errors import syntax_at
 from messaging.rendering.places import Place
 from messaging.rendering.source import Piece
@@ -43,37 +43,39 @@ def audit(
     Raises TemplateSyntax.
     """
     starts = [piece.start for piece in found]
-    for node, looped in _walk(nodes):
+    for node, looped in walk(nodes):
         if isinstance(node, BreakNode | ContinueNode) and not looped:
             _refuse(f"'{node.token.value}' outside of a loop", node.token, source)
         variable = False
-        for expression in _expressions(node, source):
+        for expression in expressions(node, source):
             variable = variable or isinstance(expression, Path)
             if type(expression) is RangeLiteral:
                 expression.__class__ = BoundedRange
             if isinstance(expression, FilteredExpression):
                 for used in expression.filters or ():
                     _check_filter(used, environment, source)
-        if places and isinstance(node, Write | Cycle):
+        if places and isinstance(node, Write | Cycle | Call):
             place = places[max(bisect_right(starts, node.token.start_index) - 1, 0)]
+            if isinstance(node, Call) and place is not Place.CONTENT:
+                _refuse("a partial stands between tags, not within one", node.token, source)
             if variable and place in _WHY:
                 _refuse(_WHY[place], node.token, source)
             if isinstance(node, Write):
                 node.address = place is Place.ADDRESS
 
 
-def _walk(nodes: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
-    """Go through all nodes; with each, whether it stands in a loop."""
+def walk(nodes: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
+    """Go through all nodes, without those of partials; with each, whether it stands in a loop."""
     pending = [(node, False) for node in nodes]
     while pending:
         node, looped = pending.pop()
         yield node, looped
         looped = looped or isinstance(node, ForNode | TablerowNode)
-        # Only tags that load other templates would use the context, and there are none.
+        # Only tags that load other templates would use the context, and ours does not.
         pending += [(child, looped) for child in node.children(cast(Any, None))]
 
 
-def _expressions(node: Node, source: str) -> Iterator[Expression]:
+def expressions(node: Node, source: str) -> Iterator[Expression]:
     """Go through all expressions of a node. Raises TemplateSyntax where they are nested deep.
 
     How deep Python may still go when it is sent is not known when it is checked.

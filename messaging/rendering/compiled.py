@@ -8,14 +8,15 @@ from threading import Lock
 from typing import Any
 
 import orjson
-from liquid.template import BoundTemplate
 
 from messaging.rendering import addresses, liquid
-from messaging.rendering.errors import RenderFailed, TemplateSyntax
+from messaging.rendering.errors import PartialProblem, RenderFailed, TemplateSyntax
 from messaging.rendering.limits import Limits, Meter
+from messaging.rendering.liquid import Text
 from messaging.rendering.mjml import compile_mjml
 from messaging.rendering.plain_text import from_html
 from messaging.rendering.segments import SmsSize, segments
+from messaging.rendering.source import calls
 from messaging.rendering.values import snapshot
 from messaging.rendering.variables import schema_problem
 
@@ -24,15 +25,24 @@ LINES = ("subject", "title", "image", "link")
 TEXTS = (*LINES, "text", "html", "body")
 
 LIMITS = Limits()
+_NONE: Mapping[str, str] = {}
+
+Field = Text | str | PartialProblem
+"""A field's text, parsed; or as it is, without Liquid; or why it cannot be rendered for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A version's parsed texts, by field; a text without Liquid is kept as it is."""
+    """A version's parsed texts, by field.
 
-    texts: Mapping[str, BoundTemplate | str] = field(repr=False)
-    data: Mapping[str, BoundTemplate | str] = field(repr=False)
+    `names`: the variables it looks up (`Text.names`); `partials`: those it uses.
+    """
+
+    texts: Mapping[str, Field] = field(repr=False)
+    data: Mapping[str, Field] = field(repr=False)
     badge: int | None = None
+    names: frozenset[str | None] = frozenset()
+    partials: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,50 +110,74 @@ class _Cache:
 _cache = _Cache(count=256, size=4_000_000)
 
 
-def compile_source(texts: Mapping[str, Any]) -> Compiled:
+def compile_source(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> Compiled:
     """Parse a version's texts: `subject`, `text`, `html`, `title`, `body`, `data`, `badge`,
     `image`, `link`. Raises TemplateSyntax with the field.
 
     Parsed once: the same texts, of whichever version, are the same `Compiled`. The key is their
-    digest, so that an edited draft can never be taken for what it was.
+    digest with that of the partials they use, so that an edited draft can never be taken for what
+    it was. A field whose partial is missing or broken fails when it is rendered.
     """
-    given = orjson.dumps([texts.get(name) or "" for name in (*TEXTS, "data", "badge")])
+    used = used_partials(texts, partials)
+    found = {name: partials[name] for name in sorted(used) if name in partials}
+    fields = [texts.get(name) or "" for name in (*TEXTS, "data", "badge")]
+    given = orjson.dumps([*fields, found] if used else fields)
     key = blake2b(given, digest_size=16).digest()
     compiled = _cache.get(key)
     if compiled is None:
-        compiled = _compile(texts)
+        compiled = _compile(texts, found, used)
         _cache.put(key, len(given), compiled)
     return compiled
 
 
-def _compile(texts: Mapping[str, Any]) -> Compiled:
-    return Compiled(
-        texts={name: _parse(name, texts[name]) for name in TEXTS if texts.get(name)},
-        data={
-            name: _parse(f"data.{name}", str(value))
-            for name, value in (texts.get("data") or {}).items()
-        },
-        badge=texts.get("badge"),
-    )
+def used_partials(texts: Mapping[str, Any], partials: Mapping[str, str]) -> frozenset[str]:
+    """Name the partials that a version uses, those that these use included, there or not."""
+    values = (texts.get("data") or {}).values()
+    pending = [texts.get(name) or "" for name in (*TEXTS, "mjml")] + [str(v) for v in values]
+    used: set[str] = set()
+    while pending:
+        fresh = calls(pending.pop()) - used
+        used |= fresh
+        pending += [partials[name] for name in fresh if name in partials]
+    return frozenset(used)
 
 
-def _parse(name: str, source: str) -> BoundTemplate | str:
+def _compile(
+    texts: Mapping[str, Any], partials: Mapping[str, str], used: frozenset[str]
+) -> Compiled:
+    def field_of(name: str, source: str) -> Field:
+        try:
+            return _parse(name, source, partials)
+        except PartialProblem as problem:
+            return problem
+
+    fields = {name: field_of(name, texts[name]) for name in TEXTS if texts.get(name)}
+    data = {
+        name: field_of(f"data.{name}", str(value))
+        for name, value in (texts.get("data") or {}).items()
+    }
+    parsed = [text for text in (*fields.values(), *data.values()) if isinstance(text, Text)]
+    names = frozenset[str | None]().union(*(text.names for text in parsed))
+    return Compiled(fields, data, texts.get("badge"), names, used)
+
+
+def _parse(name: str, source: str, partials: Mapping[str, str]) -> Text | str:
     try:
-        return liquid.parse(source, html=name in ("html", "mjml"))
+        return liquid.parse(source, html=name in ("html", "mjml"), partials=partials)
     except TemplateSyntax as error:
         raise error.of(name) from error
 
 
-def check(texts: Mapping[str, Any]) -> list[Problem]:
+def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list[Problem]:
     """Say all that keeps a version from becoming active."""
     problems = []
     sources = {name: texts.get(name) or "" for name in (*TEXTS, "mjml")}
     sources |= {f"data.{key}": str(value) for key, value in (texts.get("data") or {}).items()}
     for name, source in sources.items():
         try:
-            _parse(name, source)
+            _parse(name, source, partials)
             if name == "mjml" and source:
-                _check_compiled(compile_mjml(source))
+                _check_compiled(compile_mjml(source), partials)
         except TemplateSyntax as error:
             problems.append(Problem(name, error.message, error.line, error.column))
     wrong = schema_problem(texts.get("variables") or {})
@@ -152,10 +186,20 @@ def check(texts: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-def _check_compiled(html: str) -> None:
+def check_partial(text: str, partials: Mapping[str, str]) -> list[Problem]:
+    """Say what keeps a partial from being used in any text: it has to parse as HTML as well."""
+    for html in (False, True):
+        try:
+            liquid.parse(text, html=html, partials=partials, partial="this")
+        except TemplateSyntax as error:
+            return [Problem("text", error.message, error.line, error.column)]
+    return []
+
+
+def _check_compiled(html: str, partials: Mapping[str, str]) -> None:
     """Parse what MJML became; a line of it would tell its author nothing."""
     try:
-        liquid.parse(html, html=True)
+        liquid.parse(html, html=True, partials=partials)
     except TemplateSyntax as error:
         raise TemplateSyntax(f"once it is compiled: {error.message}") from error
 
@@ -171,15 +215,17 @@ class _Render:
         self.holes: dict[str, None] = {}
         self.strict = strict
 
-    def text(self, template: BoundTemplate | str | None) -> str:
+    def text(self, template: Field | None) -> str:
         if template is None:
             return ""
+        if isinstance(template, PartialProblem):
+            raise RenderFailed(str(template))
         text = liquid.render(template, self.data, self.meter, self.holes)
         if self.strict and self.holes:
             raise RenderFailed(f"missing: {', '.join(self.holes)}")
         return text
 
-    def line(self, template: BoundTemplate | str | None) -> str:
+    def line(self, template: Field | None) -> str:
         return _one_line(self.text(template))
 
     @property

@@ -1,184 +1,47 @@
 """python-liquid with strict limits: its environment, and what stands in for parts of it.
 
 Kept from python-liquid: the parser, tags and expressions. Replaced, through the places it has for
-that (a tag's `node_class`, a template's context, the registers of tags and filters): look-up,
-output, buffers, loops and filters, so that each pays its `Meter` and none has to be trusted.
+that (a tag's `node_class`, a template's context (`context.py`), the registers of tags and filters):
+look-up, output, buffers, loops and filters, so that each pays its `Meter` and none has to be
+trusted.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable
 from functools import partial
-from io import StringIO
-from typing import Any, ClassVar, TextIO, cast
+from typing import ClassVar, Protocol, TextIO, cast
 
 from liquid import Environment, RenderContext
-from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.ast import Node
+from liquid.builtin.expressions.arguments import KeywordArgument
+from liquid.builtin.expressions.primitive import RangeLiteral, StringLiteral, parse_primitive
 from liquid.builtin.output import Output, OutputNode
 from liquid.builtin.tags.cycle_tag import CycleNode, CycleTag
 from liquid.builtin.tags.echo_tag import EchoTag
+from liquid.exceptions import LiquidSyntaxError
 from liquid.expression import Expression
-from liquid.template import BoundTemplate
-from liquid.token import Token
-from liquid.undefined import UNDEFINED, Undefined
-from liquid.utils import ReadOnlyChainMap
+from liquid.stream import TokenStream
+from liquid.tag import Tag
+from liquid.token import TOKEN_FOR, TOKEN_TAG, TOKEN_WITH, Token
 
 from messaging.rendering.addresses import harmless
+from messaging.rendering.context import Context
 from messaging.rendering.errors import RenderLimit
-from messaging.rendering.filters import OPTIONS, Filter, bounded
-from messaging.rendering.limits import LIST_LIMIT, WEIGHT_LIMIT, Meter
-from messaging.rendering.values import html_of, text_of, weigh
+from messaging.rendering.filters import OPTIONS, bounded
+from messaging.rendering.limits import LIST_LIMIT
+from messaging.rendering.values import html_of, text_of
 
 TAGS = frozenset(
     [
-        "#",
-        "assign",
-        "break",
-        "capture",
-        "case",
-        "comment",
-        "content",
-        "continue",
-        "cycle",
-        "decrement",
-        "echo",
-        "for",
-        "if",
-        "ifchanged",
-        "illegal",
-        "increment",
-        "liquid",
-        "output",
-        "tablerow",
-        "unless",
+        *("#", "assign", "break", "capture", "case", "comment", "content", "continue", "cycle"),
+        *("decrement", "echo", "for", "if", "ifchanged", "illegal", "increment", "liquid"),
+        *("output", "render", "tablerow", "unless"),
     ]
 )
-"""All others are unknown: nothing is included, rendered or extended from elsewhere."""
+"""All others are unknown. `render` finds the organization's partials, and nothing else."""
 
 
-_NONE: list[str] = []
-
-
-class Hole(Undefined):
-    """A variable that is not there. It renders to nothing, and is remembered when it does.
-
-    To ask for it with `if` or to give it a `default` is no loss, and is not remembered.
-    """
-
-    __slots__ = ("holes",)
-
-    def __init__(self, name: str, holes: dict[str, None]) -> None:
-        super().__init__(name)
-        self.holes = holes
-
-    def __str__(self) -> str:
-        self.holes[self.name] = None
-        return ""
-
-    def __len__(self) -> int:
-        self.holes[self.name] = None
-        return 0
-
-
-class Buffer:
-    """What a template writes, paid for by its length."""
-
-    __slots__ = ("meter", "parts")
-
-    def __init__(self, meter: Meter) -> None:
-        self.meter = meter
-        self.parts: list[str] = []
-
-    def write(self, text: str) -> int:
-        length = len(text)
-        self.meter.write(length)
-        self.parts.append(text)
-        return length
-
-    def getvalue(self) -> str:
-        return "".join(self.parts)
-
-
-class Scope(ReadOnlyChainMap):
-    """python-liquid's chain of namespaces; asks each before it looks, as a miss is not rare."""
-
-    def __getitem__(self, key: str) -> object:
-        for namespace in self._maps:
-            if key in namespace:
-                return namespace[key]
-        raise KeyError(key)
-
-
-class Context(RenderContext):
-    """One render: its data, its meter, and the variables it looked for in vain (`holes`)."""
-
-    __slots__ = ("holes", "meter", "weights")
-
-    def __init__(
-        self,
-        template: BoundTemplate,
-        *,
-        data: Mapping[str, object],
-        meter: Meter,
-        holes: dict[str, None],
-    ) -> None:
-        self.meter = meter
-        self.holes = holes
-        self.weights: dict[str, int] = {}
-        super().__init__(template, globals=data)
-        self.scope = Scope(*self.scope._maps)
-
-    @property
-    def disabled_tags(self) -> list[str]:
-        """No tag is disabled. Every node asks before it renders: this is where it pays."""
-        self.meter.spend(1)
-        return _NONE
-
-    @disabled_tags.setter
-    def disabled_tags(self, _: list[str]) -> None: ...
-
-    def get(self, path: list[object], *, token: Any, default: object = UNDEFINED) -> object:
-        """Look a variable up, in plain values only: nothing here asks an object for attributes."""
-        try:
-            found = self.scope[path[0]]  # type: ignore[index]
-            for step in path[1:]:
-                if type(found) is dict and type(step) is str and step in found:
-                    found = found[step]
-                else:
-                    found = self.get_item(found, step)
-        except (LookupError, TypeError):
-            if default is not UNDEFINED:
-                return default
-            for step in path:
-                if isinstance(step, Hole):
-                    return step  # `prices[plan]`, and it is the plan that is not there
-            name = ".".join(str(s)[:100] if isinstance(s, str | int) else "?" for s in path)
-            return Hole(name, self.holes)
-        # What is done with it may take as long as it is: it is compared, searched or copied. Of a
-        # list only the first level is known here, so it costs a fifth of a look at the clock.
-        if isinstance(found, str):
-            self.meter.spend(1 + (len(found) >> 6))
-        else:
-            self.meter.spend(20 if isinstance(found, list | dict) else 1)
-        return found
-
-    def assign(self, key: str, val: Any) -> None:
-        """Keep a variable of the template's own."""
-        weight = weigh(val, WEIGHT_LIMIT * 2)
-        self.meter.spend(1 + (weight >> 6))
-        self.meter.keep(weight - self.weights.get(key, 0))
-        self.weights[key] = weight
-        self.locals[key] = val
-
-    def filter(self, name: str, token: Any) -> Filter:
-        """Give a filter that pays this render's meter."""
-        return partial(cast(Limited, self.env).filters[name], self.meter)
-
-    def raise_for_loop_limit(self, length: int = 1) -> None:
-        """Pay for a loop that is about to begin. Nested ones begin, and pay, many times."""
-        self.meter.turn(length)
-
-    def get_buffer(self, buf: TextIO | None = None) -> StringIO:
-        """Give a buffer to capture into; it pays the same meter."""
-        return cast(StringIO, Buffer(self.meter))
+_PARTIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class BoundedRange(RangeLiteral):
@@ -235,6 +98,54 @@ class Cycle(CycleNode):
         return buffer.write(html_of(value) if context.autoescape else text_of(value))
 
 
+class Partial(Protocol):
+    """A partial's text, parsed."""
+
+    def write(self, context: Context, buffer: TextIO) -> None: ...
+
+
+class Call(Node):
+    """`{% render 'footer', year: 2026 %}`: a partial, which sees only what it is given."""
+
+    __slots__ = ("arguments", "name", "partial")
+    partial: Partial
+    """Set when the text is linked (`liquid.py`)."""
+
+    def __init__(self, token: Token, name: str, arguments: list[KeywordArgument]) -> None:
+        super().__init__(token)
+        self.name = name
+        self.arguments = arguments
+        self.blank = False
+
+    def expressions(self) -> Iterable[Expression]:
+        return [argument.value for argument in self.arguments]
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        outer = cast(Context, context)
+        outer.meter.spend(10)
+        given = {argument.name: argument.value.evaluate(outer) for argument in self.arguments}
+        inner = Context(outer.template, data=given, meter=outer.meter, holes=outer.holes)
+        self.partial.write(inner, buffer)
+        outer.meter.keep(-sum(inner.weights.values()))  # its own variables end with it
+        return 1
+
+
+class CallTag(Tag):
+    name = "render"
+    block = False
+
+    def parse(self, stream: TokenStream) -> Call:
+        token = stream.eat(TOKEN_TAG)
+        tokens = stream.into_inner(tag=token, eat=False)
+        name = parse_primitive(self.env, tokens)
+        if not isinstance(name, StringLiteral) or not _PARTIAL.fullmatch(name.value):
+            raise LiquidSyntaxError("a partial's name stands in quotes", token=token)
+        if tokens.current.kind in (TOKEN_FOR, TOKEN_WITH):
+            said = f"'render' knows no '{tokens.current.kind}': give values by name"
+            raise LiquidSyntaxError(said, token=token)
+        return Call(token, name.value, KeywordArgument.parse(self.env, tokens))
+
+
 class WriteTag(Output):
     node_class = Write
 
@@ -258,7 +169,7 @@ class Limited(Environment):
 
     def __init__(self, *, html: bool) -> None:
         super().__init__(autoescape=html)
-        for tag in (WriteTag, BoundedEcho, BoundedCycle):
+        for tag in (WriteTag, BoundedEcho, BoundedCycle, CallTag):
             self.add_tag(tag)
         self.tags = {name: tag for name, tag in self.tags.items() if name in TAGS}
         self.filters = bounded(

@@ -16,7 +16,11 @@ class TemplateSyntax(Exception):
 
     def of(self, field: str) -> "TemplateSyntax":
         """Give the same problem, with the field it was found in."""
-        return TemplateSyntax(self.message, self.line, self.column, field)
+        return type(self)(self.message, self.line, self.column, field)
+
+
+class PartialProblem(TemplateSyntax):
+    """A text that is a template, but for a partial that is missing or broken."""
 
 
 class RenderLimit(Exception):

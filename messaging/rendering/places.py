@@ -16,8 +16,10 @@ from messaging.rendering.source import Piece
 class Place(Enum):
     """What a piece of Liquid stands in."""
 
-    TEXT = "text"
-    """Text, a comment, a style, or between quotes: escaping is all it needs."""
+    CONTENT = "text"
+    """Text between tags, where more markup may stand: escaping is all a value needs."""
+    TEXT = "a comment, a style, or quotes"
+    """The same, but markup there would not be read as such."""
     ADDRESS = "address"
     """The beginning of an attribute that holds an address."""
     BARE = "a tag, outside of quotes"
@@ -58,7 +60,7 @@ _UNQUOTED = re.compile(r"[^\s>]*")
 
 
 def places(source: str, found: Sequence[Piece]) -> list[Place]:
-    """Say for each piece of Liquid where it stands."""
+    """Say for each piece of Liquid where it stands, and last, where the source ends."""
     reader = _Reader()
     result = []
     position = 0
@@ -66,7 +68,8 @@ def places(source: str, found: Sequence[Piece]) -> list[Place]:
         reader.read(source[position : piece.start])
         position = piece.end
         result.append(reader.place())
-    return result
+    reader.read(source[position:])
+    return [*result, reader.place()]
 
 
 class _Reader:
@@ -93,7 +96,7 @@ class _Reader:
                 return Place.ADDRESS
         if self.state == self._until and self.until == "script":
             return Place.SCRIPT
-        return Place.TEXT
+        return Place.CONTENT if self.state == self._text else Place.TEXT
 
     def _text(self, markup: str, position: int) -> int:
         position = markup.find("<", position)

@@ -36,6 +36,11 @@ def segments(text: str) -> SmsSize:
     return _count("UCS-2", text, _PAIRED, alone=70, each=67)
 
 
+def foreign(text: str) -> list[str]:
+    """Give the characters that make a text UCS-2, each once, in their order."""
+    return list(dict.fromkeys(character for character in text if not _GSM.fullmatch(character)))
+
+
 def _count(encoding: str, text: str, double: re.Pattern[str], *, alone: int, each: int) -> SmsSize:
     units = len(text) + len(double.findall(text))
     if units <= alone:

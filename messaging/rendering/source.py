@@ -28,12 +28,20 @@ _END_RAW = re.compile(r"\{%-?\s*endraw\s*-?%\}")
 _GAP = re.compile(r"\s{100}")
 
 
+_CALL = re.compile(r"""\brender\s+(?:'([^']{1,64})'|"([^"]{1,64})")""")
+
+
 class Piece(NamedTuple):
     """A piece of Liquid. `name` is a tag's, `{{` for an output, `comment` for a whole comment."""
 
     start: int
     end: int
     name: str
+
+
+def calls(source: str) -> set[str]:
+    """Name the partials that a source may use: those it does, and at worst some more."""
+    return {one or two for one, two in _CALL.findall(source)} if "render" in source else set()
 
 
 def pieces(source: str) -> list[Piece]:

@@ -59,6 +59,8 @@ class _Copy:
                 copied[key] = value
             elif kind in _ATOMS:
                 copied[key] = value
+            elif kind is dict:  # asked first: isinstance(…, Mapping) is slow
+                copied[key] = self.mapping(value, depth + 1)
             else:
                 copied[key] = self.value(value, depth + 1)
         self._pay(weight)

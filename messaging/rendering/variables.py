@@ -66,11 +66,25 @@ def schema_problem(schema: Any) -> str | None:
         wrong = _keyword_problem(schema)
         if not wrong:
             Draft202012Validator.check_schema(schema, format_checker=None)
+            wrong = _default_problem(schema)
     except (TypeError, RecursionError):
         return "is not JSON, or nested too deep"
     except SchemaError as error:
         return f"is not JSON Schema: {error.message[:200]}"
     return wrong
+
+
+def _default_problem(schema: dict[str, Any]) -> str | None:
+    """A default that does not fit would have every send refused that leaves it to it."""
+    known = defaults(schema)
+    for path, message in missing_variables(schema, {}) if known else ():
+        if _head(path) in known:
+            return f"the default of {path} {message}"
+    return None
+
+
+def _head(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
 
 
 def _keyword_problem(schema: dict[str, Any]) -> str | None:
@@ -192,19 +206,32 @@ def _validator(schema: bytes) -> Any:
     return _Validator(parsed, registry=Registry())
 
 
+def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the variables that take a value of the schema's when none is given."""
+    properties = schema.get("properties")
+    rules = properties.items() if isinstance(properties, dict) else ()
+    return {name: rule["default"] for name, rule in rules if "default" in _rule(rule)}
+
+
+def _rule(rule: object) -> dict[str, Any]:
+    return rule if isinstance(rule, dict) else {}  # true and false are schemas too
+
+
 def missing_variables(
     schema: Mapping[str, Any], variables: Mapping[str, Any], *, seconds: float = SECONDS
 ) -> list[tuple[str, str]]:
     """Give (path, message) of each variable that is missing or of another type.
 
-    A path is like `order.items[0].name`. At most `PROBLEMS` are told.
+    One with a default is not missing. A path is like `order.items[0].name`. At most `PROBLEMS` are
+    told.
     """
     if not schema:
         return []
     started = _deadline.set(time.thread_time() + seconds)
     try:
         weigh(variables, DATA_LIMIT)
-        errors = _validator(orjson.dumps(schema)).iter_errors(variables)
+        given = {**defaults(schema), **variables}
+        errors = _validator(orjson.dumps(schema)).iter_errors(given)
         return [_told(error) for error in islice(errors, PROBLEMS)]
     except RenderLimit:
         return [("", "is too large")]

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from messaging import accept, cancel, idempotency, queries
+from messaging import accept, cancel, idempotency, queries, rehearsal, waiting
 from messaging.description import messages as description
 from messaging.history_query import HistoryQuery
 from messaging.schemas.messages import BULK, BULK_ITEM, MESSAGE, MessageInput
 from messaging.schemas.parsing import parse
-from messaging.views.common import caller, request_id
+from messaging.schemas.queries import DetailQuery, SendQuery
+from messaging.views.common import caller, page, request_id
 from rme.core import errors
 from rme.core.api import ApiView, json_response
 from rme.core.json_bodies import may_hold_nul, refuse_nul
@@ -26,17 +26,31 @@ def answer(result: accept.Result) -> HttpResponse:
 class MessagesView(ApiView):
     """Send a message, and query what was sent."""
 
-    query_parameters = {"GET": tuple(HistoryQuery.parameters())}
+    query_parameters = {
+        "GET": HistoryQuery.parameters(),
+        "POST": SendQuery.parameters(),
+    }
 
     @description.sends()
     def post(self, request: Request) -> HttpResponse:
-        """Accept one message."""
+        """Accept one message; `dryRun=true` only tells what would become of it."""
         body = request.data
         if may_hold_nul(request._request.body):
             refuse_nul(body)
         key = idempotency.key_of(request.headers.get("Idempotency-Key"), body)
-        submission = accept.Submission(parse(MESSAGE, body), key)
-        return answer(accept.accept(caller(request), submission, request_id=request_id(request)))
+        message = parse(MESSAGE, body)
+        who, identifier = caller(request), request_id(request)
+        if SendQuery.read(request.query_params.dict()).dry_run:
+            return json_response(rehearsal.rehearse(who, message, request_id=identifier))
+        patience = waiting.seconds(request.headers.get("Prefer"))
+        then = waiting.until_left(who.organization.id, patience, identifier) if patience else None
+        result = accept.accept(
+            who, accept.Submission(message, key), request_id=identifier, then=then
+        )
+        response = answer(result)
+        if patience and not result.replayed:
+            response["Preference-Applied"] = f"wait={patience}"
+        return response
 
     @description.lists()
     def get(self, request: Request) -> HttpResponse:
@@ -55,13 +69,7 @@ class MessagesView(ApiView):
                 cursor=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
             ),
         )
-        response = json_response({"messages": messages, "nextCursor": following})
-        if following:
-            query = request._request.GET.copy()
-            query["cursor"] = following
-            url = f"{settings.BASE_URL}{request.path}?{query.urlencode()}"
-            response["Link"] = f'<{url}>; rel="next"'
-        return response
+        return page(request, {"messages": messages}, following)
 
 
 class BulkView(ApiView):
@@ -106,10 +114,16 @@ def _limit_recipients(submissions: list[accept.Submission]) -> None:
 class MessageView(ApiView):
     """One message."""
 
+    query_parameters = {"GET": DetailQuery.parameters()}
+
     @description.shows()
     def get(self, request: Request, message_id: str) -> HttpResponse:
-        """Give a message with its events."""
-        return json_response(queries.detail(caller(request).organization.id, message_id))
+        """Give a message with its events, and its trace if asked for."""
+        wanted = DetailQuery.read(request.query_params.dict())
+        shown = queries.detail(
+            caller(request).organization.id, message_id, with_trace=wanted.include is not None
+        )
+        return json_response(shown)
 
     @description.cancels()
     def delete(self, request: Request, message_id: str) -> HttpResponse:

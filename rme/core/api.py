@@ -4,9 +4,10 @@ The one place where an exception becomes a response. Views raise `rme.core.error
 escapes them is logged with the request id and told to the caller as INTERNAL_ERROR.
 """
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 import structlog
@@ -18,13 +19,15 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from rme.core import errors
+from rme.core import counters, errors, logs
 from rme.core.json_bodies import JsonRenderer
-from rme.core.logs import request_id as current_request_id
 
 log = structlog.get_logger(__name__)
 
 REST_PREFIX = "/rme/v1/"
+METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
+QUIET = frozenset({"/livez", "/readyz", "/metrics"})
+"""What machines ask every few seconds: logged at DEBUG."""
 
 
 def new_request_id(given: str | None) -> str:
@@ -36,19 +39,26 @@ def new_request_id(given: str | None) -> str:
 
 
 class RequestMiddleware:
-    """Give every request an id, and every exception that no view caught an answer."""
+    """Give every request an id, every exception that no view caught an answer, and log it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
         identifier = new_request_id(request.headers.get("X-Request-Id"))
         request.id = identifier  # type: ignore[attr-defined]
-        token = current_request_id.set(identifier)
+        of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})
         try:
-            response = self.get_response(request)
+            response = self._answer(request, identifier)
+            tell(request, response, time.perf_counter() - started)
         finally:
-            current_request_id.reset(token)
+            logs.request_id.reset(of_request)
+            logs.caller.reset(of_caller)
+        return response
+
+    def _answer(self, request: HttpRequest, identifier: str) -> HttpResponse:
+        response = self.get_response(request)
         if response.status_code == 404 and is_rest(request) and not is_json(response):
             response = error_response(errors.NotFound("There is no such path."), identifier)
         response["X-Request-Id"] = identifier
@@ -61,6 +71,18 @@ class RequestMiddleware:
         if is_rest(request):
             return error_response(as_api_error(exception), request.id)  # type: ignore[attr-defined]
         return None
+
+
+def tell(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+    """Log and count a request: by the template of its path, since what stands in one is data."""
+    match = request.resolver_match
+    path = f"/{match.route}" if match else "(none)"
+    method = request.method if request.method in METHODS else "(other)"
+    write = log.debug if path in QUIET or match is None else log.info
+    milliseconds = round(seconds * 1000, 1)
+    write("request", method=method, path=path, status=response.status_code, ms=milliseconds)
+    counters.add("rme_requests_total", method, path, str(response.status_code))
+    counters.add("rme_request_seconds_total", method, path, by=seconds)
 
 
 def is_rest(request: HttpRequest) -> bool:
@@ -123,6 +145,8 @@ class ApiView(APIView):
     http_method_names = ["get", "post", "delete", "head"]
     query_parameters: Mapping[str, Iterable[str]] = {}
     """Allowed query parameters by method; a method that is not named allows none."""
+    counted_as: ClassVar[str] = ""
+    """The kind of calls that has limits of its own; none: by the application's mode."""
 
     def perform_content_negotiation(
         self, request: Request, force: bool = False

@@ -30,8 +30,8 @@ def client() -> Redis:
     """Give this process's connection pool to Redis. Time-outs are short: Redis is never needed."""
     return Redis.from_url(
         settings.REDIS_URL,
-        socket_timeout=0.5,
-        socket_connect_timeout=0.5,
+        socket_timeout=settings.REDIS_TIMEOUT,
+        socket_connect_timeout=settings.REDIS_TIMEOUT,
         retry=Retry(NoBackoff(), 1),
     )
 

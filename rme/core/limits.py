@@ -1,21 +1,25 @@
 """Rate limits that hold across processes: GCRA (the leaky bucket as a meter) in Redis.
 
-One script call a decision, by Redis's own clock. Redis is never needed: when it is away every
-call passes, the log says so, and for a second nobody asks it again; then one caller tries, while
-all others go on passing.
+One script call a decision, by Redis's own clock, however many limits it is held against. Redis is
+never needed: when it is away every call passes, the log says so once, and for a second nobody
+asks it again; then one caller tries, while all others go on passing.
 """
 
-import math
+import hashlib
+import os
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.http import HttpRequest
-from redis import RedisError
+from redis import Redis, RedisError
+from redis.exceptions import ConnectionError as ConnectionLost
+from redis.exceptions import NoScriptError
 
-from rme.core import bell
+from rme.core import bell, errors
 
 log = structlog.get_logger(__name__)
 
@@ -23,43 +27,75 @@ AWAY_SECONDS = 1.0
 """How long Redis is left alone after it did not answer."""
 
 # TAT, the theoretical arrival time, is when the bucket will have run empty. It is never believed
-# to be farther away than a full bucket, so that a limit that was raised and a clock that was set
-# back are both felt at once. Microseconds are written out: Lua would round to 0.1 ms.
+# to be farther away than what may be owed, so that a limit that was raised and a clock that was
+# set back are both felt at once. Microseconds are written out: Lua would round to 0.1 ms.
 _GCRA = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
-local interval = tonumber(ARGV[1])
-local full = interval * tonumber(ARGV[2])
-local cost = tonumber(ARGV[3])
-local tat = tonumber(redis.call('GET', KEYS[1]) or now)
-tat = math.min(math.max(tat, now), now + full)
-local asked = tat + interval * math.max(cost, 1)
-local wait = asked - now - full
-if wait > interval * 1e-6 then return {0, string.format('%.6f', wait)} end
-local new = tat + interval * cost
-if cost > 0 then
-  local life = math.ceil((new - now) * 1000) + 1
-  redis.call('SET', KEYS[1], string.format('%.6f', new), 'PX', life)
+local cost = tonumber(ARGV[1])
+local wait, limits = 0, {}
+for i, key in ipairs(KEYS) do
+  local count, largest = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+  local interval = tonumber(ARGV[3 * i - 1]) / math.max(count, 1)
+  local full = interval * count
+  local tat = tonumber(redis.call('GET', key) or now)
+  tat = math.min(math.max(tat, now), now + math.max(full, interval * largest))
+  local asked = math.max(cost, 1)
+  if asked > count and asked <= largest then asked = count end
+  local missing = tat + interval * asked - now - full
+  if missing > interval * 1e-6 then wait = math.max(wait, missing) end
+  limits[i] = {tat, interval, count, full}
 end
-return {1, tostring(math.floor((now + full - new) / interval + 1e-6))}
+local answer = {math.ceil(wait - 1e-6)}
+if wait > 0 then
+  answer[1] = math.max(answer[1], 1)
+  cost = 0
+end
+for i, key in ipairs(KEYS) do
+  local tat, interval, count, full = unpack(limits[i])
+  local new = tat + interval * cost
+  if cost > 0 then
+    local life = math.ceil((new - now) * 1000) + 1
+    redis.call('SET', key, string.format('%.6f', new), 'PX', life)
+  end
+  answer[2 * i] = math.max(0, math.floor((now + full - new) / interval + 1e-6))
+  answer[2 * i + 1] = math.ceil(new - now - 1e-6)
+end
+return answer
 """
+_SHA = hashlib.sha1(_GCRA.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many in so many seconds; all of them may come at once."""
+    """So many in so many seconds; all of them may come at once. A count of 0 lets nothing pass.
+
+    One call of more than `count`, up to `largest`, passes when nothing was counted lately, and
+    what comes after it waits until it has been paid for: the rate holds over time.
+    """
 
     count: int
-    seconds: float
+    seconds: int
+    largest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a call may pass. `retry_after` is in whole seconds, at least 1 where it may not."""
+    """Whether a call may pass. `retry_after` is in whole seconds, at least 1 where it may not.
+
+    For each limit, in their order: how many may still come at once, and the seconds until it is
+    as if nothing had been counted. Both are empty when Redis is away: nobody counts then.
+    """
 
     allowed: bool
     retry_after: int = 0
-    remaining: int = 0
+    remaining: tuple[int, ...] = ()
+    resets: tuple[int, ...] = ()
+
+    def require(self, message: str | None = None) -> None:
+        """Let pass what may pass. Raises RATE_LIMITED, with `Retry-After`."""
+        if not self.allowed:
+            raise errors.RateLimited(message, headers={"Retry-After": str(self.retry_after)})
 
 
 class Limiter:
@@ -68,28 +104,26 @@ class Limiter:
     def __init__(self) -> None:
         self._away_until = 0.0
         self._lock = threading.Lock()
+        self._own = threading.local()
 
-    def take(self, key: str, limit: Limit, *, cost: int = 1) -> Decision:
-        """Count a call against a limit, if it passes. With cost 0 only look whether one would.
+    def take(self, key: str, *limits: Limit, cost: int = 1) -> Decision:
+        """Count a call against limits of different seconds: against all of them, or none.
 
-        A cost above the limit's count never passes.
+        With cost 0 only look whether a call would pass.
         """
         if not self._may_ask():
             return Decision(allowed=True)
+        keys = [f"rme:limit:{key}:{limit.seconds}" for limit in limits]
+        numbers = [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
         try:
-            script = bell.client().register_script(_GCRA)
-            allowed, value = script(
-                keys=[f"rme:limit:{key}"],
-                args=[limit.seconds / limit.count, limit.count, cost],
-            )
+            retry_after, *standing = self._run(len(keys), *keys, cost, *numbers)
         except RedisError as error:
-            self._away_until = time.monotonic() + AWAY_SECONDS
-            log.warning("limits.open", error=type(error).__name__)
+            self._lost(error)
             return Decision(allowed=True)
-        self._away_until = 0.0
-        if allowed:
-            return Decision(allowed=True, remaining=int(value))
-        return Decision(allowed=False, retry_after=max(1, math.ceil(float(value))))
+        if self._away_until:
+            self._away_until = 0.0
+            log.info("limits.back")
+        return Decision(retry_after == 0, retry_after, tuple(standing[::2]), tuple(standing[1::2]))
 
     @property
     def away(self) -> bool:
@@ -106,6 +140,36 @@ class Limiter:
                 return False
             self._away_until = now + AWAY_SECONDS
             return True
+
+    def _lost(self, error: RedisError) -> None:
+        with self._lock:
+            first = self._away_until == 0.0
+            self._away_until = time.monotonic() + AWAY_SECONDS
+        if first:
+            log.warning("limits.open", error=type(error).__name__)
+
+    def _run(self, *arguments: Any) -> list[int]:
+        """Run the script, by a connection that may have been lost since the last call."""
+        connection = self._connection()
+        try:
+            return _ask(connection, "EVALSHA", _SHA, *arguments)
+        except (NoScriptError, ConnectionLost):
+            return _ask(connection, "EVAL", _GCRA, *arguments)
+
+    def _connection(self) -> Any:
+        """Give this thread's own connection: going by the pool costs as much again as the call."""
+        client = bell.client()
+        known: tuple[Redis, int, Any] | None = getattr(self._own, "known", None)
+        if known is None or known[0] is not client or known[1] != os.getpid():
+            known = (client, os.getpid(), client.connection_pool.make_connection())
+            self._own.known = known
+        return known[2]
+
+
+def _ask(connection: Any, *command: Any) -> list[int]:
+    connection.send_command(*command)
+    answer: list[int] = connection.read_response()
+    return answer
 
 
 limiter = Limiter()

@@ -1,53 +1,110 @@
-"""Structured logs: one line an event, with the request id and without personal data."""
+"""Structured logs: one line an event, with ids of request and caller and without personal data.
+
+Exceptions are logged without their messages, which quote the values that they stumbled over: an
+address that a constraint refused, a text that could not be encoded.
+"""
 
 import logging
 import logging.config
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
+import orjson
 import structlog
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
+caller: ContextVar[Mapping[str, Any]] = ContextVar("caller", default=MappingProxyType({}))
+"""The ids of organization and application of the call in hand."""
+
+DIAGNOSES = ("sqlstate", "table_name", "column_name", "constraint_name")
+"""What a database error tells besides values (PEP 249 has no name for it; psycopg's `diag` has)."""
 
 
-def add_request_id(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Put the id of the request in hand on a log line."""
+def add_ids(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Put the ids of the request in hand and of its caller on a log line."""
     if current := request_id.get():
         event["request_id"] = current
+    event.update(caller.get())
     return event
+
+
+def add_traceback(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Write an exception down: what kind, where from, and what led to it; not what it says."""
+    given = event.pop("exc_info", None)
+    if given is True:
+        given = sys.exc_info()
+    error = given[1] if isinstance(given, tuple) else given
+    if isinstance(error, BaseException):
+        event["exception"] = "\n".join(_told(error))
+    return event
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    """Give the lines of a traceback, the causes first, as Python has them."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _told(cause)
+        yield "which led to:"
+    yield "Traceback (most recent call last):"
+    yield "".join(traceback.format_tb(error.__traceback__)).rstrip("\n")
+    found = getattr(error, "diag", None)
+    known = [f"{name}={value}" for name in DIAGNOSES if (value := getattr(found, name, None))]
+    yield " ".join([f"{type(error).__module__}.{type(error).__qualname__}", *known])
+
+
+def name_task(_: Any, __: str, event: Any) -> Any:
+    """Name the task that failed, where Celery's own words quote the exception."""
+    record: logging.LogRecord = event["_record"]
+    if record.name == "celery.app.trace":
+        event["event"], event["task"] = "task.failed", getattr(record, "data", {}).get("name")
+    return event
+
+
+def _json(event: dict[str, Any], **_: Any) -> str:
+    return orjson.dumps(event, default=str).decode()
+
+
+SHARED: tuple[Any, ...] = (
+    add_ids,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+)
+
+
+def formatter(*, json: bool) -> logging.Formatter:
+    """Make what writes the lines, ours and those of other libraries alike."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer(serializer=_json)
+        if json
+        else structlog.dev.ConsoleRenderer(colors=False)
+    )
+    last: list[Any] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        add_traceback,
+        renderer,
+    ]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*SHARED, name_task], processors=last
+    )
 
 
 def logging_config(*, level: str, json: bool) -> dict[str, Any]:
     """Give the logging configuration, and set structlog up to go through it."""
-    shared: list[Any] = [
-        add_request_id,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    renderer: Any = (
-        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=False)
-    )
     config = {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {
-            "structured": {
-                "()": structlog.stdlib.ProcessorFormatter,
-                "foreign_pre_chain": shared,
-                "processors": [
-                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    structlog.processors.format_exc_info,
-                    renderer,
-                ],
-            }
-        },
+        "formatters": {"structured": {"()": formatter, "json": json}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {

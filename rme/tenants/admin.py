@@ -95,6 +95,9 @@ class OrganizationsInline(TenantInline):
     fields = ("organization", "role")
 
 
+DEPLOYMENTS_OWN = ("is_active", "calls_per_second", "calls_per_day")
+
+
 @admin.register(Organization)
 class OrganizationAdmin(OwnerAdmin):
     organization_path: ClassVar[str] = "pk"
@@ -106,8 +109,8 @@ class OrganizationAdmin(OwnerAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
             return ("created_at",)
-        # What the deployment switched off, an owner cannot switch on again.
-        return ("id", "created_at", *(() if request.user.is_superuser else ("is_active",)))
+        # What the deployment switched off or limited, an owner cannot change back.
+        return ("id", "created_at", *(() if request.user.is_superuser else DEPLOYMENTS_OWN))
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj else []

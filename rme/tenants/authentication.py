@@ -10,7 +10,7 @@ from oauth2_provider.models import AccessToken
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from rme.core import errors
+from rme.core import errors, logs
 from rme.core.cache import TtlCache
 from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
 from rme.tenants.oauth import tokens
@@ -83,7 +83,11 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise errors.Unauthorized(headers={"WWW-Authenticate": REALM})
-        return _USER, caller_of(token.strip())
+        caller = caller_of(token.strip())
+        logs.caller.set(
+            {"organization_id": caller.organization.id, "application_id": caller.application_id}
+        )
+        return _USER, caller
 
     def authenticate_header(self, request: Request) -> str:
         return REALM

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from messaging import consent
-from messaging.models import Category, Pause, ProviderAccount, Suppression
+from messaging.models import Category, Partial, Pause, ProviderAccount, SendingRules, Suppression
 from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
 from rme.tenants import api_keys
 from rme.tenants.models import Membership, User
@@ -51,6 +51,8 @@ def fill(org: Any) -> Api:
     Exhibitor.objects.create(organization=org, event=event, account=account)
     factories.device(org, ada)
     Category.objects.create(organization=org, name="NEWS")
+    Partial.objects.create(organization=org, name="footer", text="Yours, {{ org.name }}")
+    SendingRules.objects.create(organization=org)
     Pause.objects.create(organization=org, reason="maintenance", channel="SMS")
     credentials = f'{{"host": "mail.example", "username": "u", "password": "{PASSWORD}"}}'
     ProviderAccount.objects.create(

@@ -9,9 +9,11 @@ from messaging.models import (
     Category,
     ConsentEntry,
     Message,
+    Partial,
     Pause,
     ProviderAccount,
     SenderDomain,
+    SendingRules,
     Suppression,
     Template,
 )
@@ -32,8 +34,9 @@ def test_every_model_has_a_page():
     assert {model._meta.label for model in MODELS} == {
         "admin.LogEntry", "auth.Group", "crm.Account", "crm.Case", "crm.Contact", "crm.Event",
         "crm.EventRegistration", "crm.Exhibitor", "crm.Speaker", "messaging.Category",
-        "messaging.ConsentEntry", "messaging.Message", "messaging.Pause",
-        "messaging.ProviderAccount", "messaging.SenderDomain", "messaging.Suppression",
+        "messaging.ConsentEntry", "messaging.Message", "messaging.Partial", "messaging.Pause",
+        "messaging.ProviderAccount", "messaging.SenderDomain", "messaging.SendingRules",
+        "messaging.Suppression",
         "messaging.Template", "messaging.TemplateVersion", "push.Device", "tenants.ApiKey",
         "tenants.Application", "tenants.Membership", "tenants.Organization", "tenants.User",
     }  # fmt: skip
@@ -128,6 +131,12 @@ def _consents(org, count):
         )  # fmt: skip
 
 
+def _rules(org, count):
+    start = SendingRules.objects.count()
+    for i in range(start, start + count):
+        SendingRules.objects.create(organization=factories.organization(f"ruled{i}"))
+
+
 LISTS = [
     (Account, _named(Account, name="Account {}"), 5),
     (Contact, _people, 5),
@@ -140,10 +149,12 @@ LISTS = [
     (Category, _named(Category, name="C{}"), 5),
     (Pause, _named(Pause, reason="because {}"), 5),
     (SenderDomain, _named(SenderDomain, domain="d{}.example"), 5),
+    (SendingRules, _rules, 5),
     (ProviderAccount, _named(ProviderAccount, name="a{}", kind="smtp", channel="EMAIL"), 5),
     (Suppression, _named(Suppression, address="a{}@b.example", channel="EMAIL"), 6),
     (ConsentEntry, _consents, 5),
     (Template, _named(Template, name="t{}", language="de", channel="SMS", category="X"), 7),
+    (Partial, _named(Partial, name="p{}", text="T"), 5),
     (ApiKey, lambda org, count: [api_keys.issue(org, f"k{i}") for i in range(count)], 5),
     (Message, _messages, 7),
 ]

@@ -138,7 +138,7 @@ def test_messages_are_found(root, org, query, found):
 def test_a_messages_page_tells_all_that_happened(root, org):
     fill(org)
     shown = root.get(page(Message, "change", Message.objects.get().pk)).content.decode()
-    for text in ("ada@simulator.rme.test", "DELIVERED", "simulator", "hello", "accepted"):
+    for text in ("ada@simulator.rme.test", "DELIVERED", "simulator", "hello", "accepted", "CHOSEN"):
         assert text in shown
 
 
@@ -149,7 +149,7 @@ def test_the_first_page_tells_what_there_is_to_do(root, org):
     )
     shown = root.get("/admin/").content.decode()
     for text in (
-        "Acme: no provider for PUSH: the simulator takes what is sent.",
+        "Acme: no provider for PUSH: what is sent there is refused.",
         "Acme: no provider account for SMS is active.",
         "Acme: the settings of bad are broken.",
         "Acme: Pause of SMS: maintenance",
@@ -175,4 +175,4 @@ def test_the_first_page_asks_no_more_for_more_organizations(root, org):
         with CaptureQueriesContext(connection) as captured:
             root.get("/admin/")
         found.append(len(captured))
-    assert found == [9, 9]
+    assert found == [10, 10]

@@ -3,7 +3,7 @@
 import pytest
 
 from messaging import templates
-from messaging.models import Template, TemplateVersion
+from messaging.models import Partial, Template, TemplateVersion
 from tests import factories
 from tests.admin.scene import button, page
 
@@ -137,3 +137,84 @@ def test_nobody_is_previewed_for_another_organization(root, org):
     shown = root.post(button(TemplateVersion, row, "preview"), {"contact": str(who.pk)})
     assert set(shown.context["form"].errors) == {"contact"}
     assert b"Grace" not in shown.content
+
+
+# --- partials ------------------------------------------------------------------------------------
+def using(org):
+    """Make a partial, one that uses it, and an active version that uses that."""
+    inner = Partial.objects.create(organization=org, name="inner", text="inner")
+    outer = Partial.objects.create(organization=org, name="outer", text="{% render 'inner' %}")
+    template = Template.objects.get(channel="EMAIL")
+    version = templates.save_version(template, {"text": "x", "html": "{% render 'outer' %}"})
+    templates.activate(version)
+    return inner, outer, version
+
+
+def edit(root, row, text):
+    return root.post(page(Partial, "change", row.pk), {"text": text})
+
+
+def test_a_partial_is_made_and_used_at_once(root, org):
+    form = {"organization": org.pk, "name": "footer", "text": "© {{ year }}"}
+    assert root.post(page(Partial, "add"), form).status_code == 302
+    row = templates.save_version(
+        Template.objects.get(channel="SMS"), {"text": "Hi {% render 'footer', year: 2026 %}"}
+    )
+    assert "Hi © 2026" in root.get(page(TemplateVersion, "change", row.pk)).content.decode()
+    root.post(button(TemplateVersion, row, "activate"))
+    assert Template.objects.get(channel="SMS").versions.get(state="ACTIVE").pk == row.pk
+
+
+def test_a_version_without_its_partial_does_not_become_active_and_says_why(root, org):
+    row = templates.save_version(
+        Template.objects.get(channel="SMS"), {"text": "Hi\n{% render 'footer' %}"}
+    )
+    answer = root.post(button(TemplateVersion, row, "activate")).content.decode()
+    assert "text: line 2: there is no partial" in answer
+    row.refresh_from_db()
+    assert row.state == "DRAFT"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{{ a", "text, line 1: '{{' is never closed"),
+        ("<a href={{ a }}>", "text, line 1: a variable stands in a tag, outside of quotes"),
+        ("{% render 'nope' %}", "text, line 1: there is no partial 'nope'"),
+        ("{% render 'outer' %}", "text, line 1: the partial 'outer' renders itself"),
+    ],
+)
+def test_a_partial_in_use_is_not_broken(root, org, text, problem):
+    inner, _, _ = using(org)
+    shown = edit(root, inner, text)
+    assert shown.status_code == 200
+    assert shown.context["adminform"].form.errors["text"][0].startswith(problem)
+    inner.refresh_from_db()
+    assert inner.text == "inner"
+
+
+def test_a_partial_that_is_well_but_breaks_a_text_in_use_is_refused(root, org):
+    for n in range(1, 5):
+        text = f"{{% render 'p{n + 1}' %}}" if n < 4 else "x"
+        Partial.objects.create(organization=org, name=f"p{n}", text=text)
+    inner, _, version = using(org)
+    assert edit(root, inner, "{% render 'p2' %}").status_code == 302
+    shown = edit(root, inner, "{% render 'p1' %}")
+    (problem,) = shown.context["adminform"].form.errors["text"]
+    assert problem == f"{version}: html, line 1: partials in partials more than 5 deep"
+
+
+def test_a_partial_in_use_is_not_deleted(root, org):
+    inner, outer, version = using(org)
+    for row in (inner, outer):
+        shown = root.get(page(Partial, "delete", row.pk)).content.decode()
+        assert "there is no partial" in shown
+        root.post(page(Partial, "delete", row.pk), {"post": "yes"})
+        action = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+        root.post(page(Partial, "changelist"), action)
+    assert Partial.objects.count() == 2
+    templates.activate(templates.save_version(version.template, {"text": "without"}))
+    for row in (outer, inner):
+        response = root.post(page(Partial, "delete", row.pk), {"post": "yes"})
+        assert response.status_code == 302
+    assert Partial.objects.count() == 0

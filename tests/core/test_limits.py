@@ -11,7 +11,7 @@ from django.conf import settings as django_settings
 from django.test import RequestFactory
 from redis import Redis
 
-from rme.core import bell, limits
+from rme.core import bell, errors, limits
 from rme.core.limits import Decision, Limit, Limiter, address_of
 
 THREE = Limit(3, 60)
@@ -32,29 +32,31 @@ def redis_at(settings):
 def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis):
     taken = [Limiter().take("k", THREE) for _ in range(5)]
     assert taken == [
-        Decision(allowed=True, remaining=2),
-        Decision(allowed=True, remaining=1),
-        Decision(allowed=True, remaining=0),
-        Decision(allowed=False, retry_after=20),
-        Decision(allowed=False, retry_after=20),
+        Decision(allowed=True, remaining=(2,), resets=(20,)),
+        Decision(allowed=True, remaining=(1,), resets=(40,)),
+        Decision(allowed=True, remaining=(0,), resets=(60,)),
+        Decision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
+        Decision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
     ]
 
 
 def test_a_refused_call_is_not_counted(redis):
-    limiter, limit = Limiter(), Limit(1, 0.3)
+    limiter, limit = Limiter(), Limit(1, 1)
     assert limiter.take("k", limit).allowed
-    for _ in range(5):
-        assert limiter.take("k", limit) == Decision(allowed=False, retry_after=1)
-    time.sleep(0.31)
+    refused = Decision(allowed=False, retry_after=1, remaining=(0,), resets=(1,))
+    assert [limiter.take("k", limit) for _ in range(5)] == [refused] * 5
+    time.sleep(1.01)
     assert limiter.take("k", limit).allowed
 
 
 def test_a_look_counts_nothing_and_tells_the_truth(redis):
     limiter = Limiter()
-    for left in (3, 3, 3):
-        assert limiter.take("k", THREE, cost=0) == Decision(allowed=True, remaining=left)
+    untouched = Decision(allowed=True, remaining=(3,), resets=(0,))
+    assert [limiter.take("k", THREE, cost=0) for _ in range(3)] == [untouched] * 3
     limiter.take("k", THREE, cost=3)
-    assert limiter.take("k", THREE, cost=0) == Decision(allowed=False, retry_after=20)
+    assert limiter.take("k", THREE, cost=0) == Decision(
+        allowed=False, retry_after=20, remaining=(0,), resets=(60,)
+    )
 
 
 def test_a_cost_above_the_limit_never_passes(redis):
@@ -80,9 +82,74 @@ def test_a_raised_limit_is_felt_at_once(redis):
 
 
 def test_what_is_over_leaves_nothing_behind(redis):
-    Limiter().take("k", Limit(1, 0.05))
+    Limiter().take("k", Limit(100, 1), Limit(1000, 10))
     time.sleep(0.1)
     assert redis.keys() == []
+
+
+SECOND, DAY = Limit(3, 1), Limit(4, 86_400)
+
+
+def test_a_call_is_counted_against_all_limits(redis):
+    limiter = Limiter()
+    assert limiter.take("k", SECOND, DAY) == Decision(
+        allowed=True, remaining=(2, 3), resets=(1, 21_600)
+    )
+    assert sorted(redis.keys()) == [b"rme:limit:k:1", b"rme:limit:k:86400"]
+
+
+def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):
+    limiter = Limiter()
+    limiter.take("k", DAY, cost=3)
+    taken = [limiter.take("k", SECOND, DAY, cost=2) for _ in range(3)]
+    refused = Decision(allowed=False, retry_after=21_600, remaining=(3, 1), resets=(0, 64_800))
+    assert taken == [refused] * 3
+    assert limiter.take("k", SECOND, DAY).remaining == (2, 0)
+
+
+def test_the_longest_wait_is_told(redis):
+    limiter = Limiter()
+    limiter.take("k", SECOND, DAY, cost=3)
+    assert limiter.take("k", SECOND, DAY, cost=2).retry_after == 21_600
+    assert limiter.take("k", SECOND, cost=2).retry_after == 1
+
+
+def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis):
+    limiter, limit = Limiter(), Limit(10, 10, largest=50)
+    assert not limiter.take("k", limit, cost=51).allowed
+    assert limiter.take("k", limit, cost=50) == Decision(allowed=True, remaining=(0,), resets=(50,))
+    assert limiter.take("k", limit).retry_after == 41
+    assert limiter.take("k", limit, cost=50).retry_after == 50
+
+
+def test_a_limit_of_none_lets_nothing_pass(redis):
+    assert Limiter().take("k", Limit(0, 60)) == Decision(
+        allowed=False, retry_after=60, remaining=(0,), resets=(0,)
+    )
+
+
+def test_a_decision_is_required_or_raised(redis):
+    Decision(allowed=True).require()
+    with pytest.raises(errors.RateLimited) as raised:
+        Decision(allowed=False, retry_after=7).require("Too many messages.")
+    assert (raised.value.message, raised.value.headers) == (
+        "Too many messages.",
+        {"Retry-After": "7"},
+    )
+
+
+def test_a_script_that_redis_forgot_is_told_again(redis):
+    limiter = Limiter()
+    limiter.take("k", THREE)
+    redis.script_flush()
+    assert limiter.take("k", THREE).remaining == (1,)
+
+
+def test_a_connection_that_was_lost_is_made_again(redis):
+    limiter = Limiter()
+    limiter.take("k", THREE)
+    redis.client_kill_filter(_type="normal", skipme=True)
+    assert limiter.take("k", THREE).remaining == (1,)
 
 
 def _take(address, count, results):
@@ -113,13 +180,17 @@ def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at):
     limiter = Limiter()
     started = time.monotonic()
     with structlog.testing.capture_logs() as logs:
-        assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(500)] == [True] * 500
-    assert time.monotonic() - started < 0.5
+        taken = [limiter.take("k", Limit(1, 60)) for _ in range(500)]
+        assert time.monotonic() - started < 0.5
+        time.sleep(limits.AWAY_SECONDS)
+        taken.append(limiter.take("k", Limit(1, 60)))
+    assert taken == [Decision(allowed=True)] * 501
     assert logs == [{"event": "limits.open", "error": "ConnectionError", "log_level": "warning"}]
     assert limiter.away
 
 
-def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at):
+def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings):
+    settings.REDIS_TIMEOUT = 0.5
     with socket.create_server(("127.0.0.1", 0)) as silent:
         redis_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         limiter = Limiter()
@@ -149,7 +220,9 @@ def test_when_redis_is_back_limits_hold_again(redis, settings, redis_at, monkeyp
     assert limiter.take("k", Limit(1, 60)).allowed
     redis_at(address)
     time.sleep(0.06)
-    assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(2)] == [True, False]
+    with structlog.testing.capture_logs() as logs:
+        assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(2)] == [True, False]
+    assert logs == [{"event": "limits.back", "log_level": "info"}]
     assert not limiter.away
 
 

@@ -249,7 +249,9 @@ def test_filter_and_loop_never_reach_an_attribute(source):
         ("{{ a | escape: environment: b }}", "'escape' has no 'environment'", 1, 16),
         ("{% break %}", "'break' outside of a loop", 1, 4),
         ("{% include 'x' %}", "unexpected tag 'include'", 1, 4),
-        ("{% render 'x' %}", "unexpected tag 'render'", 1, 4),
+        ("{% render x %}", "a partial's name stands in quotes", 1, 4),
+        ("{% render 'a/b' %}", "a partial's name stands in quotes", 1, 4),
+        ("{% render 'x' for many %}", "'render' knows no 'for': give values by name", 1, 4),
         ("{% doc %}x{% enddoc %}", "unexpected tag 'doc'", 1, 1),
         ("{{ a | safe }}", "unknown filter 'safe'", 1, 8),
         ("{{ a b }}", "expected end of expression, found word", 1, 6),
@@ -395,3 +397,37 @@ def test_any_data_renders_or_fails_by_name(value):
     except (RenderFailed, RenderLimit):
         return
     assert "\n" not in rendered.subject
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "size"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(["a", "b"]), PLAIN))
+def test_variable_is_written_alike_with_and_without_python_liquid(data):
+    """Variables at the top of a text are written without it, until something else has run."""
+    source = "{{ a }}|{{ a.b }}|{{ b.size }}|{{ a.b.a }}|{{ now.x }}|{{ b }}"
+    address = "<p title='{{ a }}'><a href='{{ b }}'>{{ a.b }}</a>"
+    fast = compile_source({"text": source, "html": address})
+    slow = compile_source(
+        {"text": "{% assign z = 1 %}" + source, "html": "{% if z %}{% endif %}" + address}
+    )
+    assert render_email(fast, data) == render_email(slow, data)
+
+
+def test_variable_of_the_templates_own_goes_over_the_data():
+    assert text("{{ a }}{% assign a = 'own' %}{{ a }}{{ b }}", {"a": "1", "b": "2"}) == "1own2"
+
+
+def test_literal_text_counts_as_output():
+    compiled = compile_source({"text": "x" * 10 + "{{ a }}"})
+    assert render_email(compiled, {"a": "y"}, limits=Limits(output=11)).text == "x" * 10 + "y"
+    with pytest.raises(RenderLimit, match="output"):
+        render_email(compiled, {"a": "y"}, limits=Limits(output=10))

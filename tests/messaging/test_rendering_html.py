@@ -189,10 +189,26 @@ def test_variable_beside_markup_is_taken(source):
         ("<style></p {{ v }}", Place.TEXT),
         ("<!-- <p {{ v }}", Place.TEXT),
         ("<!-->{{ v }}", Place.TEXT),
-        ("{{ v }}", Place.TEXT),
+        ("{{ v }}", Place.CONTENT),
+        ("<p>a {{ v }}", Place.CONTENT),
+        ("<!-- a -->{{ v }}", Place.CONTENT),
     ],
 )
 def test_place_of_a_variable(source, expected):
+    assert places(source, pieces(source))[-2] is expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>{{ v }}</p>", Place.CONTENT),
+        ("{{ v }}<a", Place.BARE),
+        ('{{ v }}<a title="', Place.TEXT),
+        ("{{ v }}<!--", Place.TEXT),
+        ("no Liquid <script>", Place.SCRIPT),
+    ],
+)
+def test_place_where_a_source_ends(source, expected):
     assert places(source, pieces(source))[-1] is expected
 
 

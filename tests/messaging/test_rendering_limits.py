@@ -67,7 +67,7 @@ REFUSED = {
     "a long source": ("x" * 500_001, "longer than"),
     "include": ("{% include 'x' %}", "unexpected tag"),
     "include of a variable": ("{% include contact %}", "unexpected tag"),
-    "render": ("{% render '/etc/passwd' %}", "unexpected tag"),
+    "render": ("{% render '/etc/passwd' %}", "name stands in quotes"),
     "extends": ("{% extends 'x' %}", "unexpected tag"),
     "layout": ("{% layout 'x' %}", "unexpected tag"),
     "block": ("{% block x %}{% endblock %}", "unexpected tag"),

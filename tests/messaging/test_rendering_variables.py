@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from messaging.rendering import missing_variables, schema_problem
+from messaging.rendering import defaults, missing_variables, schema_problem
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ORDER = {
@@ -85,6 +85,41 @@ def test_name_with_quotes_is_told_as_it_is():
 
 def test_no_schema_needs_nothing():
     assert missing_variables({}, {"a": object()}) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({}, {}),
+        ({"properties": {"a": {"default": None}, "b": {}, "c": True}}, {"a": None}),
+        ({"properties": {"a": {"properties": {"b": {"default": 1}}}}, "default": {"c": 1}}, {}),
+        ({"properties": []}, {}),
+    ],
+)
+def test_defaults_are_those_of_the_variables_themselves(schema, expected):
+    assert defaults(schema) == expected
+
+
+def test_variable_with_a_default_is_not_missing_and_is_checked_when_given():
+    schema = {"required": ["a", "b"], "properties": {"a": {"type": "string", "default": "x"}}}
+    assert missing_variables(schema, {"b": 1}) == []
+    assert missing_variables(schema, {"a": 1, "b": 1}) == [("a", "must be of type string")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({"type": "integer", "default": "x"}, "the default of a must be of type integer"),
+        (
+            {"items": {"type": "string"}, "default": ["x", 1]},
+            "the default of a[1] must be of type string",
+        ),
+        ({"type": "integer", "default": 5}, None),
+    ],
+)
+def test_default_that_does_not_fit_is_refused(rule, problem):
+    schema = {"required": ["b"], "properties": {"a": rule, "b": {}}}
+    assert schema_problem(schema) == problem
 
 
 def test_at_most_twenty_problems_are_told():

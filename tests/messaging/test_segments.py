@@ -1,5 +1,6 @@
 """SMS encodings and segments, beside a packer that fills segments one character at a time."""
 
+import random
 import time
 
 import pytest
@@ -87,3 +88,40 @@ def test_segments_of_a_long_text_are_counted_fast():
     for _ in range(1000):
         segments(text[:160])
     assert time.thread_time() - started < 0.1  # 2 µs each; a hundred would be a loop in Python
+
+
+WIDTHS = dict.fromkeys(BASIC, 1) | dict.fromkeys(EXTENSION, 2)
+
+
+def split(text: str) -> list[str]:
+    """Cut a text into what each segment carries, by looking for the longest part that fits."""
+    if set(text) <= WIDTHS.keys():
+        widths, alone, each = [WIDTHS[character] for character in text], 160, 153
+    else:
+        widths, alone, each = [1 + (character > "\uffff") for character in text], 70, 67
+    room = alone if sum(widths) <= alone else each
+    parts, start = [], 0
+    while start < len(text):
+        end = start + room
+        while sum(widths[start:end]) > room:
+            end -= 1
+        parts.append(text[start:end])
+        start = end
+    return parts or [""]
+
+
+ALPHABETS = ["aB1é", "a{", "a€[]é", "ж", "жa", "ж😀", "a😀", "aж😀{"]
+
+
+def test_segments_of_a_hundred_thousand_texts_as_a_splitter_cuts_them():
+    chance = random.Random(160)
+    started = time.thread_time()
+    for number in range(100_000):
+        alphabet = ALPHABETS[number % len(ALPHABETS)]
+        gsm = set(alphabet) <= WIDTHS.keys()
+        border = chance.choice([160, 306, 459] if gsm else [70, 134, 201])
+        text = "".join(chance.choices(alphabet, k=max(border - chance.randrange(80), 0)))
+        parts = split(text)
+        assert "".join(parts) == text
+        assert segments(text).segments == len(parts), text
+    assert time.thread_time() - started < 20

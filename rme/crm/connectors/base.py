@@ -1,8 +1,12 @@
 """What a platform connector must be able to do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+Record = Mapping[str, Any]
+"""A record of any kind: its fields by name, flat, as JSON has them. `type` says what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +40,11 @@ class Connector(ABC):
         """Find contacts by id. What does not exist is not in the answer.
 
         Set-based: one query or a few calls for any number of ids.
+        """
+
+    @abstractmethod
+    def get_records(self, record_ids: Sequence[str]) -> dict[str, Record]:
+        """Find records of any kind by id. What does not exist is not in the answer.
+
+        Set-based, as above.
         """

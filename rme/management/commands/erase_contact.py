@@ -1,0 +1,35 @@
+"""`manage.py erase_contact`: erase a person's data from one organization."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from messaging import erasure
+from rme.tenants.models import Organization
+
+
+class Command(BaseCommand):
+    help = "Erase a person's data from one organization, for good."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("contact_id")
+        parser.add_argument("--org", required=True, help="The organization's id.")
+        parser.add_argument("--yes", action="store_true", help="Erase; without it, only count.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        organization_id, contact_id = options["org"], options["contact_id"]
+        if not Organization.objects.filter(pk=organization_id).exists():
+            raise CommandError("There is no such organization.")
+        with transaction.atomic():
+            erased = erasure.erase(organization_id, contact_id)
+            transaction.set_rollback(not options["yes"])
+        for name, count in erased.counts.items():
+            self.stdout.write(f"{name:<14} {count:>8,}")
+        if erased.under_way:
+            self.stdout.write(
+                f"{erased.under_way} being sent right now: run it again in a minute or two."
+            )
+        if not options["yes"]:
+            self.stdout.write("Nothing was erased yet. To erase it for good, add --yes.")

@@ -1,0 +1,40 @@
+"""`manage.py export_contact`: write all that is stored on a person as JSON."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import orjson
+from django.core.management.base import BaseCommand, CommandError
+
+from messaging import disclosure
+
+
+class Command(BaseCommand):
+    help = "Write all that one organization has stored on a person, as JSON."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("contact_id")
+        parser.add_argument("--org", required=True, help="The organization's id.")
+        parser.add_argument("--output", type=Path, help="A new file; else standard output.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = disclosure.disclose(options["org"], options["contact_id"])
+        if found is None:
+            raise CommandError("Nothing is stored on this contact in this organization.")
+        text = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if options["output"] is None:
+            self.stdout.write(text.decode(), ending="")
+            return
+        _write(options["output"], text)
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Write a new file that only its owner may read. One that is there may be open to others."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text)

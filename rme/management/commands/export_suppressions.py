@@ -1,0 +1,39 @@
+"""`manage.py export_suppressions`: write an organization's suppression list as CSV."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.core.management.base import BaseCommand, CommandError
+
+from messaging.suppression_export import export
+from rme.tenants.models import Organization
+
+
+class Command(BaseCommand):
+    help = "Write the suppressions of an organization as CSV, as import_suppressions takes it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, nargs="?", help="Left out: standard output.")
+        parser.add_argument("--org", required=True, help="The organization's id.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not Organization.objects.filter(pk=options["org"]).exists():
+            raise CommandError(f"There is no organization {options['org']}.")
+        if options["file"] is None:
+            self._write(options["org"], sys.stdout)
+            return
+        try:
+            with options["file"].open("w", encoding="utf-8", newline="") as file:
+                self._write(options["org"], file)
+        except OSError as error:
+            raise CommandError(str(error)) from error
+
+    def _write(self, organization_id: str, file: TextIO) -> None:
+        rows = -1  # the header line is none
+        for block in export(organization_id):
+            file.write(block)
+            rows += block.count("\n")
+            self.stderr.write(f"\r{rows:,} rows", ending="")
+        self.stderr.write("")

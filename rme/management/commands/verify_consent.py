@@ -1,0 +1,40 @@
+"""`manage.py verify_consent`: see whether somebody changed the consent ledger."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from messaging import consent
+from rme.tenants.models import Organization
+
+
+class Command(BaseCommand):
+    help = "Check the chain of digests of the consent ledger; the exit code is 1 if it is broken."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--org", metavar="ID", help="One organization; none: all.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        organizations = Organization.objects.order_by("id").values_list("id", flat=True)
+        if options["org"]:
+            organizations = organizations.filter(id=options["org"])
+            if not organizations:
+                raise CommandError(f"There is no organization {options['org']}.")
+        broken = [name for name in organizations if not self._check(name)]
+        if broken:
+            raise CommandError(f"The ledger does not hold: {', '.join(broken)}.")
+
+    def _check(self, organization_id: str) -> bool:
+        found = consent.verify(organization_id)
+        if found.broken:
+            self.stdout.write(
+                f"{organization_id}: entry {found.broken} does not fit; "
+                f"the {found.lines} before it do."
+            )
+            return False
+        self.stdout.write(
+            f"{organization_id}: {found.lines} entries hold, {found.erased} of them erased; "
+            f"head {found.head or '-'}"
+        )
+        return True

@@ -1,0 +1,87 @@
+"""`/metrics` in Prometheus's text format, for this machine or whoever has the token.
+
+Nothing is kept for it in the web process, of which there are several: the backlog is read from
+PostgreSQL, and what processes count is added up in Redis (`rme.core.counters`).
+"""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from secrets import compare_digest
+
+from django.conf import settings
+from django.db import Error
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from redis import RedisError
+
+from messaging import metrics
+from rme.core import counters, signs
+
+COUNTED = {
+    "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
+    "rme_request_seconds_total": ("Time spent on answering them.", ["method", "path"]),
+}
+FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via")
+"""Headers of proxies: what came by one did not come from this machine."""
+
+
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """Give the metrics; to strangers there is no such page."""
+    if not (_is_local(request) or _has_token(request)):
+        raise Http404
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Deployment())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _is_local(request: HttpRequest) -> bool:
+    if any(name in request.headers for name in FORWARDED):
+        return False
+    try:
+        return ip_address(str(request.META.get("REMOTE_ADDR", ""))).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_token(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    wanted = settings.METRICS_TOKEN.encode()
+    given = token.strip().encode("utf-8", "replace")
+    return bool(wanted) and scheme.lower() == "bearer" and compare_digest(given, wanted)
+
+
+class Deployment:
+    """All metrics of the deployment (prometheus_client's collector)."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what can be known; `rme_up` says what cannot."""
+        up = GaugeMetricFamily("rme_up", "Whether a part of the service lives.", labels=["part"])
+        try:
+            backlog = list(metrics.collect())
+            up.add_metric(["database"], 1)
+        except Error:
+            backlog = []
+            up.add_metric(["database"], 0)
+        try:
+            living = signs.seen(("worker", "scheduler"))
+            counted = list(_counted())
+            up.add_metric(["redis"], 1)
+            up.add_metric(["workers"], living[0])
+            up.add_metric(["scheduler"], living[1])
+        except RedisError:
+            counted = []
+            up.add_metric(["redis"], 0)
+        yield from (up, *backlog, *counted)
+
+
+def _counted() -> Iterator[Metric]:
+    counters.flush()
+    found = counters.read()
+    for name, (told, labels) in COUNTED.items():
+        family = CounterMetricFamily(name, told, labels=labels)
+        for values, amount in sorted(found.get(name, {}).items()):
+            family.add_metric(list(values), amount)
+        yield family

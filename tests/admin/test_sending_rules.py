@@ -1,0 +1,69 @@
+"""Sending rules and limits of calls: who sets them, and what is refused."""
+
+import pytest
+
+from messaging import policy
+from messaging.models import SendingRules
+from rme.tenants.models import Membership, Organization
+from tests.admin.scene import page, person
+
+pytestmark = pytest.mark.django_db
+
+FORM = {"schedule_grace": "3600", "sends_per_day": "1000000", "quiet_hours": "{}"}
+QUIET = '{"SMS": {"from": "21:00", "until": "08:00"}}'
+
+
+def save(client, org, **fields):
+    return client.post(page(SendingRules, "add"), {"organization": org.pk, **FORM, **fields})
+
+
+def test_rules_are_felt_at_once(root, org):
+    assert policy.of(org.pk).sending.sends_per_day == 1_000_000
+    answer = save(root, org, sends_per_day="5", sends_per_second="2", quiet_hours=QUIET)
+    assert answer.status_code == 302
+    sending = policy.of(org.pk).sending
+    assert (sending.sends_per_day, sending.sends_per_second) == (5, 2)
+    assert sending.quiet_hours == {"SMS": {"from": "21:00", "until": "08:00"}}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sends_per_day", "0"),
+        ("sends_per_day", ""),
+        ("sends_per_second", "0"),
+        ("sends_per_second", "-1"),
+        ("quiet_hours", "[]x"),
+        ("quiet_hours", '["SMS"]'),
+        ("quiet_hours", '{"FAX": {"from": "21:00", "until": "08:00"}}'),
+        ("quiet_hours", '{"SMS": "21:00"}'),
+        ("quiet_hours", '{"SMS": {"from": "21:00"}}'),
+        ("quiet_hours", '{"SMS": {"from": "21:00", "until": "24:00"}}'),
+        ("quiet_hours", '{"SMS": {"from": "21:00", "until": "08:00\\n"}}'),
+        ("quiet_hours", '{"SMS": {"from": "21:00", "until": "21:00"}}'),
+        ("quiet_hours", '{"SMS": {"from": 2100, "until": null}}'),
+    ],
+)
+def test_rules_that_mean_nothing_are_refused(root, org, field, value):
+    answer = save(root, org, **{field: value})
+    assert set(answer.context["adminform"].form.errors) == {field}
+    assert not SendingRules.objects.exists()
+
+
+@pytest.mark.parametrize(("role", "status"), [("OWNER", 302), ("EDITOR", 403), ("VIEWER", 403)])
+def test_owners_alone_set_rules(org, role, status):
+    assert save(person("p", org, role), org).status_code == status
+
+
+def test_an_owner_does_not_raise_its_own_limit_of_calls(root, org):
+    owner = person("o", org, Membership.Role.OWNER)
+    form = {
+        "name": "Acme", "zone": "UTC", "language": "en_US", "region": "US",
+        "brand_color": "#112233", "calls_per_second": "5", "calls_per_day": "6", "is_active": "on",
+        "memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0",
+    }  # fmt: skip
+    url = page(Organization, "change", org.pk)
+    for client, limits in ((owner, (100, 1_000_000)), (root, (5, 6))):
+        assert client.post(url, form).status_code == 302
+        org.refresh_from_db()
+        assert (org.brand_color, org.calls_per_second, org.calls_per_day) == ("#112233", *limits)

@@ -1,0 +1,50 @@
+"""A real Chromium, with and without JavaScript."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Give the browser; tests that need it say that they were skipped where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the PATH")
+    # Playwright runs an event loop in this thread, in which Django would refuse its database. No
+    # other test is to run beside that loop, so it ends with the module.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
+def tab(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
+    """Give a fresh tab; whatever the page could not load or do by its policy fails the test."""
+    context = chromium.new_context(
+        java_script_enabled=request.param, locale="en-GB", viewport={"width": 390, "height": 844}
+    )
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    problems: list[str] = []
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("requestfailed", lambda failed: problems.append(failed.url))
+    yield page
+    context.close()
+    assert problems == []

@@ -1,0 +1,139 @@
+"""The pages of recipients in a real browser: by mouse, by keyboard, by what a reader hears."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from messaging import brand
+from messaging.links import Link
+from messaging.models import ConsentEntry
+from tests import factories
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture
+def link(live_server, transactional_db):
+    org = factories.organization(brand_color="#0b6e4f")
+    person = factories.contact(org)
+    return Link(org.pk, str(person.pk), "EMAIL", "MARKETING")
+
+
+@pytest.fixture
+def address(live_server, link):
+    return f"{live_server.url}/p/{link.token}"
+
+
+def ledger():
+    rows = ConsentEntry.objects.order_by("id")
+    return list(rows.values_list("category", "channel", "status", "source"))
+
+
+def box(tab, category, channel):
+    return tab.get_by_role("group", name=category).get_by_role("checkbox", name=channel)
+
+
+def test_a_choice_is_saved_and_said(tab, address):
+    tab.goto(address)
+    expect(tab).to_have_title("Your preferences – Acme")
+    expect(box(tab, "News and offers", "Email")).not_to_be_checked()
+    expect(box(tab, "Service messages", "Text message")).to_be_checked()
+    box(tab, "News and offers", "Email").check()
+    tab.get_by_role("button", name="Save").click()
+    result = tab.get_by_role("status")
+    expect(result).to_have_text("Your preferences are saved.")
+    expect(result).to_be_focused()
+    expect(box(tab, "News and offers", "Email")).to_be_checked()
+    assert ledger() == [("MARKETING", "EMAIL", "OPTED_IN", "PREFERENCE_PAGE")]
+
+
+def test_the_keyboard_alone_is_enough(tab, address):
+    tab.goto(address)
+    tab.keyboard.press("Tab")
+    expect(box(tab, "News and offers", "Email")).to_be_focused()
+    tab.keyboard.press("Space")
+    for _ in range(4):
+        tab.keyboard.press("Tab")
+    expect(tab.get_by_role("button", name="Save")).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("status")).to_have_text("Your preferences are saved.")
+    assert ledger() == [("MARKETING", "EMAIL", "OPTED_IN", "PREFERENCE_PAGE")]
+
+
+def test_no_more_of_anything(tab, address):
+    tab.goto(address)
+    tab.get_by_role("button", name="Stop all messages").click()
+    expect(tab.get_by_role("status")).to_have_text("You will get nothing any more from Acme.")
+    for checkbox in tab.get_by_role("checkbox").all():
+        expect(checkbox).not_to_be_checked()
+    assert ledger() == [("ALL", "ALL", "OPTED_OUT", "PREFERENCE_PAGE")]
+
+
+def test_another_language_stays_through_a_change(tab, address):
+    tab.goto(address)
+    tab.get_by_role("navigation", name="Language").get_by_role("link", name="Deutsch").click()
+    expect(tab.locator("html")).to_have_attribute("lang", "de")
+    box(tab, "Neuigkeiten und Angebote", "SMS").check()
+    tab.get_by_role("button", name="Speichern").click()
+    expect(tab.get_by_role("status")).to_have_text("Ihre Einstellungen sind gespeichert.")
+
+
+def test_unsubscribing_takes_one_button(tab, live_server, link):
+    tab.goto(f"{live_server.url}/p/u/{link.token}")
+    assert ledger() == []
+    tab.get_by_role("button", name="Unsubscribe").click()
+    result = tab.get_by_role("status")
+    expect(result).to_have_text("You are unsubscribed from “News and offers” of Acme (Email).")
+    expect(result).to_be_focused()
+    assert ledger() == [("MARKETING", "EMAIL", "OPTED_OUT", "PREFERENCE_PAGE")]
+    tab.get_by_role("link", name="Change other preferences").click()
+    expect(box(tab, "News and offers", "Email")).not_to_be_checked()
+
+
+def test_what_a_screen_reader_hears(tab, address):
+    tab.goto(address)
+    expect(tab.locator("body")).to_match_aria_snapshot("""
+        - banner:
+          - paragraph: Acme
+        - main:
+          - heading "Your preferences" [level=1]
+          - status
+          - paragraph: Choose what Acme may send you, and how.
+          - group "News and offers":
+            - checkbox "Email"
+            - checkbox "Text message"
+          - group "Service messages":
+            - paragraph: /What you need to know/
+            - checkbox "Email" [checked]
+            - checkbox "Text message" [checked]
+          - button "Save"
+          - region "No more of anything":
+            - heading "No more of anything" [level=2]
+            - paragraph: Acme will send you nothing any more, service messages included.
+            - button "Stop all messages"
+        - contentinfo:
+          - navigation "Language":
+            - list:
+              - listitem:
+                - link "English"
+        """)
+
+
+def test_texts_can_be_read_and_targets_be_hit(tab, address):
+    tab.goto(address)
+    for name in ("Save", "Stop all messages"):
+        button = tab.get_by_role("button", name=name)
+        style = button.evaluate("e => [getComputedStyle(e).color, getComputedStyle(e).background]")
+        text, ground = (_hex(value) for value in style)
+        assert brand.contrast(text, ground) >= 4.5
+        size = button.bounding_box()
+        assert size["height"] >= 44
+    assert _hex(tab.locator("header").evaluate("e => getComputedStyle(e).background")) == "#0b6e4f"
+    width = tab.evaluate("() => document.documentElement.scrollWidth")
+    assert width <= 390  # nothing to scroll sideways on a phone
+
+
+def _hex(text):
+    red, green, blue = re.search(r"rgb\((\d+), (\d+), (\d+)\)", text).groups()
+    return f"#{int(red):02x}{int(green):02x}{int(blue):02x}"

@@ -1,0 +1,208 @@
+"""/metrics: who may read it, and what it tells; and the counters behind it."""
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from messaging.models import Attempt, Delivery
+from rme.core import bell, counters, ids, signs
+from rme.core.counters import Counters
+from tests import factories
+from tests.rest import Api, message
+
+TOKEN = "a-long-metrics-token"
+
+
+@pytest.fixture(autouse=True)
+def _counted_from_nothing(redis):
+    counters.flush()
+    redis.flushdb()
+
+
+def scrape():
+    """Give the samples by name and labels, and check that the text is Prometheus's."""
+    answer = Client().get("/metrics")
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    lines = answer.content.decode().splitlines()
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("127.9.9.9", {}, 200),
+        ("::1", {}, 200),
+        ("192.0.2.9", {}, 404),
+        ("", {}, 404),
+        ("nowhere", {}, 404),
+        # a proxy on this machine brings others' requests
+        ("127.0.0.1", {"X-Forwarded-For": "192.0.2.9"}, 404),
+        ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 404),
+        ("127.0.0.1", {"Forwarded": "for=192.0.2.9"}, 404),
+        ("127.0.0.1", {"Via": "1.1 proxy"}, 404),
+        ("192.0.2.9", {"Authorization": f"Bearer {TOKEN}"}, 200),
+        ("192.0.2.9", {"Authorization": f"bearer {TOKEN}"}, 200),
+        ("192.0.2.9", {"Authorization": f"Basic {TOKEN}"}, 404),
+        ("192.0.2.9", {"Authorization": "Bearer "}, 404),
+        ("192.0.2.9", {"Authorization": "Bearer \xff\x80"}, 404),
+        ("192.0.2.9", {"Authorization": f"Bearer {TOKEN}x"}, 404),
+    ],
+)
+def test_who_may_read_the_metrics(db, settings, address, headers, status):
+    settings.METRICS_TOKEN = TOKEN
+    answer = Client().get("/metrics", headers=headers, REMOTE_ADDR=address)
+    assert answer.status_code == status
+    assert (b"rme_up" in answer.content) is (status == 200)
+
+
+def test_without_a_token_no_token_opens(db, settings):
+    settings.METRICS_TOKEN = ""
+    for header in ("Bearer ", "Bearer x", "Bearer"):
+        answer = Client().get(
+            "/metrics", headers={"Authorization": header}, REMOTE_ADDR="192.0.2.9"
+        )
+        assert answer.status_code == 404
+    assert Client().post("/metrics").status_code == 405
+
+
+def test_the_backlog_is_told_by_channel_and_priority(org, api):
+    people = factories.contacts(org, 3)
+    api.bulk([message(person) for person in people])
+    late = datetime.now(UTC) - timedelta(seconds=90)
+    Delivery.objects.update(due_at=late)
+    stuck = Delivery.objects.first().pk
+    Delivery.objects.filter(pk=stuck).update(status="SENDING")
+    found = scrape()
+    ready = {name: value for name, value in found.items() if "deliveries_ready{" in name}
+    assert ready == {
+        f'rme_deliveries_ready{{channel="{channel}",priority="{priority}"}}': (
+            2.0 if (channel, priority) == ("EMAIL", 0) else 0.0
+        )
+        for channel in ("EMAIL", "SMS", "PUSH")
+        for priority in (0, 1)
+    }
+    oldest = 'rme_deliveries_ready_oldest_seconds{channel="EMAIL",priority="0"}'
+    assert 90 <= found[oldest] < 95
+    assert found['rme_deliveries_overdue{status="SENDING"}'] == 1
+
+
+def test_recent_attempts_are_told_by_outcome(org):
+    for outcome, age in (("Accepted", 0), ("Accepted", 1), (None, 0), ("Retryable", 301)):
+        Attempt.objects.create(
+            id=ids.new_id() if age < 300 else ids.at_least(datetime.now(UTC) - timedelta(0, age)),
+            organization_id=org.pk,
+            message_id=ids.new_id(),
+            delivery_id=ids.new_id(),
+            fence=1,
+            channel="SMS",
+            provider="simulator",
+            outcome=outcome,
+        )
+    recent = {name: value for name, value in scrape().items() if "attempts" in name}
+    assert recent == {
+        'rme_recent_attempts{channel="SMS",outcome="Accepted"}': 2,
+        'rme_recent_attempts{channel="SMS",outcome=""}': 1,
+    }
+
+
+def test_what_lives_is_told(db):
+    signs.leave("worker")
+    assert {name: value for name, value in scrape().items() if "rme_up" in name} == {
+        'rme_up{part="database"}': 1,
+        'rme_up{part="redis"}': 1,
+        'rme_up{part="workers"}': 1,
+        'rme_up{part="scheduler"}': 0,
+    }
+
+
+def test_without_redis_the_rest_is_told(db, settings):
+    address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    bell.client.cache_clear()
+    try:
+        found = scrape()
+    finally:
+        settings.REDIS_URL = address
+        bell.client.cache_clear()
+    up = {name: value for name, value in found.items() if "rme_up" in name}
+    assert up == {'rme_up{part="database"}': 1, 'rme_up{part="redis"}': 0}
+    assert 'rme_deliveries_ready{channel="SMS",priority="0"}' in found
+
+
+def test_requests_are_counted_by_template_of_path_and_never_by_what_stands_in_it(org, api):
+    for name in ("ada@example.com", "+41791234567"):
+        assert api.call("GET", f"/messages/{name}").status_code == 404
+    assert Client().generic("BREW", "/rme/v1/nothing/ada@example.com").status_code == 404
+    found = {n: v for n, v in scrape().items() if n.startswith("rme_requests_total")}
+    path = "/rme/v1/messages/<str:message_id>"
+    assert found[f'rme_requests_total{{method="GET",path="{path}",status="404"}}'] == 2
+    assert found['rme_requests_total{method="(other)",path="(none)",status="404"}'] == 1
+    seconds = scrape()[f'rme_request_seconds_total{{method="GET",path="{path}"}}']
+    assert 0 < seconds < 60
+    text = Client().get("/metrics").content.decode()
+    assert re.findall("ada|4179|Acme|acme", text) == []
+
+
+def test_a_scrape_asks_little(org, api):
+    api.bulk([message(person) for person in factories.contacts(org, 30)])
+    with CaptureQueriesContext(connection) as captured:
+        scrape()
+    assert len(captured) == 3
+
+
+def test_counters_of_several_processes_add_up(redis):
+    one, other = Counters(), Counters()
+    for process in (one, other, one):
+        process.add("requests", "GET", "/x", by=2)
+        process.flush()
+    assert counters.read() == {"requests": {("GET", "/x"): 6.0}}
+
+
+def test_sums_are_handed_on_once_a_second(redis, monkeypatch):
+    monkeypatch.setattr(counters, "FLUSH_SECONDS", 0.2)
+    process = Counters()
+    for _ in range(5):
+        process.add("n")
+    assert counters.read() == {"n": {(): 1.0}}
+    time.sleep(0.21)
+    process.add("n")
+    assert counters.read() == {"n": {(): 6.0}}
+
+
+def test_sums_are_kept_while_redis_is_away(redis, settings):
+    address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    bell.client.cache_clear()
+    process = Counters()
+    process.add("n", by=3)
+    settings.REDIS_URL = address
+    bell.client.cache_clear()
+    process.add("n")
+    assert counters.read() == {}  # left alone for a while
+    process.flush()
+    assert counters.read() == {"n": {(): 4.0}}
+
+
+def test_after_a_fork_the_parents_sums_are_not_the_childs(redis):
+    process = Counters()
+    process.add("n")
+    process.add("n")
+    process.forget()
+    process.flush()
+    assert counters.read() == {"n": {(): 1.0}}
+
+
+def test_a_program_of_an_organization_cannot_read_the_metrics(org):
+    api = Api(org)
+    answer = Client().get(
+        "/metrics", headers={"Authorization": f"Bearer {api.token}"}, REMOTE_ADDR="192.0.2.9"
+    )
+    assert answer.status_code == 404
