@@ -74,8 +74,9 @@ def send_ready(channel: str) -> None:
 @shared_task(name="messaging.sweep")
 def sweep() -> None:
     """Do what time brings, and ring where something waits. Runs every second, by any beat."""
-    while schedule.release() == schedule.BATCH:
-        pass
+    until = time.monotonic() + TURN_SECONDS
+    while schedule.release() and time.monotonic() < until:
+        ring(schedule.waiting_channels())
     while schedule.reclaim() == schedule.BATCH:
         pass
     while schedule.resolve_unknown() == schedule.BATCH:

@@ -106,11 +106,18 @@ class Delivery(models.Model):
                 name="delivery_ready",
                 condition=models.Q(status="ACCEPTED"),
             ),
-            # read by schedule.sweep: releases, ended leases, unknown outcomes
+            # read by schedule.release: what is due, fair between organizations
+            models.Index(
+                fields=["priority", "organization_id", "due_at"],
+                name="delivery_scheduled",
+                condition=models.Q(status="SCHEDULED"),
+            ),
+            # read by the rest of schedule: ended leases, unknown outcomes, fallbacks
             models.Index(
                 fields=["status", "due_at"],
                 name="delivery_due",
-                condition=models.Q(due_at__isnull=False) & ~models.Q(status="ACCEPTED"),
+                condition=models.Q(due_at__isnull=False)
+                & ~models.Q(status__in=["ACCEPTED", "SCHEDULED"]),
             ),
         ]
         constraints: ClassVar[list[Any]] = [

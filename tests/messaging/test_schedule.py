@@ -8,12 +8,12 @@ import pytest
 from django.db import connections
 
 from messaging import schedule, timing
-from messaging.models import Delivery
+from messaging.models import Category, Delivery
 from messaging.schemas.messages import AtSchedule, LocalSchedule, OrgSchedule
 from rme.core import clock
 from rme.core.errors import InvalidPayload
 from tests import factories
-from tests.rest import error, events, message, work
+from tests.rest import Api, error, events, message, work
 
 UTC = dt.UTC
 NOW = dt.datetime(2026, 3, 20, 12, 0, tzinfo=UTC)
@@ -190,3 +190,57 @@ def test_errors_of_a_schedule_name_the_field(api, org):
         "schedule.at: this time has passed",
         ("schedule.at", "this time has passed"),
     )
+
+
+def _scheduled(api, person, count, **fields):
+    soon = (dt.datetime.now(UTC) + dt.timedelta(hours=1)).isoformat()
+    body = message(person, schedule={"mode": "AT", "at": soon}, **fields)
+    api.bulk([body] * count)
+
+
+def _all_due():
+    Delivery.objects.update(due_at=dt.datetime.now(UTC) - dt.timedelta(seconds=1))
+
+
+def _released_of(org):
+    return Delivery.objects.filter(organization_id=org.pk, status="ACCEPTED").count()
+
+
+@pytest.mark.django_db
+def test_release_is_fair_between_organizations(api, org):
+    other = factories.organization("other")
+    factories.template(other)
+    _scheduled(api, factories.contact(org), 100)
+    _scheduled(Api(other), factories.contact(other), 3)
+    _all_due()
+    assert schedule.release(batch=10) == 8
+    assert (_released_of(org), _released_of(other)) == (5, 3)
+
+
+@pytest.mark.django_db
+def test_release_of_one_organization_takes_the_whole_batch(api, org):
+    _scheduled(api, factories.contact(org), 25)
+    _all_due()
+    assert [schedule.release(batch=10) for _ in range(4)] == [10, 10, 5, 0]
+
+
+@pytest.mark.django_db
+def test_release_takes_transactional_first(api, org):
+    Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
+    person = factories.contact(org)
+    content = {"subject": "News", "text": "All of them"}
+    _scheduled(api, person, 3, category="NEWS", template=None, content=content)
+    _scheduled(api, person, 2)
+    _all_due()
+    assert schedule.release() == 2
+    assert set(Delivery.objects.filter(status="ACCEPTED").values_list("priority")) == {(0,)}
+    assert schedule.release() == 3
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("count", [1, 50, 500])
+def test_statements_of_a_release_do_not_grow(api, org, count, django_assert_num_queries):
+    _scheduled(api, factories.contact(org), count)
+    _all_due()
+    with django_assert_num_queries(5):  # savepoint, whose turn, rows, statuses, release
+        assert schedule.release() == count
