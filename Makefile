@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test check demo-json bench lock format clean clean-data
+.PHONY: help run test check browser demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,6 +26,10 @@ check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py makemigrations --check --dry-run
+
+browser:  ## install Debian's Chromium, for the tests in tests/browser (as root)
+	@command -v chromium >/dev/null 2>&1 || { apt-get update -qq && \
+	  apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json
