@@ -161,7 +161,9 @@ class Limiter:
         client = bell.client()
         known: tuple[Redis, int, Any] | None = getattr(self._own, "known", None)
         if known is None or known[0] is not client or known[1] != os.getpid():
-            known = (client, os.getpid(), client.connection_pool.make_connection())
+            # Beside the pool, which counts what it makes, and would run out as threads come and go.
+            pool = client.connection_pool
+            known = (client, os.getpid(), pool.connection_class(**pool.connection_kwargs))
             self._own.known = known
         return known[2]
 

@@ -239,3 +239,14 @@ def test_address_of(settings, proxy, forwarded, address):
     settings.TLS_PROXY = proxy
     request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.7", HTTP_X_FORWARDED_FOR=forwarded)
     assert address_of(request) == address
+
+
+def test_threads_that_come_and_go_leave_no_connections_behind(redis):
+    limiter = Limiter()
+    before = len(redis.client_list())
+    for _ in range(300):  # more than a pool of connections would make
+        thread = threading.Thread(target=lambda: limiter.take("k", THREE))
+        thread.start()
+        thread.join()
+    assert not limiter.away
+    assert len(redis.client_list()) <= before + 2
