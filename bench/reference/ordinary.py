@@ -101,6 +101,7 @@ def build(organization: str, item: dict[str, Any], contact: Contact) -> tuple[An
 
 class Ordinary(APIView):
     authentication_classes = [OAuth2Authentication]
+    throttle_classes = ()
     permission_classes = [IsAuthenticated]
     parser_classes = [JSONParser]
     renderer_classes = [JSONRenderer]

@@ -400,7 +400,11 @@ def test_any_data_renders_or_fails_by_name(value):
 
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**29), 10**29)  # greater ones are refused: `limits.NUMBER_LIMIT`
+    | st.floats(-1e29, 1e29)
+    | st.text(max_size=20),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["a", "b", "size"]), inner, max_size=3)
