@@ -142,6 +142,13 @@ class Sending:
         """Leave the delivery to whoever comes next, as it was."""
         self.status, self.due_at = Status.ACCEPTED, now
 
+    def end_late(self) -> None:
+        """End what came too late to be of use: for no provider took it, or nobody looked."""
+        if self.tries:
+            self.decide(Status.FAILED, "PROVIDER_ERROR", "no provider took it in time")
+        else:
+            self.decide(Status.EXPIRED, "EXPIRED", "too late to be of use")
+
     def wait_for_provider(
         self, *, now: datetime, reason: str = "no active account", after: float | None = None
     ) -> None:

@@ -35,7 +35,7 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
     for sending in hand:
         claimed = sending.claimed
         if claimed.expires_at <= now:
-            sending.decide(Status.EXPIRED, "EXPIRED", "too late to be of use")
+            sending.end_late()
             continue
         sending.contact = contacts.get(claimed.contact_id)
         sending.devices = devices.get(claimed.contact_id, [])

@@ -69,8 +69,8 @@ def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -
         cursor.execute(
             f"SELECT e.type, e.at, d.contact_id, e.channel, e.provider, e.detail FROM {_E} e "
             f"JOIN {_D} d ON d.id = e.delivery_id "
-            "WHERE e.message_id = %s AND e.id >= %s ORDER BY e.id",
-            [found, found],
+            "WHERE e.message_id = %s AND e.id >= %s ORDER BY e.at, e.id",
+            [found, ids.earliest_beside(found) if found else None],
         )
         events = [_event(*row) for row in cursor.fetchall()]
     shown = {**_shown(messages[0], deliveries[found]), "events": events}
@@ -194,7 +194,7 @@ def read_cursor(text: str) -> UUID:
         raise errors.InvalidPayload.at("cursor", "not a cursor of ours") from None
 
 
-def send_result(organization_id: str, message_id: str) -> dict[str, Any]:
+def send_result(organization_id: str, message_id: str, *, request_id: str) -> dict[str, Any]:
     """Give a message in the shape in which sending answered. Raises NotFound."""
     shown = detail(organization_id, message_id)
     result = {
@@ -205,5 +205,16 @@ def send_result(organization_id: str, message_id: str) -> dict[str, Any]:
         "scheduledFor": shown["scheduledFor"],
     }
     if len(shown["recipients"]) > 1:
-        result["recipients"] = shown["recipients"]
+        result["recipients"] = [
+            _result_of(row, message_id, request_id) for row in shown["recipients"]
+        ]
     return result
+
+
+def _result_of(row: Row, message_id: str, request_id: str) -> dict[str, Any]:
+    """Give a recipient's part of a send result: an error is whole there."""
+    told = {name: value for name, value in row.items() if name != "waiting"}
+    if row["error"]:
+        whole = {"messageId": message_id, "requestId": request_id, "details": []}
+        told["error"] = {**row["error"], **whole}
+    return told

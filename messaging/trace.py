@@ -26,6 +26,7 @@ from django.db import connection
 from messaging.models import Attempt, Delivery, Event
 from messaging.plans import CHOSEN, QUIET_HOURS
 from messaging.states import EventType, Status
+from rme.core import ids
 from rme.core.clock import iso
 
 Step = dict[str, Any]
@@ -47,7 +48,7 @@ FROM {Attempt._meta.db_table} WHERE delivery_id = ANY(%s) ORDER BY id
 """
 _HAPPENED = f"""
 SELECT delivery_id, at, type, channel, provider, detail
-FROM {Event._meta.db_table} WHERE message_id = %s AND id >= %s ORDER BY id
+FROM {Event._meta.db_table} WHERE message_id = %s AND id >= %s ORDER BY at, id
 """
 
 
@@ -57,7 +58,7 @@ def of_message(organization_id: str, message_id: UUID) -> list[dict[str, Any]]:
         cursor.execute(_DELIVERIES, [organization_id, message_id])
         deliveries = cursor.fetchall()
         steps: dict[UUID, list[tuple[datetime, Step]]] = {row[0]: [] for row in deliveries}
-        cursor.execute(_HAPPENED, [message_id, message_id])
+        cursor.execute(_HAPPENED, [message_id, ids.earliest_beside(message_id)])
         events = [row for row in cursor.fetchall() if row[0] in steps]
         cursor.execute(_ATTEMPTS, [list(steps)])
         attempts = cursor.fetchall()

@@ -68,7 +68,12 @@ def _settled(organization_id: str, accepted: Result, longest: int, request_id: s
         if any(status in _UNDER_WAY for status, _, _ in rows):
             continue
         if any(status in _LEFT for status, _, _ in rows):
-            return Result(200, orjson.dumps(queries.send_result(organization_id, message_id)))
+            return Result(
+                200,
+                orjson.dumps(
+                    queries.send_result(organization_id, message_id, request_id=request_id)
+                ),
+            )
         error = _error(rows[0][1], rows[0][2], message_id)
         return Result(error.status, orjson.dumps({"error": error.as_json(request_id)}))
     return accepted

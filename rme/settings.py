@@ -167,6 +167,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
     "health_check_interval": 10,
+    # A caller who is being answered must not wait for a broker that is away; who has to have one
+    # (worker, beat) connects again by CELERY_BROKER_CONNECTION_MAX_RETRIES.
+    "max_retries": 0,
 }
 # Tasks are hints and the database is the truth: an enqueue that fails is not tried again.
 CELERY_TASK_PUBLISH_RETRY = False

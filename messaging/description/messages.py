@@ -83,7 +83,7 @@ def cancels() -> Decorator:
     return extend_schema(
         operation_id="cancel_message",
         summary="Cancel a scheduled message",
-        responses=responses({200: outputs.CancelOutput}, (errors.NotFound, errors.NotCancellable)),
+        responses=responses({200: outputs.SendOutput}, (errors.NotFound, errors.NotCancellable)),
     )
 
 

@@ -97,17 +97,6 @@ class DeliveryOutput(Output):
     error: ReasonOutput | None
 
 
-class CancelOutput(Output):
-    """The send result of a message that was cancelled."""
-
-    message_id: str
-    status: StatusName
-    resolved_channel: str | None
-    provider: str | None
-    scheduled_for: str | None
-    recipients: list[DeliveryOutput] | None = None
-
-
 class EventOutput(Output):
     type: str = Field(examples=["sent", "delivered", "open"])
     at: str
@@ -172,5 +161,5 @@ class HistoryOutput(Output):
     next_cursor: str | None
 
 
-class SentOrRehearsed(RootModel[CancelOutput | RehearsalOutput]):
+class SentOrRehearsed(RootModel[SendOutput | RehearsalOutput]):
     """With `Prefer: wait` the send result of what has left; with `dryRun` what it tells."""

@@ -128,6 +128,7 @@ class MessageView(ApiView):
     @description.cancels()
     def delete(self, request: Request, message_id: str) -> HttpResponse:
         """Cancel a message that is scheduled."""
-        organization_id = caller(request).organization.id
+        organization_id, identifier = caller(request).organization.id, request_id(request)
         cancel.cancel(organization_id, message_id)
-        return json_response(queries.send_result(organization_id, message_id))
+        result = queries.send_result(organization_id, message_id, request_id=identifier)
+        return json_response(result)

@@ -1,7 +1,7 @@
 """Record ids: UUIDv7 (RFC 9562 §5.7) in canonical text form, so that ids sort by time."""
 
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import uuid_utils
 
@@ -35,3 +35,12 @@ def at_least(moment: datetime) -> uuid.UUID:
 def moment(identifier: uuid.UUID) -> datetime:
     """Give the time inside an id, to the millisecond, in UTC."""
     return datetime.fromtimestamp((identifier.int >> 80) / 1000, UTC)
+
+
+SKEW = timedelta(hours=1)
+"""How far apart the clocks of two machines may be: ids are made by the clock of whoever writes."""
+
+
+def earliest_beside(identifier: uuid.UUID) -> uuid.UUID:
+    """Give the least id of what was written together with or after an id, by any machine."""
+    return at_least(moment(identifier) - SKEW)

@@ -1,0 +1,207 @@
+"""What the contract says of every call: ids, codes, the description, its examples, the probes."""
+
+import time
+import uuid
+
+import pytest
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+
+from messaging.models import SendingRules
+from rme.core import errors
+from rme.core.cache import TtlCache
+from tests import factories
+from tests.rest import REQUEST_ID, Api, error, message
+
+pytestmark = pytest.mark.django_db
+
+CODES = {
+    "INVALID_PAYLOAD": 400,
+    "UNAUTHORIZED": 401,
+    "NO_CONSENT": 403,
+    "SUPPRESSED": 403,
+    "FREQUENCY_CAPPED": 403,
+    "TEMPLATE_NOT_FOUND": 404,
+    "NOT_FOUND": 404,
+    "METHOD_NOT_ALLOWED": 405,
+    "NOT_CANCELLABLE": 409,
+    "SUPPRESSION_PROTECTED": 409,
+    "IDEMPOTENCY_IN_PROGRESS": 409,
+    "PAYLOAD_TOO_LARGE": 413,
+    "UNSUPPORTED_MEDIA_TYPE": 415,
+    "IDEMPOTENCY_KEY_REUSED": 422,
+    "UNREACHABLE": 422,
+    "RATE_LIMITED": 429,
+    "INTERNAL_ERROR": 500,
+    "PROVIDER_ERROR": 502,
+    "UNAVAILABLE": 503,
+}
+
+
+def test_each_code_has_its_status():
+    assert {code: kind.status for code, kind in errors.by_code().items()} == CODES
+
+
+@pytest.mark.parametrize("given", ["abc", "", "7b0f9f0e", "x" * 5000])
+def test_a_request_id_that_is_no_uuid_is_replaced(api, given):
+    response = api.call("GET", "/messages/none", **{"X-Request-Id": given})
+    made = response["X-Request-Id"]
+    assert str(uuid.UUID(made)) == made
+    assert response.json() == {
+        "error": error("NOT_FOUND", "There is no such message.")["error"] | {"requestId": made}
+    }
+
+
+def test_a_request_id_is_kept_on_every_answer(api):
+    for method, path in (("GET", "/messages"), ("GET", "/nope"), ("PUT", "/messages")):
+        assert api.call(method, path)["X-Request-Id"] == REQUEST_ID
+
+
+def test_names_are_read_in_any_case_and_answered_in_upper_case(api, org):
+    body = message(
+        factories.contact(org),
+        channel=None,
+        channels=["email", "Sms"],
+        category="Transactional",
+        strategy="first_reachable",
+        schedule={"mode": "local", "time": "09:00"},
+    )
+    sent = api.send(body).json()
+    assert (sent["status"], sent["resolvedChannel"]) == ("SCHEDULED", "EMAIL")
+    kept = api.get(sent["messageId"])
+    assert (kept["channel"], kept["category"]) == ("EMAIL", "TRANSACTIONAL")
+    assert kept["createdAt"].endswith("Z")
+    assert kept["scheduledFor"].endswith("Z")
+
+
+# --- the description ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def described(db):
+    answer = Client().get("/rme/v1/openapi.json")
+    assert answer.status_code == 200
+    return answer.json()
+
+
+def test_the_description_is_openapi_31_and_needs_no_token(described):
+    assert described["openapi"].startswith("3.1")
+    assert Client().get("/rme/v1/docs").status_code == 200
+
+
+ALWAYS = {"400", "401", "405", "429", "500", "503"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "statuses"),
+    [
+        (
+            "post",
+            "/rme/v1/messages",
+            {"200", "202", "403", "404", "409", "413", "415", "422", "502"},
+        ),
+        ("post", "/rme/v1/messages/bulk", {"202", "409", "413", "415", "422"}),
+        ("get", "/rme/v1/messages", {"200"}),
+        ("get", "/rme/v1/messages/{message_id}", {"200", "404"}),
+        ("delete", "/rme/v1/messages/{message_id}", {"200", "404", "409"}),
+        ("get", "/rme/v1/health", {"200"}),
+    ],
+)
+def test_the_description_tells_every_status(described, method, path, statuses):
+    assert set(described["paths"][path][method]["responses"]) == statuses | ALWAYS
+
+
+def examples(described):
+    """Give each request's examples, by the path that takes it."""
+    for path, operations in described["paths"].items():
+        content = operations.get("post", {}).get("requestBody", {}).get("content", {})
+        for media in content.values():
+            name = media["schema"].get("$ref", "").rpartition("/")[2]
+            schema = described["components"]["schemas"].get(name, {})
+            yield from ((path, example) for example in schema.get("examples", []))
+
+
+def test_the_examples_of_the_description_work(org, api, described):
+    factories.contact(org, pk="01a1fb37-a4a4-7470-9fc2-6927566e64b5")
+    for channel in ("EMAIL", "SMS"):
+        factories.template(org, channel, name="note")
+    found = list(examples(described))
+    for path, example in found:
+        answer = api.call("POST", path.removeprefix("/rme/v1").replace("{name}", "note"), example)
+        assert answer.status_code in (200, 201, 202), (path, answer.json())
+    assert "/rme/v1/messages" in [path for path, _ in found]
+
+
+# --- probes ---------------------------------------------------------------------------------------
+
+
+def probe(path):
+    answer = Client().get(path)
+    return answer.status_code, answer.content
+
+
+def test_livez_touches_nothing(django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert probe("/livez") == (200, b"ok\n")
+
+
+def test_readyz_is_ready():
+    assert probe("/readyz") == (200, b"ok\n")
+
+
+def test_readyz_waits_for_migrations():
+    MigrationRecorder.Migration.objects.filter(app="messaging").delete()
+    assert probe("/readyz") == (503, b"migrations\n")
+
+
+def test_readyz_says_that_the_database_is_away():
+    def away(*_):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with connection.execute_wrapper(away):
+        assert probe("/readyz") == (503, b"database\n")
+        assert probe("/livez") == (200, b"ok\n")
+
+
+# --- organizations --------------------------------------------------------------------------------
+
+
+def test_another_organizations_contact_answers_as_one_that_does_not_exist(api, org):
+    theirs = factories.contact(factories.organization("other"))
+    told = []
+    for contact_id in (str(theirs.pk), "nobody"):
+        body = message() | {"to": [{"contactId": contact_id}]}
+        single, listed = api.send(body), api.call("GET", f"/messages?contactId={contact_id}")
+        told.append((single.status_code, single.json(), listed.status_code, listed.json()))
+    assert told[0] == told[1]
+    assert told[0][0] == 404
+
+
+def test_another_organizations_message_is_not_cancelled_nor_repeated(api, org):
+    schedule = {"mode": "LOCAL", "time": "09:00"}
+    body = message(factories.contact(org), schedule=schedule)
+    mine = api.send(body, **{"Idempotency-Key": "k"}).json()["messageId"]
+    stranger = Api(factories.organization("other"))
+    assert stranger.call("DELETE", f"/messages/{mine}").status_code == 404
+    answer = stranger.send(body, **{"Idempotency-Key": "k"})  # the scope is the organization's
+    assert (answer.status_code, answer.get("Idempotent-Replayed")) == (404, None)
+    assert api.get(mine)["status"] == "SCHEDULED"
+
+
+def test_a_reached_ceiling_says_when_to_come_again_and_uses_no_key_up(api, org, redis):
+    SendingRules.objects.create(organization=org, sends_per_day=1)
+    TtlCache.clear_all()
+    person = factories.contact(org)
+    assert api.send(message(person)).status_code == 202
+    started = time.monotonic()
+    refused = api.send(message(person), **{"Idempotency-Key": "k"})
+    assert (refused.status_code, refused.json()) == (
+        429,
+        error(
+            "RATE_LIMITED", "The organization's ceiling of messages is reached; see Retry-After."
+        ),
+    )
+    assert 86_399 - (time.monotonic() - started) <= int(refused["Retry-After"]) <= 86_400
+    redis.flushdb()  # as it is a day later
+    assert api.send(message(person), **{"Idempotency-Key": "k"}).status_code == 202

@@ -1,0 +1,94 @@
+"""The whole service: a scheduled message outlives a restart, goes in time and once; a stop is
+clean.
+"""
+
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.service import Service
+
+pytestmark = pytest.mark.xdist_group("service")
+
+
+def wait_for(condition, seconds=30):
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+def call(demo, token, path, body):
+    answer = requests.post(
+        f"{demo['base_url']}{path}",
+        json=body,
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=20,
+    )
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+def item(contact_id, **fields):
+    return {
+        "channel": "EMAIL",
+        "category": "TRANSACTIONAL",
+        "to": [{"contactId": contact_id}],
+        "template": {"name": "note", "language": "en_US"},
+        "context": {"variables": {"note": "hello"}},
+        **fields,
+    }
+
+
+def test_a_restart_loses_nothing_doubles_nothing_and_keeps_to_the_time():
+    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        service = Service(Path(folder))
+        began = time.monotonic()
+        service.start()
+        try:
+            restart = 25 + 2 * (time.monotonic() - began)
+            demo = service.demo()
+            token = service.token(demo)
+            at = datetime.now(UTC) + timedelta(seconds=restart)
+            schedule = {"mode": "AT", "at": at.isoformat()}
+            late = call(demo, token, "/messages", item(demo["contact_ids"][0], schedule=schedule))
+            assert late["status"] == "SCHEDULED"
+            # The simulator takes five seconds for a window to this address.
+            first = demo["contact_ids"][1]
+            service.sql(
+                "UPDATE crm_contact SET email = 'slow@simulator.rme.test' "
+                f"WHERE id = '{first}' RETURNING id"
+            )
+            messages = {"messages": [item(first)] * 300}
+            assert call(demo, token, "/messages/bulk", messages)["accepted"] == 300
+            tried = "SELECT count(*) FROM messaging_attempt"
+            wait_for(lambda: service.sql(tried)[0][0])
+            assert service.stop() == 0  # in the midst of it
+
+            service.start()
+            before = service.sql("SELECT count(*) FROM messaging_attempt WHERE outcome IS NOT NULL")
+            assert 50 <= before[0][0] < 300
+            left = (
+                "SELECT count(*) FROM messaging_delivery WHERE status NOT IN ('SENT','DELIVERED')"
+            )
+            wait_for(lambda: service.sql(left)[0][0] == 0, 90)
+            started, count = service.sql(
+                "SELECT min(started_at), count(*) FROM messaging_attempt "
+                f"WHERE message_id = '{late['messageId']}'"
+            )[0]
+            assert count == 1
+            assert timedelta(0) <= started - at < timedelta(seconds=2)
+            # A stop finishes the window in hand and gives the rest back: nothing is in doubt.
+            assert service.sql(
+                "SELECT count(*), count(DISTINCT delivery_id), count(outcome) "
+                "FROM messaging_attempt"
+            ) == [(301, 301, 301)]
+        finally:
+            if service.process is not None and service.process.poll() is None:
+                service.stop()
