@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test check browser demo-json bench lock format clean clean-data
+.PHONY: help run test test-odoo check browser demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -19,6 +19,9 @@ run: $(VENV)/.runtime  ## everything on this machine: engines, web, worker, beat
 
 test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(T) $(ARGS)
+
+test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on first use (or says why not)
+	@$(BIN)/python -m tests.crm.real_odoo $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from bench import load
+from bench.bot import bot
 from bench.history import history
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
@@ -205,6 +206,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "whole": whole,
     "memory": memory,
     "history": history,
+    "bot": bot,
 }
 
 

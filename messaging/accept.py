@@ -5,19 +5,38 @@ itself: message, content, deliveries, events and the idempotency key, all or not
 to the workers comes after it and may fail: the sweep finds what was not handed on.
 """
 
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import orjson
 from django.db import IntegrityError
 
 from messaging import idempotency, tasks
 from messaging.batch import Batch, Result, Submission, bulk_body
 from messaging.idempotency import Key
+from messaging.schemas.messages import MESSAGE
+from messaging.schemas.parsing import parse
 from rme.core import errors
+from rme.core.json_bodies import refuse_nul
+from rme.tenants import organizations
 from rme.tenants.authentication import Caller
+from rme.tenants.models import Organization
 
-__all__ = ["RECIPIENTS_LIMIT", "Result", "Submission", "accept", "accept_bulk"]
+__all__ = [
+    "RECIPIENTS_LIMIT",
+    "MessageResult",
+    "Result",
+    "Submission",
+    "accept",
+    "accept_bulk",
+    "send_push",
+]
 
 RECIPIENTS_LIMIT = 5000
+PROGRAM = 0
+"""Stands for the application and the user of what a program in this process sends."""
 
 
 def accept(
@@ -82,3 +101,79 @@ def _accept_all(
         tasks.ring(batch.channels)
         return results
     raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
+
+
+# --- from a program in this process ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """What was accepted: the send result of the REST call."""
+
+    message_id: str
+    status: str
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: str | None
+    replayed: bool = False
+
+
+def send_push(
+    organization: Organization | str,
+    contact_id: str,
+    *,
+    title: str,
+    body: str,
+    data: Mapping[str, str] | None = None,
+    badge: int | None = None,
+    channels: Sequence[str] = ("PUSH",),
+    strategy: str = "FIRST_REACHABLE",
+    category: str = "TRANSACTIONAL",
+    idempotency_key: str | None = None,
+) -> MessageResult:
+    """Send to one contact, by the same path as REST: gates, routes, fallback and record.
+
+    On SMS the text is `title: body`, on email the title is the subject. Raises the ApiError that
+    REST would answer; its `message_id` names the message where one was stored.
+    """
+    content = {"title": title, "body": body, "data": data and dict(data), "badge": badge}
+    request = {
+        "channels": list(channels),
+        "strategy": strategy,
+        "category": category,
+        "to": [{"contactId": contact_id}],
+        "content": {name: value for name, value in content.items() if value is not None},
+    }
+    message = parse(MESSAGE, request)
+    refuse_nul(request)
+    key = idempotency.key_of(idempotency_key, request)
+    result = accept(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
+    answer = orjson.loads(result.body)
+    if "error" in answer:
+        raise _refusal(answer["error"])
+    return MessageResult(
+        message_id=answer["messageId"],
+        status=answer["status"],
+        resolved_channel=answer["resolvedChannel"],
+        provider=answer["provider"],
+        scheduled_for=answer["scheduledFor"],
+        replayed=result.replayed,
+    )
+
+
+def _program(organization: Organization | str) -> Caller:
+    key = organization if isinstance(organization, str) else organization.pk
+    try:
+        record = organizations.get(key)
+    except Organization.DoesNotExist:
+        raise errors.NotFound.at("organization", "no such organization") from None
+    return Caller(record, application_id=PROGRAM, user_id=PROGRAM, test=False)
+
+
+def _refusal(told: Mapping[str, Any]) -> errors.ApiError:
+    """Make the error again that was written down as an answer."""
+    return errors.by_code()[told["code"]](
+        told["message"],
+        details=[errors.Detail(each["field"], each["message"]) for each in told["details"]],
+        message_id=told["messageId"],
+    )

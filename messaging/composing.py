@@ -162,4 +162,7 @@ def push(letter: Letter, device: DeviceRecord) -> Push:
         ttl=over.get("ttl"),
         collapse_key=over.get("collapse_key") or letter.message_id,
         priority=over.get("priority", "HIGH"),
+        app=device.app,
+        environment=device.environment,
+        registered_at=device.registered_at,
     )

@@ -21,6 +21,7 @@ from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt, Sending, Shot
 from messaging.providers.base import Dispatch
 from messaging.states import TRANSITIONS, Status
+from push import feedback
 from rme.core import clock, ids, sql
 from rme.core.outcomes import Accepted, Outcome, Retryable
 from rme.core.states import advance
@@ -49,7 +50,7 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
             settled += _put_back(fresh)
         following = _next_window(window, fresh)
         with transaction.atomic():
-            _write_outcomes(window)
+            _write_outcomes(claim, window)
             _record(claim, settled)  # before the gates, so that frequency caps count it
             _pass_gates(claim, following)
             window = _open(following)
@@ -115,9 +116,8 @@ def _write_attempts(claim: Claim, hand: Sequence[Sending]) -> None:
     now = clock.now()
     rows = []
     for sending in hand:
-        account = sending.next_account()
-        for device_id, content in sending.contents:
-            shot = Shot(ids.new_id(), account, device_id, content)
+        for device_id, content, account in sending.next_turns():
+            shot = Shot(ids.new_id(), account, device_id, content, now)
             sending.shots.append(shot)
             rows.append(
                 {
@@ -167,11 +167,13 @@ def _hand_over(shots: Sequence[Shot], transport: Transport) -> list[Outcome]:
     return provider.send([Dispatch(shot.attempt_id, shot.content) for shot in shots], transport)
 
 
-def _write_outcomes(hand: Sequence[Sending]) -> None:
-    """Write what each attempt of this round came to."""
-    rows = []
+def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:
+    """Write what each attempt of this round came to, and which tokens are dead."""
+    rows, said = [], []
     for sending in hand:
         for shot in sending.heard():
+            if shot.device_id and shot.outcome:
+                said.append(feedback.Said(shot.device_id, shot.started_at, shot.outcome))
             rows.append(
                 {
                     "id": shot.attempt_id,
@@ -182,6 +184,7 @@ def _write_outcomes(hand: Sequence[Sending]) -> None:
                 }
             )
     sql.update(Attempt, rows)
+    feedback.note(claim.organization_id, said)
 
 
 def _record(claim: Claim, hand: Sequence[Sending]) -> None:

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from messaging.claiming import Claimed
 from messaging.policy import Account, CategoryRules
-from messaging.providers.base import Content
+from messaging.providers.base import Content, Push
 from messaging.states import EventType, Status
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
@@ -49,6 +49,7 @@ class Shot:
     account: Account
     device_id: UUID | None
     content: Content
+    started_at: datetime
     outcome: Outcome | None = None
     latency_ms: int | None = None
     judged: bool = False
@@ -82,6 +83,8 @@ class Sending:
     devices: list[DeviceRecord] = field(default_factory=list)
     routes: list[Account] = field(default_factory=list)
     contents: list[tuple[UUID | None, Content]] = field(default_factory=list)
+    turns: dict[UUID | None, list[Account]] = field(default_factory=dict)
+    """By device: the accounts that are still to be tried for it, in order."""
     shots: list[Shot] = field(default_factory=list)
     events: list[Happening] = field(default_factory=list)
     bounced_hard: bool = False
@@ -107,9 +110,26 @@ class Sending:
     def account(self) -> Account | None:
         return self.shots[-1].account if self.shots else None
 
-    def next_account(self) -> Account:
-        """Take the account that is to be tried next."""
-        return self.routes.pop(0)
+    def compose(self, contents: list[tuple[UUID | None, Content]]) -> None:
+        """Take what is to be handed over, and see which accounts take it."""
+        self.contents = contents
+        self.turns = {
+            device_id: [account for account in self.routes if _takes(account, content)]
+            for device_id, content in contents
+        }
+
+    @property
+    def has_turns(self) -> bool:
+        """Say whether any account is still to be tried."""
+        return any(self.turns.values())
+
+    def next_turns(self) -> list[tuple[UUID | None, Content, Account]]:
+        """Take what is to be handed over now: to each device by the account that is next."""
+        return [
+            (device_id, content, self.turns[device_id].pop(0))
+            for device_id, content in self.contents
+            if self.turns[device_id]
+        ]
 
     def heard(self) -> list[Shot]:
         """Give the shots whose outcome has just come, once."""
@@ -184,6 +204,9 @@ class Sending:
         """
         fresh = [shot for shot in self.shots if shot.outcome is not None and not shot.judged]
         outcome = min((s.outcome for s in fresh if s.outcome), key=lambda o: _RANK[type(o)])
+        for shot in fresh:
+            if isinstance(shot.outcome, Gone | Rejected):
+                self.turns[shot.device_id] = []  # no other account would reach it
         match outcome:
             case Accepted():
                 self._note(EventType.SENT)
@@ -194,7 +217,7 @@ class Sending:
                 self.status, self.detail, self.reason = Status.UNKNOWN, reason, "UNKNOWN_OUTCOME"
                 self.due_at = now + timedelta(seconds=settings.UNKNOWN_SECONDS)
             case Retryable(reason=reason) | Misconfigured(reason=reason):
-                if self.routes and may_go_on:
+                if self.has_turns and may_go_on:
                     self._note(EventType.FAILOVER, reason)
                     return
                 after = outcome.retry_after if isinstance(outcome, Retryable) else None
@@ -231,6 +254,14 @@ class Sending:
             "account_id": account.id if account else None,
             "tries": self.tries,
         }
+
+
+def _takes(account: Account, content: Content) -> bool:
+    """Say whether an account reaches a device of that platform."""
+    if not isinstance(content, Push):
+        return True
+    reached = account.provider.platforms if account.provider else frozenset()
+    return all(content.platform in names for names in (reached, account.match) if names)
 
 
 _ENDINGS = {

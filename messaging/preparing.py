@@ -1,7 +1,7 @@
 """Getting claimed deliveries ready to be sent: where to, by which accounts, and with what text."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from messaging import composing, rendering, routing, templates
@@ -11,16 +11,23 @@ from messaging.policy import Policy
 from messaging.providers.base import Content
 from messaging.states import Status
 from push.devices import active_devices
-from rme.core import clock
+from rme.core import clock, errors
 from rme.core.channels import Channel
 from rme.core.zones import quiet_until, zone
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 
+PLATFORM_RECHECK = timedelta(seconds=30)
+
 
 def prepare(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
     """Address and compose what is in hand; what cannot be sent is decided then. Two queries."""
-    _address(claim, hand, rules)
+    try:
+        _address(claim, hand, rules)
+    except errors.Unavailable:  # an organization's platform is away, and holds up no other's
+        for sending in hand:
+            sending.wait("PLATFORM", clock.now() + PLATFORM_RECHECK)
+        return
     _compose(claim, [sending for sending in hand if not sending.decided])
 
 
@@ -78,9 +85,12 @@ def _compose(claim: Claim, hand: Sequence[Sending]) -> None:
         if template is not None and template.channel != claim.channel:
             template = _sibling(organization, template, claim.channel)  # after a fallback
         try:
-            sending.contents = _contents(organization, sending, template)
+            sending.compose(_contents(organization, sending, template))
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
             sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+            continue
+        if not sending.has_turns:
+            sending.wait_for_provider(now=clock.now(), reason="no active account for the devices")
 
 
 def _sibling(

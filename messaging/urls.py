@@ -6,7 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 from rest_framework.renderers import TemplateHTMLRenderer
 
-from messaging.views import consent, health, messages, suppressions, templates
+from messaging.views import consent, devices, health, messages, suppressions, templates
 
 PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
 
@@ -19,6 +19,10 @@ urlpatterns = [
         ),
     ),
     path("consent", consent.ConsentView.as_view()),
+    path("devices", devices.DevicesView.as_view()),
+    path("devices/vapid-key", devices.VapidKeyView.as_view()),
+    path("devices/<str:device_id>", devices.DeviceView.as_view()),
+    path("devices/<str:device_id>/replace", devices.ReplaceView.as_view()),
     path("health", health.HealthView.as_view()),
     path("messages", messages.MessagesView.as_view()),
     path("messages/bulk", messages.BulkView.as_view()),

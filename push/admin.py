@@ -5,8 +5,12 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 
-from push.models import Device, token_digest
+from push import device_tokens
+from push.models import Device
+from rme.core.errors import InvalidPayload
 from rme.tenants.admin_base import TenantAdmin, TenantForm
 
 
@@ -16,9 +20,15 @@ class DeviceForm(TenantForm):
     def clean(self) -> dict[str, Any]:
         """Find the token's digest, and refuse a token that is registered."""
         given = super().clean()
-        organization, token = self.own_organization(), given.get("token")
-        if token and organization:
-            self.instance.token_digest = token_digest(token)
+        organization, platform = self.own_organization(), given.get("platform")
+        if given.get("token") and organization and platform:
+            try:
+                token = device_tokens.read(platform, given["token"])
+            except InvalidPayload as error:
+                for detail in error.details:
+                    self.add_error("token", f"{detail.field} {detail.message}.")
+                return given
+            given["token"], self.instance.token_digest = token.text, token.digest
             known = Device.objects.filter(
                 organization=organization, token_digest=self.instance.token_digest
             )
@@ -33,8 +43,17 @@ class DeviceAdmin(TenantAdmin):
     list_display = ("__str__", "platform", "app", "contact_id", "user_id", "active", "last_seen_at")
     list_filter = ("platform", "active", "environment")
     search_fields = ("id", "contact_id", "user_id", "name", "app")
-    readonly_fields = ("id", "inactive_reason", "inactive_since", "registered_at", "last_seen_at")
+    readonly_fields = (
+        *("id", "inactive_reason", "inactive_since", "registered_at", "last_seen_at"),
+        "told_history",
+    )
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
+
+    @admin.display(description="history")
+    def told_history(self, row: Device) -> str:
+        """Tell what happened to the device, newest first."""
+        entries = ((each["at"][:19], each["what"], each["reason"]) for each in row.history[::-1])
+        return format_html_join(mark_safe("<br>"), "{} {} {}", entries)
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("token",) if obj else ()

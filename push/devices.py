@@ -1,10 +1,27 @@
-"""Devices of people: which are there to be reached."""
+"""Devices of people: registering, finding and replacing them, and which are there to be reached.
+
+Within an organization a token belongs to one person: the last to register it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
+from push import device_tokens
+from push.device_tokens import DeviceToken
 from push.models import Device
+from rme.core import errors, ids, sql
+from rme.core.clock import iso
+from rme.crm.contacts import get_contacts
+
+_T = Device._meta.db_table
+
+HISTORY = "jsonb_path_query_array({} || {}, '$[last-49 to last]')"
+"""SQL that adds entries to a device's history, of which the latest fifty are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +34,7 @@ class DeviceRecord:
     app: str
     environment: str
     token: str = field(repr=False)
+    registered_at: datetime | None = None
 
 
 def active_devices(
@@ -31,9 +49,196 @@ def active_devices(
             organization_id=organization_id, contact_id__in=contact_ids, active=True
         )
         .order_by("id")
-        .values_list("id", "contact_id", "platform", "app", "environment", "token")
+        .values_list("id", "contact_id", "platform", "app", "environment", "token", "registered_at")
     )
     found: dict[str, list[DeviceRecord]] = {}
     for row in rows:
         found.setdefault(row[1], []).append(DeviceRecord(*row))
     return found
+
+
+# --- registering ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What an app says of its device. Missing texts are empty."""
+
+    platform: str
+    token: DeviceToken
+    contact_id: str = ""
+    user_id: str = ""
+    app: str = ""
+    environment: str = "PRODUCTION"
+    locale: str = ""
+    zone: str = ""
+    name: str = ""
+
+    def row(self, organization_id: str) -> sql.Row:
+        """Give the columns of a new device."""
+        return {
+            "id": ids.new_text_id(),
+            "organization_id": organization_id,
+            "contact_id": self.contact_id,
+            "user_id": self.user_id,
+            "platform": self.platform,
+            "app": self.app,
+            "token": self.token.text,
+            "token_digest": self.token.digest,
+            "environment": self.environment,
+            "name": self.name,
+            "locale": self.locale,
+            "zone": self.zone,
+            "active": True,
+            "inactive_reason": "",
+        }
+
+
+_SAID = (
+    "contact_id",
+    "user_id",
+    "platform",
+    "app",
+    "token",
+    "environment",
+    "name",
+    "locale",
+    "zone",
+)
+_COLUMNS = f"id, organization_id, token_digest, active, inactive_reason, {', '.join(_SAID)}"
+_ENTRY = (
+    "jsonb_build_array(jsonb_build_object('at', statement_timestamp(), 'what', {}, 'reason', ''))"
+)
+_MOVED = "(t.contact_id, t.user_id) <> (excluded.contact_id, excluded.user_id)"
+_WHAT = f"CASE WHEN {_MOVED} THEN 'MOVED' ELSE 'ACTIVATED' END"
+_REGISTER = f"""
+INSERT INTO {_T} AS t ({_COLUMNS}, history)
+SELECT {_COLUMNS}, {_ENTRY.format("'REGISTERED'")} FROM json_populate_recordset(NULL::{_T}, %s)
+ON CONFLICT (organization_id, token_digest) DO UPDATE SET
+  {", ".join(f"{name} = excluded.{name}" for name in _SAID)},
+  active = true, inactive_reason = '', inactive_since = NULL,
+  registered_at = statement_timestamp(), last_seen_at = statement_timestamp(),
+  history = CASE WHEN t.active AND NOT {_MOVED} THEN t.history
+    ELSE {HISTORY.format("t.history", _ENTRY.format(_WHAT))} END
+RETURNING t.*, xmax = 0 AS is_new
+"""
+
+Registered = tuple[Device, bool]
+"""A device, and whether it is new."""
+
+
+def register(
+    organization_id: str, given: Sequence[Registration | errors.ApiError]
+) -> list[Registered | errors.ApiError]:
+    """Register devices, and give what became of each in order: one query and one statement.
+
+    A token that is there is the same device, active again and whose it is now; of a token given
+    twice the last counts. A bad one fails no other.
+    """
+    stated = [each for each in given if isinstance(each, Registration)]
+    wanted = {each.contact_id for each in stated if each.contact_id}
+    contacts = get_contacts(organization_id, list(wanted))
+    unknown = errors.NotFound.at("contactId", "no such contact")
+    results = [
+        unknown
+        if isinstance(each, Registration) and each.contact_id and each.contact_id not in contacts
+        else each
+        for each in given
+    ]
+    found = _store(organization_id, [each for each in results if isinstance(each, Registration)])
+    return [
+        found[each.token.digest] if isinstance(each, Registration) else each for each in results
+    ]
+
+
+def _store(organization_id: str, given: Sequence[Registration]) -> dict[str, Registered]:
+    last = {each.token.digest: each.row(organization_id) for each in given}
+    if not last:
+        return {}
+    # In one order everywhere, so that two calls with the same tokens cannot deadlock.
+    rows = [last[digest] for digest in sorted(last)]
+    stored = Device.objects.raw(_REGISTER, [sql.as_json(rows)])
+    return {row.token_digest: (row, getattr(row, "is_new")) for row in stored}  # noqa: B009
+
+
+def replace(organization_id: str, device_id: str, given: Any) -> Device:
+    """Give a device its new token: what the browser says by `pushsubscriptionchange`.
+
+    Another device that has it already was the same one, and goes. Raises NotFound, and
+    InvalidPayload for what is no token of the device's platform.
+    """
+    with transaction.atomic():
+        device = _own(organization_id, device_id).select_for_update().first()
+        if device is None:
+            raise errors.NotFound(_UNKNOWN)
+        token = device_tokens.read(device.platform, given)
+        Device.objects.filter(organization_id=organization_id, token_digest=token.digest).exclude(
+            pk=device.pk
+        ).delete()
+        (replaced,) = Device.objects.raw(_REPLACE, [token.text, token.digest, device.pk])
+    return replaced
+
+
+_REPLACE = f"""
+UPDATE {_T} t SET token = %s, token_digest = %s, active = true, inactive_reason = '',
+  inactive_since = NULL, registered_at = statement_timestamp(),
+  last_seen_at = statement_timestamp(),
+  history = {HISTORY.format("t.history", _ENTRY.format("'REPLACED'"))}
+WHERE t.id = %s RETURNING t.*
+"""
+_UNKNOWN = "There is no such device."
+
+
+def remove(organization_id: str, device_id: str) -> None:
+    """Forget a device. Raises NotFound."""
+    if not _own(organization_id, device_id).delete()[0]:
+        raise errors.NotFound(_UNKNOWN)
+
+
+def _own(organization_id: str, device_id: str) -> Any:
+    key = ids.parse(device_id)
+    rows = Device.objects.filter(organization_id=organization_id)
+    return rows.filter(pk=key) if key else rows.none()
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def find(
+    organization_id: str, *, limit: int, contact_id: str | None = None, before: UUID | None = None
+) -> tuple[list[Device], UUID | None]:
+    """Give a page of devices, newest first, and the id after which the next page begins."""
+    rows = Device.objects.filter(organization_id=organization_id)
+    if contact_id:
+        rows = rows.filter(contact_id=contact_id)
+    if before:
+        rows = rows.filter(pk__lt=before)
+    page = list(rows.order_by("-pk")[: limit + 1])
+    return page[:limit], page[limit - 1].pk if len(page) > limit else None
+
+
+def shown(row: Device) -> dict[str, Any]:
+    """Give a device as registering answers with it."""
+    return {
+        "deviceId": str(row.pk),
+        "contactId": row.contact_id or None,
+        "platform": row.platform,
+        "active": row.active,
+        "registeredAt": iso(row.registered_at),
+    }
+
+
+def listed(row: Device) -> dict[str, Any]:
+    """Give a device as the list shows it: all but its token, which is a credential."""
+    return {
+        **shown(row),
+        "userId": row.user_id or None,
+        "app": row.app or None,
+        "environment": row.environment,
+        "locale": row.locale or None,
+        "timeZone": row.zone or None,
+        "name": row.name or None,
+        "lastSeenAt": iso(row.last_seen_at),
+        "inactiveReason": row.inactive_reason or None,
+        "inactiveSince": iso(row.inactive_since),
+    }

@@ -43,6 +43,9 @@ class Device(models.Model):
     active = models.BooleanField(default=True)
     inactive_reason = models.CharField(max_length=64, blank=True, editable=False)
     inactive_since = models.DateTimeField(null=True, blank=True, editable=False)
+    history = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), editable=False
+    )  # what happened to it, newest last; only `devices` and `feedback` write it
     registered_at = models.DateTimeField(db_default=Now(), editable=False)
     last_seen_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -65,7 +68,36 @@ class Device(models.Model):
                 name="device_by_contact",
                 condition=models.Q(active=True),
             ),
+            # read by devices.find: an organization's devices, or a contact's, newest first
+            models.Index(fields=["organization", "-id"], name="device_of_organization"),
+            models.Index(fields=["organization", "contact_id", "-id"], name="device_of_contact"),
+            # read by feedback.sweep, which looks for Android devices that were not seen for long
+            models.Index(
+                fields=["last_seen_at"],
+                name="device_unseen",
+                condition=models.Q(active=True, platform="ANDROID"),
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name or f"{self.platform} {str(self.id)[-8:]}"
+
+
+class Feedback(models.Model):
+    """What a push service said of a device's token, until the task has taken it.
+
+    Written in the transaction of the outcome that said it. `at` is when the token was dead: the
+    service's own time, else that of the attempt. It counts for who registered until then.
+    """
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization_id = models.CharField(max_length=64)
+    device_id = models.UUIDField()
+    reason = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "feedback"
+
+    def __str__(self) -> str:
+        return self.reason

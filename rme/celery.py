@@ -25,14 +25,25 @@ app.conf.task_queues = [
 app.conf.task_default_queue = "default"
 app.conf.beat_schedule = {
     "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"expires": 5}},
+    "retire_devices": {
+        "task": "push.retire_devices",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
+    "sweep_devices": {"task": "push.sweep_devices", "schedule": 3600.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 3600.0},
     "imports": {
         "task": "messaging.import_suppressions",
         "schedule": 5.0,
         "options": {"expires": 5},
     },
+    "record-imports": {
+        "task": "crm.import_records",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
 }
-app.autodiscover_tasks(["messaging"])
+app.autodiscover_tasks(["messaging", "push", "rme.crm"])
 
 
 @worker_process_init.connect

@@ -78,6 +78,7 @@ INSTALLED_APPS = [
     "rme",
     "rme.tenants",
     "rme.crm",
+    "bot",
     "push",
     "messaging",
 ]
@@ -212,6 +213,15 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 
+# --- bots ---------------------------------------------------------------------------------------
+BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").split("/"))])
+"""Below which path the bot service answers; `/` for a host of its own."""
+BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
+BOT_SECONDS = float(ENV.get("BOT_SECONDS", "3.5"))
+"""How long a bot's call may take; bots have as little as three seconds, and four is promised."""
+BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
+"""Calls with a wrong key from one address, before it is told to wait."""
+
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
 """How long a worker may hold a window of sends before it is thought dead."""
@@ -221,6 +231,19 @@ UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
 """The first step of the backoff between tries; it doubles up to 15 minutes."""
+
+# --- push ---------------------------------------------------------------------------------------
+VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or (
+    base64.urlsafe_b64encode(hashlib.sha256(f"rme.vapid:{SECRET_KEY}".encode()).digest()).decode()
+)
+"""The key of Web Push (RFC 8292): 32 bytes, base64url. With another one all browsers' subscriptions
+are lost, so set it before SECRET_KEY ever changes."""
+WEB_PUSH_HOSTS = words(
+    "WEB_PUSH_HOSTS",
+    "fcm.googleapis.com,jmt17.google.com,updates.push.services.mozilla.com,web.push.apple.com,"
+    "notify.windows.com",
+)
+"""The push services that browsers may subscribe at; hosts below them count too."""
 
 # --- keeping ------------------------------------------------------------------------------------
 CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
@@ -323,6 +346,7 @@ UNFOLD: dict[str, Any] = {
                 "title": "Platform",
                 "collapsible": True,
                 "items": [
+                    _page("Connection", "hub", "crm_platform"),
                     _page("Accounts", "business", "crm_account"),
                     _page("Cases", "support", "crm_case"),
                     _page("Events", "event", "crm_event"),
@@ -337,6 +361,7 @@ UNFOLD: dict[str, Any] = {
                     _page("Organizations", "domain", "tenants_organization"),
                     _page("Applications", "apps", "tenants_application"),
                     _page("API keys", "key", "tenants_apikey"),
+                    _page("Bot settings", "smart_toy", "bot_botsettings"),
                     _page("Memberships", "group", "tenants_membership"),
                     _page("Users", "manage_accounts", "tenants_user"),
                     _page("Change log", "manage_search", "admin_logentry"),

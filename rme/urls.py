@@ -1,9 +1,11 @@
 """Every path of the deployment."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from messaging.views import push_demo
 from rme import metrics, probes
 
 urlpatterns = [
@@ -12,7 +14,13 @@ urlpatterns = [
     path("readyz", probes.readyz),
     path("metrics", metrics.show),
     path("rme/v1/", include("messaging.urls")),
+    path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
     path("p/", include("messaging.public_urls")),
+    path("push-demo", push_demo.show),
+    path("push-demo/worker.js", push_demo.worker),
+    path("push-demo/devices", push_demo.register),
+    path("push-demo/send", push_demo.send),
+    path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -93,7 +93,9 @@ class DeliveryOutput(Output):
     resolved_channel: str | None
     provider: str | None
     scheduled_for: str | None
-    waiting: str | None = Field(description="Why it waits: PAUSED, PROVIDER or QUIET_HOURS.")
+    waiting: str | None = Field(
+        description="Why it waits: PAUSED, PROVIDER, PLATFORM or QUIET_HOURS."
+    )
     error: ReasonOutput | None
 
 

@@ -1,10 +1,12 @@
 """The registry of providers: the one place where it is written which exist."""
 
 from messaging.providers.base import Provider
+from messaging.providers.push import PUSH
 from messaging.providers.simulator import Simulator
 from messaging.providers.smtp import Smtp
 
-REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in (Smtp, Simulator)}
+_ALL: tuple[type[Provider], ...] = (Smtp, *PUSH, Simulator)
+REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}
 
 
 def choices() -> list[tuple[str, str]]:

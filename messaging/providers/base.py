@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, ConfigDict
 
+from push.senders.base import Notification
 from rme.core.channels import Channel
 from rme.core.outcomes import Fault, Outcome, Rejected
 from rme.core.transport import Failure, Reply, Request, Transport
@@ -46,21 +47,10 @@ class Sms:
     sender: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
-    """A rendered push for one device. `ttl` in seconds, `badge` a count."""
+class Push(Notification):
+    """A rendered push for one device."""
 
-    token: str
-    platform: str
-    title: str
-    body: str
-    data: Mapping[str, str] = field(default_factory=dict)
-    badge: int | None = None
-    image: str = ""
-    link: str = ""
-    ttl: int | None = None
-    collapse_key: str = ""
-    priority: str = "HIGH"
+    __slots__ = ()
 
 
 Content = Email | Sms | Push
@@ -88,6 +78,8 @@ class Provider:
     label: ClassVar[str]
     """Its name for people."""
     channels: ClassVar[frozenset[Channel]]
+    platforms: ClassVar[frozenset[str]] = frozenset()
+    """Of PUSH: the devices that it reaches; none named: all."""
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
 
     def __init__(self, settings: ProviderSettings) -> None:

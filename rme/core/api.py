@@ -70,6 +70,11 @@ class RequestMiddleware:
         """Answer for views that are not REST framework's; pages keep Django's own handling."""
         if is_rest(request):
             return error_response(as_api_error(exception), request.id)  # type: ignore[attr-defined]
+        match = request.resolver_match
+        # The bot service has a shape of errors of its own, which its views know.
+        if match and (speak := getattr(match.func, "speak", None)):
+            answer: HttpResponse = speak(request, as_api_error(exception))
+            return answer
         return None
 
 

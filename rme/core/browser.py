@@ -18,7 +18,6 @@ MACHINE_PREFIXES = (
     "/rme/v1/",
     "/services/",
     "/.well-known/",
-    "/bot/",
     "/livez",
     "/readyz",
     "/metrics",
@@ -39,12 +38,12 @@ class BrowserMiddleware:
         self.chain = chain
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        machine = request.path_info.startswith(MACHINE_PREFIXES)
+        machine = request.path_info.startswith(MACHINE_PREFIXES + settings.BOT_PATHS)
         return self.direct(request) if machine else self.chain(request)
 
     def process_view(self, request, view, args, kwargs):  # type: ignore[no-untyped-def]
         """Pass on the hook through which CSRF protection works."""
-        if request.path_info.startswith(MACHINE_PREFIXES):
+        if request.path_info.startswith(MACHINE_PREFIXES + settings.BOT_PATHS):
             return None
         for hook in self.view_hooks:
             response = hook(request, view, args, kwargs)

@@ -1,10 +1,13 @@
 """Pages for the records of the embedded platform."""
 
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import IO, Any, ClassVar
 
 from django.contrib import admin
 from django.db import models
+from django.db.models import QuerySet
 
+from rme.crm import platform_admin, record_export, record_files, record_import, tasks
 from rme.crm.models import (
     Account,
     Case,
@@ -12,19 +15,39 @@ from rme.crm.models import (
     Event,
     EventRegistration,
     Exhibitor,
+    RecordImport,
     Speaker,
 )
-from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.import_pages import FilePages
 
 
-class RecordAdmin(TenantAdmin):
-    """Base: the id and the time are shown, and never edited."""
+class RecordAdmin(FilePages):
+    """Base: the id and the time are shown, and never edited; records come and go as files."""
 
     readonly_fields = ("id", "created_at")
     list_select_related: Any = ("organization",)
     # ids sort by time; a column without an index would sort the whole table for one page
     ordering: Any = ("-id",)
     formfield_overrides: ClassVar[dict[Any, Any]] = {models.URLField: {"assume_scheme": "https"}}
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.file_columns = record_files.names(self.model)
+        self.file_noun = str(self.opts.verbose_name_plural)
+
+    def import_runs(self) -> QuerySet[RecordImport]:
+        return RecordImport.objects.filter(kind=self.model.__name__)
+
+    def start_import(
+        self, organization_id: str, name: str, file: IO[bytes], by: str
+    ) -> RecordImport:
+        return record_import.start(organization_id, self.model, name, file, started_by=by)
+
+    def ring_import(self) -> None:
+        tasks.ring_import()
+
+    def export_lines(self, organization_id: str) -> Iterable[str]:
+        return record_export.export(organization_id, self.model)
 
 
 @admin.register(Account)
@@ -89,3 +112,7 @@ class ExhibitorAdmin(AtEventAdmin):
     list_select_related = ("event", "contact", "account", "organization")
     search_fields = ("booth", "account__name", "contact__last_name", "event__name")
     autocomplete_fields = ("event", "contact", "account")
+
+
+__all__ = ["platform_admin"]
+"""Found by Django here: pages of another module."""

@@ -2,19 +2,93 @@
 
 from collections.abc import Sequence
 
+import structlog
+
+from rme.core import errors, ids
+from rme.core.cache import TtlCache
+from rme.crm import platforms
 from rme.crm.connectors import REGISTRY
-from rme.crm.connectors.base import ContactRecord, Record
+from rme.crm.connectors.base import (
+    Connector,
+    ContactRecord,
+    Deadline,
+    PlatformError,
+    PlatformLimit,
+    Record,
+)
+
+log = structlog.get_logger(__name__)
+
+CACHE_SECONDS = 60.0
+BUDGET_SECONDS = 10.0
+"""How long the platform may take for the recipients of one request or one window."""
+
+_contacts: TtlCache[tuple[str, str], ContactRecord] = TtlCache(CACHE_SECONDS, size=20_000)
+
+
+def connector_of(organization_id: str) -> Connector:
+    """Give the connector of an organization's platform."""
+    return REGISTRY[platforms.get(organization_id).kind](organization_id)
 
 
 def get_contacts(organization_id: str, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
-    """Find contacts of one organization by id; unknown ids are not in the answer."""
-    if not contact_ids:
-        return {}
-    return REGISTRY["embedded"](organization_id).get_contacts(contact_ids)
+    """Find contacts of one organization by id; unknown ids are not in the answer.
+
+    Those of a remote platform are kept for a minute. Raises Unavailable where it fails.
+    """
+    own, remote = _parted(contact_ids)
+    found = REGISTRY["embedded"](organization_id).get_contacts(own) if own else {}
+    if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
+        found |= _remote_contacts(organization_id, remote)
+    return found
 
 
 def get_records(organization_id: str, record_ids: Sequence[str]) -> dict[str, Record]:
-    """Find records of one organization by id, of any kind; unknown ids are not in the answer."""
-    if not record_ids:
-        return {}
-    return REGISTRY["embedded"](organization_id).get_records(record_ids)
+    """Find records of one organization by id, of any kind; unknown ids are not in the answer.
+
+    Raises Unavailable where a remote platform fails.
+    """
+    own, remote = _parted(record_ids)
+    found = REGISTRY["embedded"](organization_id).get_records(own) if own else {}
+    if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
+        try:
+            connector = connector_of(organization_id)
+            found |= connector.get_records(remote, deadline=Deadline.after(BUDGET_SECONDS))
+        except PlatformError as error:
+            raise _unavailable(organization_id, error) from error
+    return found
+
+
+def _parted(given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Tell our own ids, which are UUIDs, from a platform's, which never are.
+
+    So whoever keeps its records here pays no look-up of a platform.
+    """
+    own = [each for each in given if ids.parse(each)]
+    known = set(own)
+    return own, [each for each in given if each not in known]
+
+
+def _remote_contacts(organization_id: str, wanted: Sequence[str]) -> dict[str, ContactRecord]:
+    def load(missing: list[tuple[str, str]]) -> dict[tuple[str, str], ContactRecord]:
+        connector = connector_of(organization_id)
+        found = connector.get_contacts(
+            [contact_id for _, contact_id in missing], deadline=Deadline.after(BUDGET_SECONDS)
+        )
+        return {(organization_id, contact_id): each for contact_id, each in found.items()}
+
+    try:
+        found = _contacts.get_many([(organization_id, each) for each in wanted], load)
+    except PlatformError as error:
+        raise _unavailable(organization_id, error) from error
+    return {contact_id: each for (_, contact_id), each in found.items()}
+
+
+def _unavailable(organization_id: str, error: PlatformError) -> errors.Unavailable:
+    """Say to a caller that the platform fails: nothing was accepted, and it may try again."""
+    name = type(error).__name__
+    log.warning("platform.failed", organization_id=organization_id, error=name)
+    wait = error.retry_after if isinstance(error, PlatformLimit) else 5
+    return errors.Unavailable(
+        "The organization's platform does not answer.", headers={"Retry-After": str(wait)}
+    )

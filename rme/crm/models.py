@@ -8,6 +8,9 @@ from django.db.models.functions import Lower, Now
 
 from rme.core import addresses, ids
 from rme.core.zones import validate_zone
+from rme.crm.fields import FoldedNameField
+from rme.crm.models_platform import Platform  # noqa: F401 (Django finds models here)
+from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
 
 
@@ -26,8 +29,15 @@ class Account(Record):
     """A company or household that contacts belong to."""
 
     name = models.CharField(max_length=255)
+    name_folded = FoldedNameField()
     phone = models.CharField(max_length=40, blank=True)
     website = models.URLField(blank=True)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by the bot's Confirm_Account and Create_Account
+            models.Index(fields=["organization", "name_folded"], name="account_by_name"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -54,6 +64,17 @@ class Contact(Record):
         indexes: ClassVar[list[Any]] = [
             # read by the bot's Confirm_Contact
             models.Index(fields=["organization", "email_folded"], name="contact_by_email"),
+            # read by the bot's Confirm_Contact_Phone
+            models.Index(
+                fields=["organization", "phone"],
+                condition=~models.Q(phone=""),
+                name="contact_by_phone",
+            ),
+            models.Index(
+                fields=["organization", "mobile"],
+                condition=~models.Q(mobile=""),
+                name="contact_by_mobile",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -114,13 +135,27 @@ class Event(Record):
 class EventRegistration(Record):
     """One person's place at an event."""
 
+    NOT_REGISTERED = ("cancelled", "canceled", "declined", "refunded", "waitlisted")
+    """Statuses, in lower case, with which somebody has no place."""
+
     event = models.ForeignKey(Event, models.CASCADE)
     contact = models.ForeignKey(Contact, models.SET_NULL, null=True, blank=True)
     name = models.CharField(max_length=255)
     email = models.CharField(max_length=254)
+    email_folded = models.GeneratedField(
+        expression=Lower("email"),
+        output_field=models.CharField(max_length=254),
+        db_persist=True,
+    )
     status = models.CharField(max_length=40, default="Registered")
     ticket_type = models.CharField(max_length=100, blank=True)
     attended = models.BooleanField(default=False)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by the bot's Confirm_Registration
+            models.Index(fields=["organization", "email_folded"], name="registration_by_email"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} at {self.event}"
@@ -152,3 +187,31 @@ class Exhibitor(Record):
 
     def __str__(self) -> str:
         return f"{self.account or self.contact} at {self.event}"
+
+
+class RecordImport(FileImport):
+    """A file of records of one kind that is imported."""
+
+    kind = models.CharField(max_length=40)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by rme.tenants.imports.work
+            models.Index(
+                fields=["turn_at"],
+                condition=models.Q(state="RUNNING"),
+                name="record_import_running",
+            ),
+        ]
+
+
+class RecordImportPart(FilePart):
+    """Some lines of such a file."""
+
+    run = models.ForeignKey(RecordImport, models.CASCADE, related_name="parts", db_index=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # read by rme.tenants.imports.step, in this order
+            models.UniqueConstraint(fields=["run", "number"], name="record_import_part_once")
+        ]

@@ -10,7 +10,6 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -244,9 +243,12 @@ class ApiKeyAdmin(OwnerAdmin):
     list_display = ("name", "organization", "shown", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("organization",)
     search_fields = ("name", "public_id")
-    fields = ("organization", "name", "shown", "actions", "networks", "expires_at", "revoked_at")
-    readonly_fields = ("shown", "revoked_at")
-    actions_detail: ClassVar[list[str]] = ["revoke"]
+    fields = (
+        *("organization", "name", "shown", "actions", "networks", "expires_at"),
+        *("last_used_at", "revoked_at"),
+    )
+    readonly_fields = ("shown", "last_used_at", "revoked_at")
+    actions_detail: ClassVar[list[str]] = ["rotate", "revoke"]
 
     @admin.display(description="key")
     def shown(self, row: ApiKey) -> str:
@@ -270,13 +272,24 @@ class ApiKeyAdmin(OwnerAdmin):
         secret: str = request._secret  # type: ignore[attr-defined]
         return show_once(self, request, obj, ("API key", secret))
 
+    @action(description="Rotate", permissions=["change"])
+    def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Issue a key that may do the same, after asking; the old one goes on for a while."""
+        row = self.get_object(request, object_id)
+        if request.method != "POST":
+            question = f"Issue a new key like {row.name}? The present one goes on for "
+            return self.ask(request, "Rotate", f"{question}{api_keys.OVERLAP.days} days.")
+        made, text = api_keys.rotate(row)
+        self.note(request, row, f"Rotated: {made} takes its place")
+        return show_once(self, request, made, ("API key", text))
+
     @action(description="Revoke", permissions=["change"])
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Revoke the key, after asking."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")
-        ApiKey.objects.filter(pk=row.pk, revoked_at=None).update(revoked_at=Now())
+        api_keys.revoke(row)
         self.note(request, row, "Revoked")
         messages.success(request, f"{row.name} is revoked.")
         return HttpResponseRedirect(reverse("admin:tenants_apikey_change", args=[row.pk]))

@@ -3,14 +3,53 @@
 import hashlib
 import secrets
 import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address, ip_network
 from typing import Any
 
-from django.db.models import Q
-from django.db.models.functions import Now
+import orjson
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Least, Now
 
 from rme.tenants.models import ApiKey, Organization
+from rme.tenants.organizations import FIELDS, OrganizationRecord
 
 PREFIX = "rme"
+OVERLAP = timedelta(days=7)
+"""How long a key goes on after it was rotated, for the bots that still have it."""
+
+# Who presents the right secret of a living key has used it; written at most once a minute.
+_organization = ", ".join(f"o.{name}" for name in FIELDS)
+_LOOK_UP = f"""
+WITH used AS (
+  UPDATE {ApiKey._meta.db_table} SET last_used_at = now()
+  WHERE public_id = %(public_id)s AND digest = %(digest)s AND organization_id = %(organization)s
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+    AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute'))
+SELECT k.digest, k.id, k.public_id, k.actions, k.networks, {_organization}
+FROM {ApiKey._meta.db_table} k JOIN {Organization._meta.db_table} o ON o.id = k.organization_id
+WHERE k.public_id = %(public_id)s AND k.organization_id = %(organization)s AND o.is_active
+  AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A living key, whose secret was shown."""
+
+    id: int
+    public_id: str
+    actions: tuple[str, ...]
+    """What it may do; empty: everything."""
+    networks: tuple[str, ...]
+    organization: OrganizationRecord
+
+    def allows(self, action: str) -> bool:
+        """Say whether the key may do something."""
+        return not self.actions or action in self.actions
 
 
 def digest(secret: str) -> str:
@@ -36,27 +75,60 @@ def issue(organization: Organization, name: str, **restrictions: Any) -> tuple[A
     return key, f"{PREFIX}_{public_id}_{secret}"
 
 
-def verify(text: str, organization_id: str) -> ApiKey | None:
-    """Find the living key that a text is, if it is one of this organization's. One query.
+def rotate(key: ApiKey) -> tuple[ApiKey, str]:
+    """Issue a key that may do the same, and let the old one end after `OVERLAP` at the latest."""
+    with transaction.atomic():
+        fresh = issue(key.organization, key.name, actions=key.actions, networks=key.networks)
+        ApiKey.objects.filter(pk=key.pk).update(expires_at=Least(F("expires_at"), Now() + OVERLAP))
+    return fresh
 
-    The secret is compared in constant time, with a stand-in where there is no such key.
+
+def revoke(key: ApiKey) -> None:
+    """End a key at once."""
+    ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now())
+
+
+def verify(text: str, organization_id: str, address: str | None = None) -> KeyRecord | None:
+    """Find the living key that a text is, if it is one of this organization's. One statement.
+
+    With an address the key must be allowed there. The secret is compared in constant time, with
+    a stand-in where there is no such key.
     """
     prefix, _, rest = text.partition("_")
     public_id, _, secret = rest.partition("_")
     usable = prefix == PREFIX and public_id.isascii() and public_id.isalnum()
-    key = _living(public_id, organization_id) if usable else None
-    same = secrets.compare_digest(digest(secret), key.digest if key else digest(""))
-    return key if same else None
+    given = digest(secret)
+    row = _living(public_id, given, organization_id) if usable else None
+    same = secrets.compare_digest(given, row[0] if row else digest(""))
+    if row is None or not same:
+        return None
+    _, identifier, public_id, actions, networks, *organization = row
+    key = KeyRecord(
+        identifier, public_id, _texts(actions), _texts(networks), OrganizationRecord(*organization)
+    )
+    return key if address is None or _within(address, key.networks) else None
 
 
-def _living(public_id: str, organization_id: str) -> ApiKey | None:
+def _living(public_id: str, given: str, organization_id: str) -> Any:
     if "\0" in organization_id or not organization_id.isascii():
         return None  # what PostgreSQL would not even take
-    unexpired = Q(expires_at=None) | Q(expires_at__gt=Now())
-    return ApiKey.objects.filter(
-        unexpired,
-        public_id=public_id,
-        organization_id=organization_id,
-        organization__is_active=True,
-        revoked_at=None,
-    ).first()
+    values = {"public_id": public_id, "digest": given, "organization": organization_id}
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK_UP, values)
+        return cursor.fetchone()
+
+
+def _texts(value: str) -> tuple[str, ...]:
+    return tuple(orjson.loads(value))
+
+
+def _within(address: str, networks: Sequence[str]) -> bool:
+    """Say whether an address is in one of the networks; none: everywhere."""
+    if not networks:
+        return True
+    try:
+        own = ip_address(address)
+        own = getattr(own, "ipv4_mapped", None) or own
+        return any(own in ip_network(network, strict=False) for network in networks)
+    except ValueError:
+        return False

@@ -7,9 +7,12 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
+from bot.models import BotSettings
 from messaging import consent
 from messaging.models import Category, Partial, Pause, ProviderAccount, SendingRules, Suppression
 from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
+from rme.crm.models_platform import Platform
+from rme.crm.presets import PRESETS
 from rme.tenants import api_keys
 from rme.tenants.models import Membership, User
 from tests import factories
@@ -64,6 +67,11 @@ def fill(org: Any) -> Api:
     decision = consent.Decision(str(ada.pk), "ALL", "ALL", "OPTED_IN", "API", NOW)
     consent.record(org.pk, [decision])
     api_keys.issue(org, "bot")
+    secret = f'{{"address": "https://odoo.example", "api_key": "{PASSWORD}"}}'
+    Platform.objects.create(
+        organization=org, kind="odoo", credentials=secret, mapping=PRESETS["odoo"][2]
+    )
+    BotSettings.objects.create(organization=org)
     Membership.objects.create(
         user=User.objects.create(username=f"member-{org.pk}"), organization=org, role="VIEWER"
     )

@@ -32,8 +32,10 @@ NEVER_ADDED = {Message, LogEntry}
 
 def test_every_model_has_a_page():
     assert {model._meta.label for model in MODELS} == {
-        "admin.LogEntry", "auth.Group", "crm.Account", "crm.Case", "crm.Contact", "crm.Event",
-        "crm.EventRegistration", "crm.Exhibitor", "crm.Speaker", "messaging.Category",
+        "admin.LogEntry", "auth.Group", "bot.BotSettings",
+        "crm.Account", "crm.Case", "crm.Contact", "crm.Event",
+        "crm.EventRegistration", "crm.Exhibitor", "crm.Platform", "crm.Speaker",
+        "messaging.Category",
         "messaging.ConsentEntry", "messaging.Message", "messaging.Partial", "messaging.Pause",
         "messaging.ProviderAccount", "messaging.SenderDomain", "messaging.SendingRules",
         "messaging.Suppression",

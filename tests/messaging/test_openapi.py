@@ -29,6 +29,11 @@ schemathesis.checks.load_all_checks()
 OPERATIONS = [
     ("/rme/v1/consent", "POST"),
     ("/rme/v1/consent", "GET"),
+    ("/rme/v1/devices", "POST"),
+    ("/rme/v1/devices", "GET"),
+    ("/rme/v1/devices/vapid-key", "GET"),
+    ("/rme/v1/devices/{device_id}", "DELETE"),
+    ("/rme/v1/devices/{device_id}/replace", "POST"),
     ("/rme/v1/health", "GET"),
     ("/rme/v1/messages", "POST"),
     ("/rme/v1/messages", "GET"),
@@ -46,9 +51,9 @@ MODES = [
     (path, method, mode)
     for path, method in OPERATIONS
     for mode in schemathesis.GenerationMode
-    # Any text is an id as far as the description goes: nothing is wrong with any. Health takes
-    # nothing at all.
-    if ("{" not in path and not path.endswith("/health"))
+    # Any text is an id as far as the description goes: nothing is wrong with any. Health and
+    # the VAPID key take nothing at all.
+    if ("{" not in path and not path.endswith(("/health", "/vapid-key")))
     or mode is schemathesis.GenerationMode.POSITIVE
 ]
 TELLS_OF_EACH = {"/rme/v1/messages/bulk", "/rme/v1/consent"}

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from rme.tenants import api_keys
+from rme.tenants import api_keys, organizations
 from rme.tenants.models import ApiKey
 from tests import factories
 
@@ -30,7 +30,10 @@ def test_only_the_digest_is_kept(issued):
 def test_restrictions_are_kept(issued):
     key, text = issued
     found = api_keys.verify(text, "acme")
-    assert (found, found.actions) == (key, ["Confirm_Contact"])
+    assert (found.id, found.public_id) == (key.pk, key.public_id)
+    assert (found.actions, found.networks) == (("Confirm_Contact",), ())
+    assert found.organization == organizations.get("acme")
+    assert (found.allows("Confirm_Contact"), found.allows("Confirm_Case")) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def test_a_dead_key_is_refused(issued, changes):
 
 def test_a_key_that_expires_later_is_accepted(issued):
     ApiKey.objects.update(expires_at=datetime.now(UTC) + timedelta(minutes=1))
-    assert api_keys.verify(issued[1], "acme") == issued[0]
+    assert api_keys.verify(issued[1], "acme").id == issued[0].pk
 
 
 def test_a_disabled_organizations_key_is_refused(issued):
@@ -74,3 +77,41 @@ def test_a_look_up_is_one_statement(issued):
         with CaptureQueriesContext(connection) as captured:
             api_keys.verify(text, "acme")
         assert len(captured) == 1
+
+
+@pytest.mark.parametrize(
+    ("networks", "address", "accepted"),
+    [
+        ([], "nonsense", True),
+        (["192.0.2.0/24", "2001:db8::/32"], "192.0.2.7", True),
+        (["192.0.2.0/24", "2001:db8::/32"], "2001:db8::1", True),
+        (["192.0.2.0/24"], "::ffff:192.0.2.7", True),
+        (["192.0.2.0/24"], "192.0.3.7", False),
+        (["192.0.2.0/24"], "nonsense", False),
+        (["nonsense"], "192.0.2.7", False),
+    ],
+)
+def test_a_key_may_be_of_some_networks(issued, networks, address, accepted):
+    ApiKey.objects.update(networks=networks)
+    assert bool(api_keys.verify(issued[1], "acme", address)) is accepted
+
+
+@pytest.mark.parametrize("expires_in", [None, timedelta(days=1), timedelta(days=90)])
+def test_rotating_gives_a_key_that_may_do_the_same_and_lets_the_old_one_end(issued, expires_in):
+    key, text = issued
+    now = datetime.now(UTC)
+    ApiKey.objects.update(networks=["192.0.2.0/24"], expires_at=expires_in and now + expires_in)
+    key.refresh_from_db()
+    made, fresh = api_keys.rotate(key)
+    assert made.pk != key.pk
+    old, new = api_keys.verify(text, "acme"), api_keys.verify(fresh, "acme")
+    assert (new.actions, new.networks) == (old.actions, old.networks)
+    key.refresh_from_db()
+    wanted = now + min(expires_in or api_keys.OVERLAP, api_keys.OVERLAP)
+    assert abs(key.expires_at - wanted) < timedelta(minutes=1)
+    assert ApiKey.objects.get(pk=made.pk).expires_at is None
+
+
+def test_a_revoked_key_ends_at_once(issued):
+    api_keys.revoke(issued[0])
+    assert api_keys.verify(issued[1], "acme") is None

@@ -391,7 +391,8 @@ def test_api_keys(db):
     org, other = factories.organization(), factories.organization("other")
     key, text = api_keys.issue(org, "bot")
     assert text.startswith(f"rme_{key.public_id}_")
-    assert api_keys.verify(text, org.pk) == key
+    found = api_keys.verify(text, org.pk)
+    assert found and (found.id, found.organization.id) == (key.pk, org.pk)
     for wrong in (text[:-1], text + "x", text.replace("rme_", "abc_"), "", "rme__", "rme_\0_x"):
         assert api_keys.verify(wrong, org.pk) is None
     assert api_keys.verify(text, other.pk) is None

@@ -2,5 +2,10 @@
 
 from rme.crm.connectors.base import Connector
 from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.mapped import Mapped
+from rme.crm.connectors.odoo import Odoo
+from rme.crm.connectors.salesforce import Salesforce
 
-REGISTRY: dict[str, type[Connector]] = {"embedded": Embedded}
+REMOTE: dict[str, type[Mapped]] = {"salesforce": Salesforce, "odoo": Odoo}
+"""Those that are reached over the network, and need settings and a mapping."""
+REGISTRY: dict[str, type[Connector]] = {"embedded": Embedded, **REMOTE}

@@ -1,12 +1,29 @@
 """The embedded platform: records in our own tables."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import orjson
 from django.db import connection
 
 from rme.core import ids
-from rme.crm.connectors.base import Connector, ContactRecord, Record
+from rme.crm import folding
+from rme.crm.connectors import embedded_creates as creates
+from rme.crm.connectors import embedded_finds as finds
+from rme.crm.connectors.base import (
+    NO_DEADLINE,
+    AccountRecord,
+    CaseRecord,
+    Connector,
+    ContactRecord,
+    Deadline,
+    ExhibitorRecord,
+    New,
+    Record,
+    RegistrationRecord,
+    SpeakerRecord,
+)
 from rme.crm.connectors.embedded_records import RECORDS
 from rme.crm.models import Contact
 
@@ -19,17 +36,78 @@ FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s)
 
 
 class Embedded(Connector):
-    """Read records of one organization from PostgreSQL."""
+    """Read and write records of one organization in PostgreSQL."""
 
-    def get_contacts(self, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
+    def get_contacts(
+        self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
+    ) -> dict[str, ContactRecord]:
         keys = [key for text in contact_ids if (key := ids.parse(text))]
         with connection.cursor() as cursor:
             cursor.execute(_CONTACTS, [self.organization_id, keys])
             return {row[0]: ContactRecord(*row) for row in cursor.fetchall()}
 
-    def get_records(self, record_ids: Sequence[str]) -> dict[str, Record]:
+    def get_records(
+        self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
+    ) -> dict[str, Record]:
         keys = [key for text in record_ids if (key := ids.parse(text))]
         with connection.cursor() as cursor:
             cursor.execute(RECORDS, {"organization": self.organization_id, "ids": keys})
             found = [orjson.loads(text) for (text,) in cursor.fetchall()]
         return {record["id"]: record for record in found}
+
+    def find_contacts_by_email(
+        self, email: str, *, limit: int, deadline: Deadline
+    ) -> list[ContactRecord]:
+        rows = self._rows(finds.BY_EMAIL, limit, deadline, emails=folding.spellings(email))
+        return [finds.contact(row) for row in rows]
+
+    def find_contacts_by_phone(
+        self, phone: str, *, limit: int, deadline: Deadline
+    ) -> list[ContactRecord]:
+        rows = self._rows(finds.BY_PHONE, limit, deadline, phone=phone)
+        return [finds.contact(row) for row in rows]
+
+    def find_accounts(self, name: str, *, limit: int, deadline: Deadline) -> list[AccountRecord]:
+        folded = folding.account_name(name)
+        rows = self._rows(finds.ACCOUNTS, limit, deadline, name=name, folded=folded)
+        return [AccountRecord(*row) for row in rows]
+
+    def find_cases(self, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
+        rows = self._rows(finds.CASES, limit, deadline, emails=folding.spellings(email))
+        return [CaseRecord(*row) for row in rows]
+
+    def find_registrations(
+        self, email: str, *, limit: int, deadline: Deadline
+    ) -> list[RegistrationRecord]:
+        rows = self._rows(finds.REGISTRATIONS, limit, deadline, emails=folding.spellings(email))
+        return [RegistrationRecord(*row) for row in rows]
+
+    def find_speakers(
+        self, contact_id: str, event_id: str, *, limit: int, deadline: Deadline
+    ) -> list[SpeakerRecord]:
+        contact, event = ids.parse(contact_id), ids.parse(event_id) if event_id else None
+        if contact is None or (event_id and event is None):
+            return []
+        rows = self._rows(finds.SPEAKERS, limit, deadline, contact=contact, event=event)
+        return [SpeakerRecord(*row) for row in rows]
+
+    def find_exhibitors(
+        self, contact_id: str, *, limit: int, deadline: Deadline
+    ) -> list[ExhibitorRecord]:
+        contact = ids.parse(contact_id)
+        if contact is None:
+            return []
+        rows = self._rows(finds.EXHIBITORS, limit, deadline, contact=contact)
+        return [ExhibitorRecord(*row) for row in rows]
+
+    def create(self, new: New, *, deadline: Deadline) -> str:
+        return creates.create(self.organization_id, new, deadline)
+
+    def find_created(self, new: New, *, since: datetime, deadline: Deadline) -> str:
+        return creates.find_created(self.organization_id, new, since)
+
+    def _rows(
+        self, statement: str, limit: int, deadline: Deadline, **values: Any
+    ) -> list[tuple[Any, ...]]:
+        own = {"organization": self.organization_id, "limit": limit}
+        return finds.rows(statement, {**own, **values}, deadline)

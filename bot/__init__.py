@@ -1,0 +1,1 @@
+"""The bot integration service: look-ups and creates for chat bots, by API key."""

@@ -1,0 +1,72 @@
+"""How an organization's bots are answered, and what its creates made lately."""
+
+from typing import Any, ClassVar
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models.functions import Now
+
+from rme.tenants.models import Organization
+
+
+class BotSettings(models.Model):
+    """How an organization's bots are answered. Without a row the defaults hold."""
+
+    class OnDuplicate(models.TextChoices):
+        RETURN_EXISTING = "return_existing", "Return the one that exists"
+        REJECT = "reject", "Refuse (409)"
+        ALLOW = "allow", "Make another"
+
+    organization = models.OneToOneField(
+        Organization, models.CASCADE, primary_key=True, related_name="bot_settings"
+    )
+    always_200 = models.BooleanField(
+        "always 200",
+        default=False,
+        help_text="Answer with HTTP status 200 whatever happened, for bot builders that cannot "
+        "read it. The code in the body stays as it is.",
+    )
+    max_records = models.PositiveSmallIntegerField(
+        default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(50)],
+        help_text="At most so many records in an answer.",
+    )
+    on_duplicate_contact = models.CharField(
+        max_length=20,
+        choices=OnDuplicate.choices,
+        default=OnDuplicate.RETURN_EXISTING,
+        help_text="When a contact is to be made whose email address one has.",
+    )
+    on_duplicate_account = models.CharField(
+        max_length=20,
+        choices=OnDuplicate.choices,
+        default=OnDuplicate.RETURN_EXISTING,
+        help_text="When an account is to be made whose name one has.",
+    )
+
+    class Meta:
+        verbose_name = verbose_name_plural = "bot settings"
+
+    def __str__(self) -> str:
+        return f"Bot settings of {self.organization_id}"
+
+
+class Creation(models.Model):
+    """A create that may come again, and what it made.
+
+    `record_id` is empty while it runs, and stays so where its outcome is not known.
+    """
+
+    organization = models.ForeignKey(Organization, models.CASCADE, db_index=False)
+    digest = models.CharField(max_length=64)
+    record_id = models.CharField(max_length=255, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(db_index=True)  # read by bot.once, which deletes old ones
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["organization", "digest"], name="creation_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.record_id or 'unknown'} at {self.created_at}"

@@ -1,0 +1,34 @@
+"""An organization's bot settings as calls need them: frozen, and kept for some seconds."""
+
+from dataclasses import dataclass
+
+from bot.models import BotSettings
+from rme.core.cache import TtlCache
+
+OnDuplicate = BotSettings.OnDuplicate
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How an organization's bots are answered."""
+
+    always_200: bool
+    max_records: int
+    on_duplicate_contact: str
+    on_duplicate_account: str
+
+
+_policies: TtlCache[str, Policy] = TtlCache(seconds=10)
+FIELDS = ("always_200", "max_records", "on_duplicate_contact", "on_duplicate_account")
+
+
+def of(organization_id: str) -> Policy:
+    """Give an organization's settings, or the defaults."""
+
+    def load() -> Policy:
+        row = BotSettings.objects.filter(organization_id=organization_id).first() or BotSettings()
+        return Policy(*(getattr(row, name) for name in FIELDS))
+
+    policy = _policies.get(organization_id, load)
+    assert policy is not None  # load always answers
+    return policy

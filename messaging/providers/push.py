@@ -1,0 +1,50 @@
+"""Push: each sender (`push.senders`) as a provider, under its own name."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from messaging.providers.base import Dispatch, Provider, ProviderSettings, Push
+from push import senders
+from push.senders.base import Sender, Shot
+from rme.core.channels import Channel
+from rme.core.outcomes import Outcome
+from rme.core.transport import Transport
+
+
+class PushProvider(Provider):
+    """Hand a window to a sender."""
+
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.PUSH})
+    sender: ClassVar[type[Sender]]
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        super().__init__(settings)
+        self._sender = self.sender(settings)
+
+    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+        """Send a window of pushes at once; the outcomes come in the same order."""
+        return self._sender.send(list(_shots(dispatches)), transport)
+
+
+def _shots(dispatches: Sequence[Dispatch]) -> Iterator[Shot]:
+    for dispatch in dispatches:
+        assert isinstance(dispatch.content, Push)  # the account's channel
+        yield Shot(dispatch.attempt_id, dispatch.content)
+
+
+def _provider(sender: type[Sender]) -> type[Provider]:
+    return type(
+        sender.__name__,
+        (PushProvider,),
+        {
+            "__doc__": sender.__doc__,
+            "kind": sender.kind,
+            "label": sender.label,
+            "platforms": sender.platforms,
+            "sender": sender,
+            "Settings": sender.Settings,
+        },
+    )
+
+
+PUSH = tuple(_provider(sender) for sender in senders.REGISTRY.values())

@@ -1,0 +1,105 @@
+"""Reading a device's token: what its platform gave the app, in the form in which it is kept.
+
+| platform | token | kept as |
+|---|---|---|
+| IOS | hex, 64 digits or more | lower case |
+| ANDROID | an FCM registration token or installation id | as it is |
+| WEB | a PushSubscription, as an object or as JSON text | JSON: endpoint and keys |
+| PLATFORM | the platform's user id | as it is |
+
+A token with `simulator-` in it is none of Apple's; it is taken for the simulator's sake.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.conf import settings
+
+from push import endpoints
+from push.encoding import decoded
+from push.models import Device, token_digest
+from rme.core.errors import InvalidPayload
+from rme.core.transport import AddressPolicy
+
+LONGEST = 4096
+_PATTERNS = {
+    Device.Platform.IOS: (
+        re.compile(r"[0-9A-Fa-f]{64,4096}|[\x21-\x7e]*simulator-[\x21-\x7e]*"),
+        "must be hex, 64 digits or more",
+    ),
+    Device.Platform.ANDROID: (
+        re.compile(r"[\x21-\x7e]{1,4096}"),
+        "must be an FCM registration token or installation id",
+    ),
+    Device.Platform.PLATFORM: (
+        re.compile(r"[\x21-\x7e]{1,64}"),
+        "must be the platform's id of a user",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceToken:
+    """A token as it is kept, and the digest by which it is found."""
+
+    text: str = field(repr=False)
+    digest: str
+
+
+def read(platform: str, given: Any) -> DeviceToken:
+    """Read a token (text, or an object for WEB). Raises InvalidPayload, naming the field."""
+    if platform == Device.Platform.WEB:
+        return _subscription(given)
+    pattern, otherwise = _PATTERNS[Device.Platform(platform)]
+    if not isinstance(given, str):
+        raise InvalidPayload.at("token", "must be a string")
+    if len(given) > LONGEST or not pattern.fullmatch(given):
+        raise InvalidPayload.at("token", otherwise)
+    text = given.lower() if platform == Device.Platform.IOS else given
+    return DeviceToken(text, token_digest(text))
+
+
+def _subscription(given: Any) -> DeviceToken:
+    """Read a PushSubscription (W3C Push API §8). Its endpoint is what tells it from others."""
+    if isinstance(given, str):
+        try:
+            given = orjson.loads(given)
+        except orjson.JSONDecodeError:
+            given = None
+    if not isinstance(given, dict) or not isinstance(given.get("keys"), dict):
+        raise InvalidPayload.at("token", "must be a PushSubscription: endpoint and keys")
+    unknown = sorted({str(name) for name in given} - {"endpoint", "keys", "expirationTime"})
+    if unknown:
+        raise InvalidPayload.at(f"token.{unknown[0]}", "unknown field")
+    endpoint = given.get("endpoint")
+    why = "must be a string"
+    if isinstance(endpoint, str):
+        why = endpoints.refusal(endpoint, AddressPolicy(settings.OUTBOUND_OPEN_HOSTS))
+    if why:
+        raise InvalidPayload.at("token.endpoint", why)
+    kept = {"endpoint": endpoint, "keys": _keys(given["keys"])}
+    text = orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode()
+    return DeviceToken(text, hashlib.sha256(str(endpoint).encode()).hexdigest())
+
+
+def _keys(given: dict[str, Any]) -> dict[str, str]:
+    """Check the keys of RFC 8291 §2: a point on P-256, and 16 bytes."""
+    for name, check, otherwise in (
+        ("p256dh", _is_point, "must be a public key on P-256, base64url"),
+        ("auth", lambda key: len(key) == 16, "must be 16 bytes, base64url"),
+    ):
+        if not check(decoded(given.get(name))):
+            raise InvalidPayload.at(f"token.keys.{name}", otherwise)
+    return {"auth": given["auth"], "p256dh": given["p256dh"]}
+
+
+def _is_point(key: bytes) -> bool:
+    try:
+        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), key)
+    except ValueError:
+        return False
+    return len(key) == 65

@@ -1,0 +1,288 @@
+"""Apple Push Notification service: HTTP/2, one provider token a team and key.
+
+https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns
+ANSWERS below is the table of what its reasons mean.
+"""
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from functools import lru_cache
+from hashlib import sha256
+from typing import Annotated, Any, ClassVar
+
+import jwt
+import orjson
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pydantic import Field, SecretStr, StringConstraints, field_validator
+
+from push import tokens
+from push.senders.base import (
+    DAY,
+    Again,
+    Answer,
+    Backoff,
+    Notification,
+    Sender,
+    SenderSettings,
+    Shot,
+    now,
+    read_object,
+    retry_after,
+    too_large,
+)
+from push.tokens import Life, Token
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Gone,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
+from rme.core.transport import Reply, Request, Transport
+
+PAYLOAD_LIMIT = 4096
+COLLAPSE_LIMIT = 64
+TOKEN_LIFE = Life(renew=40 * 60, end=55 * 60, least=20 * 60)
+"""Apple wants a new one after 20 minutes at the earliest, and after 60 at the latest."""
+LATER = 15 * 60.0
+"""When Apple wants to see again what it could not take."""
+DEVICE_DELAY = 60.0
+"""How long a device is left alone that was sent too much."""
+
+
+class Verdict(Enum):
+    """What a reason means."""
+
+    DEAD_IF_PROVEN = "the token is dead, if this credential ever worked; else it is the wrong one"
+    DEAD_IF_TOPIC_PROVEN = "the same, of credential and topic"
+    DEAD_SINCE = "the token is dead since `timestamp`"
+    CONFIG = "a person must act"
+    PAYLOAD = "this content never"
+    RETRY = "certainly not taken; over another connection it may work"
+    RENEW = "our provider token has expired"
+    BACKOFF = "the credential is to be slowed down"
+    DEVICE = "this device is sent too much"
+    BUSY = "Apple cannot for now"
+
+
+V = Verdict
+ANSWERS: dict[tuple[int, str], Verdict] = {
+    (400, "BadDeviceToken"): V.DEAD_IF_PROVEN,
+    (400, "DeviceTokenNotForTopic"): V.DEAD_IF_TOPIC_PROVEN,
+    (400, "TopicDisallowed"): V.CONFIG,
+    (400, "BadTopic"): V.CONFIG,
+    (400, "MissingTopic"): V.CONFIG,
+    (400, "BadCollapseId"): V.PAYLOAD,
+    (400, "BadExpirationDate"): V.PAYLOAD,
+    (400, "BadMessageId"): V.PAYLOAD,
+    (400, "BadPriority"): V.PAYLOAD,
+    (400, "InvalidPushType"): V.PAYLOAD,
+    (400, "DuplicateHeaders"): V.PAYLOAD,
+    (400, "MissingDeviceToken"): V.PAYLOAD,
+    (400, "PayloadEmpty"): V.PAYLOAD,
+    (400, "IdleTimeout"): V.RETRY,
+    (403, "ExpiredProviderToken"): V.RENEW,
+    (403, "InvalidProviderToken"): V.CONFIG,
+    (403, "MissingProviderToken"): V.CONFIG,
+    (403, "BadCertificate"): V.CONFIG,
+    (403, "BadCertificateEnvironment"): V.CONFIG,
+    (403, "BadEnvironmentKeyIdInToken"): V.CONFIG,
+    (403, "Forbidden"): V.CONFIG,
+    (403, "UnrelatedKeyIdInToken"): V.RETRY,
+    (404, "BadPath"): V.CONFIG,
+    (405, "MethodNotAllowed"): V.CONFIG,
+    (410, "Unregistered"): V.DEAD_SINCE,
+    (410, "ExpiredToken"): V.DEAD_SINCE,
+    (413, "PayloadTooLarge"): V.PAYLOAD,
+    (429, "TooManyProviderTokenUpdates"): V.BACKOFF,
+    (429, "TooManyRequests"): V.DEVICE,
+    (500, "InternalServerError"): V.BUSY,
+    (503, "ServiceUnavailable"): V.BUSY,
+    (503, "Shutdown"): V.RETRY,
+}
+_OTHERWISE = {
+    400: V.PAYLOAD,
+    403: V.CONFIG,
+    404: V.CONFIG,
+    405: V.CONFIG,
+    410: V.DEAD_SINCE,
+    413: V.PAYLOAD,
+    429: V.BACKOFF,
+    500: V.BUSY,
+    503: V.BUSY,
+}
+"""What a status means with a reason that the table does not know."""
+
+_END = 253_402_300_800_000
+"""The year 10,000 in ms: beyond it there is no calendar."""
+_TOKEN = re.compile(r"[0-9a-f]{64,4096}")
+_Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{10}$")]
+
+
+class ApnsSettings(SenderSettings):
+    """A key of an Apple developer team."""
+
+    team_id: _Identifier = Field(description="Ten letters and digits.")
+    key_id: _Identifier = Field(description="Ten letters and digits.")
+    private_key: SecretStr = Field(description="The .p8 file.")
+    topic: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", min_length=1, max_length=200)
+    ] = Field(description="The app's bundle id, for devices that name no app.")
+    production_url: str = "https://api.push.apple.com"
+    sandbox_url: str = "https://api.sandbox.push.apple.com"
+    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
+
+    @field_validator("private_key")
+    @classmethod
+    def _is_a_key(cls, value: SecretStr) -> SecretStr:
+        _load(value.get_secret_value())
+        return value
+
+
+@lru_cache(maxsize=64)
+def _load(pem: str) -> ec.EllipticCurvePrivateKey:
+    """Read a .p8. Raises ValueError, which tells nothing of it."""
+    try:
+        key = serialization.load_pem_private_key(pem.encode(), None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
+        raise ValueError("must be a private key on P-256 in PEM")
+    return key
+
+
+class Apns(Sender):
+    """Push to iOS apps."""
+
+    kind: ClassVar[str] = "apns"
+    label: ClassVar[str] = "Apple Push Notification service"
+    platforms: ClassVar[frozenset[str]] = frozenset({"IOS"})
+    Settings: ClassVar[type[SenderSettings]] = ApnsSettings
+    settings: ApnsSettings
+
+    @property
+    def _name(self) -> str:
+        given = self.settings
+        key = given.private_key.get_secret_value()
+        return f"apns:{tokens.name_of(given.team_id, given.key_id, key)}"
+
+    def credential(self, transport: Transport, refused: str) -> str:
+        """Give the provider token: signed here, shared by all processes."""
+        return tokens.get(self._name, TOKEN_LIFE, self._sign, refused=refused).text
+
+    def _sign(self) -> Token:
+        given, moment = self.settings, now()
+        text = jwt.encode(
+            {"iss": given.team_id, "iat": moment},
+            _load(given.private_key.get_secret_value()),
+            algorithm="ES256",
+            headers={"kid": given.key_id, "typ": None},
+        )
+        return Token(text, moment)
+
+    def lane(self, shot: Shot) -> str:
+        return f"{self._name}:{shot.content.environment}"
+
+    def _topic(self, content: Notification) -> str:
+        return content.app or self.settings.topic
+
+    def request(self, shot: Shot, credential: str) -> Request | Outcome:
+        content, given = shot.content, self.settings
+        if not _TOKEN.fullmatch(content.token):
+            return Gone("BadDeviceToken")
+        payload = orjson.dumps(_payload(content))
+        host = given.sandbox_url if content.environment == "SANDBOX" else given.production_url
+        silent = not (content.title or content.body)
+        headers = (
+            ("authorization", f"bearer {credential}"),
+            ("apns-id", str(shot.attempt_id)),
+            ("apns-topic", self._topic(content)),
+            ("apns-push-type", "background" if silent else "alert"),
+            ("apns-priority", "5" if silent or content.priority != "HIGH" else "10"),
+            ("apns-expiration", _expiration(content.ttl)),
+            *((("apns-collapse-id", _collapse_id(content)),) if content.collapse_key else ()),
+        )
+        return too_large(payload, PAYLOAD_LIMIT) or Request(
+            url=f"{host}/3/device/{content.token}",
+            body=payload,
+            headers=headers,
+            connect_timeout=min(5.0, given.timeout),
+            timeout=given.timeout,
+            http2=True,
+            ca_pem=given.ca_pem,
+        )
+
+    def took(self, shots: Sequence[Shot]) -> None:
+        """Note which credential and which topics work."""
+        lanes = {self.lane(shot) for shot in shots}
+        topics = {f"{self.lane(shot)}:{self._topic(shot.content)}" for shot in shots}
+        tokens.prove(lanes | topics)
+
+    def answer(self, shot: Shot, reply: Reply) -> Answer:
+        if reply.status == 200:
+            return Accepted(reply.headers.get("apns-id", str(shot.attempt_id))[:255])
+        said = read_object(reply.body)
+        reason = str(said.get("reason") or reply.status)[:64]
+        verdict = ANSWERS.get((reply.status, reason)) or _OTHERWISE.get(reply.status)
+        match verdict:
+            case Verdict.DEAD_IF_PROVEN:
+                proven = tokens.is_proven(self.lane(shot))
+                return Gone(reason) if proven else Misconfigured(reason)
+            case Verdict.DEAD_IF_TOPIC_PROVEN:
+                proven = tokens.is_proven(f"{self.lane(shot)}:{self._topic(shot.content)}")
+                return Gone(reason) if proven else Misconfigured(reason)
+            case Verdict.DEAD_SINCE:
+                return _dead_since(shot.content, reason, said.get("timestamp"))
+            case Verdict.CONFIG:
+                return Misconfigured(reason)
+            case Verdict.PAYLOAD:
+                return Rejected(reason, Fault.CONTENT)
+            case Verdict.RENEW:
+                return Again(Misconfigured(reason))
+            case Verdict.RETRY:
+                return Retryable(reason)
+            case Verdict.BACKOFF:
+                return Backoff(reason, first=60.0, wish=retry_after(reply))
+            case Verdict.DEVICE:
+                return Retryable(reason, retry_after(reply) or DEVICE_DELAY)
+            case Verdict.BUSY:
+                return Backoff(reason, wish=retry_after(reply), later=LATER)
+        return Unknown(f"unexpected answer: {reply.status}")
+
+
+def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
+    """Believe that a token is dead unless the device registered after that."""
+    since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _END else None
+    registered = content.registered_at
+    if since is not None and registered is not None and int(registered.timestamp() * 1000) > since:
+        return Retryable(f"{reason}, before the device registered again")
+    return Gone(reason, since)
+
+
+def _payload(content: Notification) -> dict[str, Any]:
+    alert = {name: text for name in ("title", "body") if (text := getattr(content, name))}
+    aps: dict[str, Any] = {"content-available": 1}
+    if alert:
+        aps = {"alert": alert, "sound": "default"}
+    if content.badge is not None:
+        aps["badge"] = content.badge
+    if content.image:
+        aps["mutable-content"] = 1  # an extension of the app fetches it
+    more = {"data": dict(content.data), "image": content.image, "link": content.link}
+    return {"aps": aps, **{name: value for name, value in more.items() if value}}
+
+
+def _expiration(ttl: int | None) -> str:
+    return "0" if ttl == 0 else str(now() + (DAY if ttl is None else ttl))
+
+
+def _collapse_id(content: Notification) -> str:
+    key = content.collapse_key
+    fits = key.isascii() and key.isprintable() and len(key) <= COLLAPSE_LIMIT
+    return key if fits else sha256(key.encode()).hexdigest()

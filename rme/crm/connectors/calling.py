@@ -1,0 +1,90 @@
+"""One call to a platform: over the checked transport, within the deadline, with one more try.
+
+A read is repeated, once, where its answer failed to come for another reason than time. A create
+never is: where it may have been carried out, the error is PlatformSlow.
+"""
+
+from typing import Any
+
+import orjson
+
+from rme.core.transport import Failure, FailureKind, Reply, Request, Transport
+from rme.core.transport.messages import TIME_OUT
+from rme.crm.connectors.base import Deadline, PlatformAway, PlatformLimit, PlatformSlow
+
+CONNECT_SECONDS = 1.0
+READ_SECONDS = 3.0
+MAX_ANSWER = 4 * 1024 * 1024
+"""Bytes. The descriptions of large objects come near it; records never do."""
+
+_GATEWAY = frozenset({502, 503, 504})
+_MAX_WAIT = 3600
+
+
+class Caller:
+    """Makes the calls of one connector. `deadline` bounds them together."""
+
+    def __init__(self, transport: Transport, ca_pem: str = "") -> None:
+        self.transport = transport
+        self.ca_pem = ca_pem
+        self.deadline = Deadline()
+
+    def call(
+        self,
+        url: str,
+        *,
+        method: str = "POST",
+        headers: tuple[tuple[str, str], ...] = (),
+        body: bytes = b"",
+        creates: bool = False,
+    ) -> Reply:
+        """Give the answer, whatever its status. Raises PlatformSlow, PlatformAway."""
+        for last in (True,) if creates else (False, True):
+            self.deadline.require()
+            left = self.deadline.left
+            request = Request(
+                url,
+                body,
+                method,
+                headers,
+                connect_timeout=min(CONNECT_SECONDS, left),
+                timeout=min(READ_SECONDS, left),
+                max_response=MAX_ANSWER,
+                ca_pem=self.ca_pem,
+            )
+            result = self.transport.perform([request])[0]
+            if last or not _may_repeat(result):
+                break
+        if isinstance(result, Failure):
+            in_doubt = result.kind is FailureKind.UNKNOWN and (creates or _is_late(result))
+            raise PlatformSlow if in_doubt else PlatformAway
+        return result
+
+
+def _is_late(failure: Failure) -> bool:
+    return failure.reason == TIME_OUT
+
+
+def _may_repeat(result: Reply | Failure) -> bool:
+    if isinstance(result, Reply):
+        return result.status in _GATEWAY
+    if result.kind is FailureKind.UNKNOWN:
+        return not _is_late(result)
+    return result.kind is FailureKind.NOT_SENT
+
+
+def json_of(reply: Reply, *, creates: bool = False) -> Any:
+    """Read an answer's body. Raises PlatformAway for what is no JSON, PlatformSlow on a create:
+    a gateway may have said that.
+    """
+    try:
+        return orjson.loads(reply.body)
+    except orjson.JSONDecodeError as error:
+        raise (PlatformSlow if creates else PlatformAway) from error
+
+
+def limit_of(reply: Reply) -> PlatformLimit:
+    """Say that the quota is used up, and for how long as far as the answer says."""
+    given = reply.headers.get("retry-after", "")
+    seconds = int(given) if given.isascii() and given.isdigit() else 60
+    return PlatformLimit(max(1, min(seconds, _MAX_WAIT)))

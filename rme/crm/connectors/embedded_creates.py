@@ -1,0 +1,126 @@
+"""The creates of the embedded platform."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import InterfaceError, OperationalError, transaction
+
+from rme.core import ids, watchdog
+from rme.crm import folding
+from rme.crm.connectors.base import (
+    Deadline,
+    New,
+    NewAccount,
+    NewCase,
+    NewContact,
+    PlatformAway,
+    PlatformSlow,
+    UnknownParent,
+)
+from rme.crm.models import Account, Case, Contact
+
+_ACCOUNT = f"""
+INSERT INTO {Account._meta.db_table} (id, organization_id, name, name_folded, phone, website)
+VALUES (%(id)s, %(organization)s, %(name)s, %(folded)s, '', '')"""
+
+# A parent is taken by id and organization, so that one of another organization is none.
+_CONTACT = f"""
+INSERT INTO {Contact._meta.db_table}
+  (id, organization_id, account_id, first_name, last_name, email, phone, mobile, language, zone)
+SELECT %(id)s, %(organization)s, account.id, %(first_name)s, %(last_name)s, %(email)s,
+  '', '', '', ''
+FROM (SELECT %(account)s::uuid AS id) given LEFT JOIN {Account._meta.db_table} account
+  ON account.id = given.id AND account.organization_id = %(organization)s"""
+
+# One at a time for each organization, so that no two take the same number.
+_NUMBERING = "SELECT pg_advisory_xact_lock(hashtextextended('case number ' || %s, 0))"
+_CASE = f"""
+INSERT INTO {Case._meta.db_table} (id, organization_id, number, subject, issue, status, priority,
+  contact_id, account_id)
+SELECT %(id)s, %(organization)s, lpad((coalesce((SELECT number FROM {Case._meta.db_table}
+    WHERE organization_id = %(organization)s AND number ~ '^[0-9]{{8}}$'
+    ORDER BY number DESC LIMIT 1)::bigint, 0) + 1)::text, 8, '0'),
+  %(subject)s, %(issue)s, '{Case.Status.NEW.value}', 'Medium', contact.id, account.id
+FROM (SELECT %(contact)s::uuid AS contact_id, %(account)s::uuid AS account_id) given
+LEFT JOIN {Contact._meta.db_table} contact
+  ON contact.id = given.contact_id AND contact.organization_id = %(organization)s
+LEFT JOIN {Account._meta.db_table} account
+  ON account.id = given.account_id AND account.organization_id = %(organization)s"""
+
+
+def create(organization_id: str, new: New, deadline: Deadline) -> str:
+    """Store a record, and give its id. Raises PlatformSlow, PlatformAway, UnknownParent."""
+    identifier = ids.new_text_id()
+    values = {"id": identifier, "organization": organization_id}
+    try:
+        match new:
+            case NewAccount():
+                folded = folding.account_name(new.name)
+                _run(deadline, _ACCOUNT, {**values, "name": new.name, "folded": folded})
+            case NewContact():
+                _run(deadline, _CONTACT, {**values, **_contact(new)})
+            case NewCase():
+                with transaction.atomic():
+                    _run(deadline, _NUMBERING, [organization_id])
+                    _run(deadline, _CASE, {**values, **_case(new)})
+    except watchdog.StatementLate as error:
+        raise PlatformSlow from error
+    except (OperationalError, InterfaceError) as error:
+        raise PlatformAway from error
+    return identifier
+
+
+def _run(deadline: Deadline, statement: str, values: Any) -> None:
+    with watchdog.bounded(deadline.until) as cursor:
+        cursor.execute(statement, values)
+
+
+def _parent(text: str, field: str) -> Any:
+    key = ids.parse(text) if text else None
+    if text and key is None:
+        raise UnknownParent(field)
+    return key
+
+
+def _contact(new: NewContact) -> dict[str, Any]:
+    return {
+        "first_name": new.first_name,
+        "last_name": new.last_name,
+        "email": new.email,
+        "account": _parent(new.account_id, "account_id"),
+    }
+
+
+def _case(new: NewCase) -> dict[str, Any]:
+    return {
+        "subject": new.subject,
+        "issue": new.issue,
+        "contact": _parent(new.contact_id, "contact_id"),
+        "account": _parent(new.account_id, "account_id"),
+    }
+
+
+def find_created(organization_id: str, new: New, since: datetime) -> str:
+    """Find a record of exactly these values made since a moment; its id, or nothing."""
+    rows: Any
+    match new:
+        case NewAccount():
+            rows = Account.objects.filter(name=new.name)
+        case NewContact():
+            rows = Contact.objects.filter(
+                last_name=new.last_name,
+                first_name=new.first_name,
+                email=new.email,
+                account_id=_parent(new.account_id, "account_id"),
+            )
+        case NewCase():
+            rows = Case.objects.filter(
+                subject=new.subject,
+                issue=new.issue,
+                contact_id=_parent(new.contact_id, "contact_id"),
+                account_id=_parent(new.account_id, "account_id"),
+            )
+    # ids begin with the time: the range is read from the primary key
+    own = rows.filter(organization_id=organization_id, pk__gte=ids.at_least(since))
+    found = own.order_by("pk").values_list("pk", flat=True).first()
+    return str(found) if found else ""

@@ -1,0 +1,300 @@
+"""What all remote platforms share: our look-ups and creates, said through the mapping.
+
+A connector of a platform says how it selects, inserts and describes; the rest is here. Rows are
+checked before they are cut to the limit, since platforms match loosely.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from rme.core import addresses
+from rme.core.transport import Transport, shared
+from rme.crm import folding, mapping, platforms
+from rme.crm.connectors import rows
+from rme.crm.connectors.base import (
+    NO_DEADLINE,
+    AccountRecord,
+    CaseRecord,
+    Connector,
+    ContactRecord,
+    Deadline,
+    ExhibitorRecord,
+    MappingWrong,
+    New,
+    NewAccount,
+    NewCase,
+    NewContact,
+    Record,
+    RegistrationRecord,
+    SpeakerRecord,
+    UnknownParent,
+)
+from rme.crm.connectors.calling import Caller
+from rme.crm.connectors.remote_settings import RemoteSettings
+from rme.crm.connectors.searching import Description, Where, loose_pattern, pattern
+from rme.crm.connectors.values import Row, Values
+from rme.crm.mapping import ObjectMapping, Scalar
+
+SCAN = 200
+"""Rows that are read to find the few that match exactly."""
+LOOSE_SCAN = 2000
+_WAVES = (("Account", "Contact"), ("Case", "Event", "EventRegistration", "Speaker", "Exhibitor"))
+_PARENTS = ("account_id", "contact_id")
+
+
+class Mapped(Connector):
+    """One organization's remote platform."""
+
+    Settings: ClassVar[type[RemoteSettings]]
+    """What the platform needs to be reached; secrets are SecretStr."""
+    label: ClassVar[str]
+    id_path: ClassVar[str]
+    created_path: ClassVar[str]
+    batch: ClassVar[int]
+    """Ids that one call takes."""
+
+    def __init__(
+        self,
+        organization_id: str,
+        *,
+        platform: platforms.PlatformRecord | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        super().__init__(organization_id)
+        self.platform = platform or platforms.get(organization_id)
+        ca_pem = str(self.platform.settings.get("ca_pem", ""))
+        self.caller = Caller(transport or shared(), ca_pem)
+
+    # --- what a platform's connector says -------------------------------------------------------
+    @abstractmethod
+    def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
+        """Give the platform's own description of objects. Raises PlatformError."""
+
+    @abstractmethod
+    def _select(
+        self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
+    ) -> list[Row]:
+        """Read rows that meet all conditions and the kind's filter, by one call or a few."""
+
+    @abstractmethod
+    def _insert(self, kind: str, row: dict[str, Scalar], new: New) -> str:
+        """Make a record."""
+
+    @abstractmethod
+    def _select_by_phone(self, phone: str) -> list[Row]:
+        """Read contacts that may have a number."""
+
+    @abstractmethod
+    def _key(self, record_id: str) -> str:
+        """Give the platform's key for an id of a record; nothing for what can be none."""
+
+    @abstractmethod
+    def _may_be(self, kind: str, record_id: str) -> bool:
+        """Say whether an id may be of a record of a kind."""
+
+    # --- by id ----------------------------------------------------------------------------------
+    def get_contacts(
+        self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
+    ) -> dict[str, ContactRecord]:
+        self.caller.deadline = deadline
+        # Consent and suppressions hold the id as it is given, so it is taken in one spelling only.
+        keys = [each for each in contact_ids if self._key(each) == each]
+        found = [self._contact(row) for row in self._by_keys("Contact", keys)]
+        wanted = set(keys)
+        return {each.id: each for each in found if each.id in wanted}
+
+    def get_records(
+        self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
+    ) -> dict[str, Record]:
+        self.caller.deadline = deadline
+        found: dict[str, Record] = {}
+        for wave in _WAVES:
+            for kind in wave:
+                left = [each for each in record_ids if each not in found]
+                found |= self._records(kind, [each for each in left if self._may_be(kind, each)])
+        return found
+
+    def _records(self, kind: str, wanted: Sequence[str]) -> dict[str, Record]:
+        if not wanted or not self._has(kind):
+            return {}
+        mapped = self._mapped(kind)
+        keys = {each: self._key(each) for each in wanted}
+        read = self._by_keys(kind, list(dict.fromkeys(keys.values())))
+        found = [rows.record(kind, Values(mapped, row)) for row in read]
+        made = {record["id"]: record for record in found}
+        return {each: made[key] for each, key in keys.items() if key in made}
+
+    def _by_keys(self, kind: str, keys: Sequence[str]) -> list[Row]:
+        read: list[Row] = []
+        for start in range(0, len(keys), self.batch):
+            part = tuple(keys[start : start + self.batch])
+            where = Where((self.id_path,), equals=part, keys=True)
+            read += self._select(kind, [where], limit=self.batch)
+        return read
+
+    # --- look-ups -------------------------------------------------------------------------------
+    def find_contacts_by_email(
+        self, email: str, *, limit: int, deadline: Deadline
+    ) -> list[ContactRecord]:
+        read = self._found("Contact", "email", folding.spellings(email), deadline, fold=True)
+        found = [self._contact(row) for row in read]
+        return [each for each in found if addresses.email(each.email) == email][:limit]
+
+    def find_contacts_by_phone(
+        self, phone: str, *, limit: int, deadline: Deadline
+    ) -> list[ContactRecord]:
+        self.caller.deadline = deadline
+        found = [self._contact(row) for row in self._select_by_phone(phone)]
+        return [each for each in found if self._has_phone(each, phone)][:limit]
+
+    def find_accounts(self, name: str, *, limit: int, deadline: Deadline) -> list[AccountRecord]:
+        self.caller.deadline = deadline
+        folded = folding.account_name(name)
+        paths = self._mapped("Account").searched("name")
+        wheres = [(Where(paths, equals=(name,), like=pattern(folded)), SCAN)]
+        if loose := loose_pattern(folded):
+            wheres.append((Where(paths, like=loose), LOOSE_SCAN))
+        for where, scan in wheres:
+            read = self._select("Account", [where], newest="", limit=scan)
+            found = [rows.account(Values(self._mapped("Account"), row)) for row in read]
+            if same := [each for each in found if folding.account_name(each.name) == folded]:
+                return sorted(same, key=lambda each: each.name != name)[:limit]
+        return []
+
+    def find_cases(self, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
+        read = self._found("Case", "contact_email", folding.spellings(email), deadline, fold=True)
+        found = [rows.case(self._values("Case", row)) for row in read]
+        return [each for each in found if addresses.email(each.contact_email) == email][:limit]
+
+    def find_registrations(
+        self, email: str, *, limit: int, deadline: Deadline
+    ) -> list[RegistrationRecord]:
+        read = self._found(
+            "EventRegistration", "email", folding.spellings(email), deadline, fold=True
+        )
+        values = rows.newest_event([self._values("EventRegistration", row) for row in read])
+        found = [rows.registration(each) for each in values]
+        return [
+            each
+            for each in found
+            if email in (addresses.email(each.email), addresses.email(each.contact_email))
+        ][:limit]
+
+    def find_speakers(
+        self, contact_id: str, event_id: str, *, limit: int, deadline: Deadline
+    ) -> list[SpeakerRecord]:
+        contact, event = self._key(contact_id), self._key(event_id)
+        if not contact or (event_id and not event):
+            return []
+        more = [("event_id", event)] if event else []
+        read = self._found("Speaker", "contact_id", [contact], deadline, more, keys=True)
+        values = rows.newest_event([self._values("Speaker", row) for row in read])
+        return [rows.speaker(each, contact) for each in values][:limit]
+
+    def find_exhibitors(
+        self, contact_id: str, *, limit: int, deadline: Deadline
+    ) -> list[ExhibitorRecord]:
+        contact = self._key(contact_id)
+        if not contact:
+            return []
+        read = self._found("Exhibitor", "contact_id", [contact], deadline, keys=True)
+        values = rows.newest_event([self._values("Exhibitor", row) for row in read])
+        return [rows.exhibitor(each, contact) for each in values][:limit]
+
+    def _found(
+        self,
+        kind: str,
+        name: str,
+        wanted: Sequence[str],
+        deadline: Deadline,
+        more: Sequence[tuple[str, str]] = (),
+        *,
+        fold: bool = False,
+        keys: bool = False,
+    ) -> list[Row]:
+        """Read the rows whose field has one of some values. A kind that is not mapped has none."""
+        self.caller.deadline = deadline
+        if not self._has(kind):
+            return []
+        mapped = self._mapped(kind)
+        where = [Where(mapped.searched(name), tuple(wanted), fold=fold, keys=keys)]
+        where += [Where(mapped.searched(other), (key,), keys=True) for other, key in more]
+        newest = "event_start" if "event_start" in mapped.fields else "created_at"
+        return self._select(kind, where, newest=newest)
+
+    # --- creates --------------------------------------------------------------------------------
+    def create(self, new: New, *, deadline: Deadline) -> str:
+        self.caller.deadline = deadline
+        given = self._given(new)
+        return self._insert(new.kind, mapping.written(self._mapped(new.kind), given), new)
+
+    def find_created(self, new: New, *, since: datetime, deadline: Deadline) -> str:
+        self.caller.deadline = deadline
+        mapped, given = self._mapped(new.kind), self._given(new)
+        where = [Where((self.created_path,), since=since.astimezone(UTC))]
+        where += [
+            Where(paths[:1], (value,), keys=name in _PARENTS, fold=name == "email")
+            for name, value in given.items()
+            # long texts cannot be searched, and an account may only follow from the contact
+            if value and name not in ("issue", "account_id") and (paths := mapped.fields.get(name))
+        ]
+        read = self._select(new.kind, where)
+        same = [row for row in read if self._is(Values(mapped, row), given)]
+        return Values(mapped, same[-1]).text("id") if same else ""
+
+    def _is(self, found: Values, given: Mapping[str, str]) -> bool:
+        names = [name for name in given if name in found.mapped.fields]
+        if given.get("contact_id") and "account_id" in names:
+            names.remove("account_id")
+        return all(
+            found.key(name) == given[name]
+            if name in _PARENTS
+            else found.text(name).split() == given[name].split()
+            or (name == "email" and addresses.email(found.text(name)) == given[name])
+            for name in names
+        )
+
+    def _given(self, new: New) -> dict[str, str]:
+        """Give what is to be written by our names. Raises UnknownParent."""
+        match new:
+            case NewAccount():
+                return {"name": new.name}
+            case NewContact():
+                named = {"first_name": new.first_name, "last_name": new.last_name}
+                if not self._mapped("Contact").fields.get("last_name"):
+                    named = {"name": f"{new.first_name} {new.last_name}".strip()}
+                return {**named, "email": new.email, "account_id": self._parent(new, "account_id")}
+            case NewCase():
+                parents = {name: self._parent(new, name) for name in ("contact_id", "account_id")}
+                return {"subject": new.subject, "issue": new.issue, **parents}
+
+    def _parent(self, new: New, name: str) -> str:
+        given: str = getattr(new, name)
+        key = self._key(given) if given else ""
+        if given and not key:
+            raise UnknownParent(name)
+        return key
+
+    # --- rows -----------------------------------------------------------------------------------
+    def _has(self, kind: str) -> bool:
+        return kind in self.platform.mappings or bool(self.platform.problem)
+
+    def _mapped(self, kind: str) -> ObjectMapping:
+        """Give a kind's mapping, with the id and the time of making. Raises MappingWrong."""
+        mapped = self.platform.mappings.get(kind)
+        if mapped is None:
+            raise MappingWrong
+        own = {"id": (self.id_path,), "created_at": (self.created_path,)}
+        return replace(mapped, fields={**mapped.fields, **own})
+
+    def _values(self, kind: str, row: Row) -> Values:
+        return Values(self._mapped(kind), row)
+
+    def _contact(self, row: Row) -> ContactRecord:
+        return rows.contact(self._values("Contact", row), self.platform.region)
+
+    def _has_phone(self, contact: ContactRecord, phone: str) -> bool:
+        return any(addresses.phone(each, self.platform.region) == phone for each in contact.phones)

@@ -1,0 +1,26 @@
+"""What every remote platform needs to be reached."""
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from rme.core.transport.addresses import origin_of
+
+
+class RemoteSettings(BaseModel):
+    """What every remote platform needs to be reached."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    address: str
+    ca_pem: str = Field(
+        default="", description="Certificates (PEM) to trust instead of the usual ones."
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _is_address(cls, given: str) -> str:
+        found = origin_of(given)
+        if found is None or not found.scheme.startswith("http"):
+            raise ValueError("an address like https://acme.example")
+        if "/" in given.split("//", 1)[1].rstrip("/") or {"?", "#"} & set(given):
+            raise ValueError("an address without a path")
+        return given.rstrip("/")

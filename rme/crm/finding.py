@@ -1,0 +1,60 @@
+"""Looking records up on whichever platform, each checked again: platforms match loosely."""
+
+from rme.core import addresses
+from rme.crm import folding
+from rme.crm.connectors.base import (
+    AccountRecord,
+    CaseRecord,
+    Connector,
+    ContactRecord,
+    Deadline,
+    RegistrationRecord,
+)
+
+
+def contacts_by_email(
+    connector: Connector, email: str, *, limit: int, deadline: Deadline
+) -> list[ContactRecord]:
+    """Find the contacts with a folded address. Raises PlatformError."""
+    found = connector.find_contacts_by_email(email, limit=limit, deadline=deadline)
+    return [record for record in found if addresses.email(record.email) == email][:limit]
+
+
+def contacts_by_phone(
+    connector: Connector, phone: str, *, region: str, limit: int, deadline: Deadline
+) -> list[ContactRecord]:
+    """Find the contacts with an E.164 number; `region` reads what has no country code."""
+    found = connector.find_contacts_by_phone(phone, limit=limit, deadline=deadline)
+    return [
+        record
+        for record in found
+        if any(addresses.phone(each, region) == phone for each in record.phones)
+    ][:limit]
+
+
+def accounts(
+    connector: Connector, name: str, *, limit: int, deadline: Deadline
+) -> list[AccountRecord]:
+    """Find the accounts of a name, those that are written exactly so first."""
+    folded = folding.account_name(name)
+    found = connector.find_accounts(name, limit=limit, deadline=deadline)
+    same = [record for record in found if folding.account_name(record.name) == folded]
+    return sorted(same, key=lambda record: record.name != name)[:limit]
+
+
+def cases(connector: Connector, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
+    """Find the cases of the contacts with a folded address."""
+    found = connector.find_cases(email, limit=limit, deadline=deadline)
+    return [record for record in found if addresses.email(record.contact_email) == email][:limit]
+
+
+def registrations(
+    connector: Connector, email: str, *, limit: int, deadline: Deadline
+) -> list[RegistrationRecord]:
+    """Find the event registrations of a folded address, its own or its contact's."""
+    found = connector.find_registrations(email, limit=limit, deadline=deadline)
+    return [
+        record
+        for record in found
+        if email in (addresses.email(record.email), addresses.email(record.contact_email))
+    ][:limit]

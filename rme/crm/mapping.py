@@ -1,0 +1,290 @@
+"""How a platform's objects and fields stand for ours: this module is the contract of a mapping.
+
+As JSON, by kind: {"object": "Contact", "fields": {"email": ["Email", "Other_Email__c"]},
+"values": {"status": {"Open": "New"}}, "filter": [["IsActive", "=", true]], "defaults":
+{"LeadSource": "Bot"}}. Of several fields the first that is not empty counts; `phones` takes them
+all. `find_…` are searched instead of the field that they are named after. A field of a record
+that is referred to is reached through dots.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "Account": ("name", "phone", "website"),
+    "Contact": (
+        *("first_name", "last_name", "name", "email", "find_email", "mobile", "phone", "phones"),
+        *("find_phone", "language", "zone", "account_id", "account_name"),
+    ),
+    "Case": (
+        *("number", "subject", "issue", "status", "priority", "is_closed", "contact_id"),
+        *("contact_email", "find_contact_email", "account_id"),
+    ),
+    "Event": ("name", "starts_at", "ends_at"),
+    "EventRegistration": (
+        *("event_id", "event_name", "event_start", "contact_id", "name", "email", "find_email"),
+        *("contact_email", "status", "is_registered", "attended", "ticket_type"),
+    ),
+    "Speaker": (
+        *("event_id", "event_name", "event_start", "contact_id", "find_contact_id", "name"),
+        *("email", "session_title", "session_start", "room", "status"),
+    ),
+    "Exhibitor": (
+        *("event_id", "event_name", "event_start", "account_id", "account_name"),
+        *("contact_id", "find_contact_id", "booth", "level", "status"),
+    ),
+}
+"""The fields of each kind that a mapping may name; the id and the time of its making need none."""
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "Account": ("name",),
+    "Contact": ("email",),
+    "Case": ("subject", "contact_email"),
+    "Event": ("name",),
+    "EventRegistration": ("email",),
+    "Speaker": ("contact_id",),
+    "Exhibitor": ("contact_id",),
+}
+"""Without these a kind that is mapped could not be found."""
+
+REQUIRED = ("Account", "Contact")
+"""Kinds that every platform has; the others may stay empty, and then none are found."""
+
+OPERATORS = ("=", "!=")
+_OBJECT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}(\.[a-z0-9_]{1,79}){0,4}")
+_PATH = re.compile(r"_?[A-Za-z][A-Za-z0-9_]{0,79}(\._?[A-Za-z][A-Za-z0-9_]{0,79}){0,3}")
+_MAX_PATHS = 8
+_MAX_TEXT = 255
+
+Scalar = str | bool | int | float
+Fields = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What every record of a kind must have: a field, an operator and a value."""
+
+    path: str
+    operator: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMapping:
+    """What one kind is called on the platform."""
+
+    object: str
+    fields: Fields
+    values: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    filter: tuple[Condition, ...] = ()
+    defaults: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def paths(self, names: Iterable[str]) -> list[str]:
+        """Give the platform's fields that stand for ours, each once."""
+        return list(dict.fromkeys(path for name in names for path in self.fields.get(name, ())))
+
+    def searched(self, name: str) -> tuple[str, ...]:
+        """Give the platform's fields that are searched for one of ours."""
+        return self.fields.get(f"find_{name}") or self.fields.get(name, ())
+
+    def all_paths(self) -> list[str]:
+        """Give every field of the platform that the mapping names."""
+        given = [condition.path for condition in self.filter]
+        return list(dict.fromkeys([*self.paths(self.fields), *given, *self.defaults]))
+
+    def translated(self, name: str, value: Scalar) -> Scalar:
+        """Put a value of the platform's into our words; what no translation names stays."""
+        words = self.values.get(name, {})
+        return words.get(str(value), words.get("*", value))
+
+
+Mappings = Mapping[str, ObjectMapping]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a mapping, and where: a kind, and its `object`, a field or a part."""
+
+    kind: str
+    where: str
+    message: str
+
+
+class MappingInvalid(ValueError):
+    """A mapping that says something it may not."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(f"{p.kind} {p.where}: {p.message}" for p in problems))
+        self.problems = problems
+
+
+def parse(raw: Any) -> dict[str, ObjectMapping]:
+    """Read a mapping as it is stored. Raises MappingInvalid with all its problems."""
+    if not isinstance(raw, dict):
+        raise MappingInvalid([Problem("", "", "not an object")])
+    problems = [Problem(str(kind), "", "no such kind") for kind in raw if kind not in KINDS]
+    problems += [Problem(kind, "object", "needed") for kind in REQUIRED if not raw.get(kind)]
+    read = {kind: _object(kind, given, problems) for kind, given in raw.items() if kind in KINDS}
+    if problems:
+        raise MappingInvalid(problems)
+    return {kind: mapped for kind, mapped in read.items() if mapped.object}
+
+
+def _object(kind: str, raw: Any, problems: list[Problem]) -> ObjectMapping:
+    def wrong(where: str, message: str) -> None:
+        problems.append(Problem(kind, where, message))
+
+    given: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    if not isinstance(raw, dict):
+        wrong("", "not an object")
+    for name in set(given) - {"object", "fields", "values", "filter", "defaults"}:
+        wrong(str(name), "no such part")
+    named = given.get("object", "")
+    if not isinstance(named, str) or (named and not _OBJECT.fullmatch(named)):
+        wrong("object", "not the name of an object")
+    fields = _fields(kind, given.get("fields", {}), wrong)
+    for name in NEEDED[kind] if named else ():
+        if not fields.get(name) and not any(p.kind == kind and p.where == name for p in problems):
+            wrong(name, "needed to find records")
+    return ObjectMapping(
+        object=str(named),
+        fields=fields,
+        values=_values(kind, given.get("values", {}), wrong),
+        filter=_filter(given.get("filter", []), wrong),
+        defaults=_defaults(given.get("defaults", {}), wrong),
+    )
+
+
+def _fields(kind: str, raw: Any, wrong: Any) -> dict[str, tuple[str, ...]]:
+    fields: dict[str, tuple[str, ...]] = {}
+    if not isinstance(raw, dict):
+        wrong("fields", "not an object")
+        return fields
+    for name, paths in raw.items():
+        listed = [paths] if isinstance(paths, str) else paths
+        if name not in KINDS[kind]:
+            wrong(str(name), "no such field")
+        elif not isinstance(listed, list) or len(listed) > _MAX_PATHS:
+            wrong(name, f"a list of at most {_MAX_PATHS} fields")
+        elif bad := [path for path in listed if not is_path(path)]:
+            wrong(name, f"not the name of a field: {str(bad[0])[:80]}")
+        elif listed:
+            fields[name] = tuple(listed)
+    return fields
+
+
+def is_path(value: Any) -> bool:
+    """Say whether a value is the name of a field, or a way to one through dots."""
+    return isinstance(value, str) and bool(_PATH.fullmatch(value))
+
+
+def is_scalar(value: Any) -> bool:
+    """Say whether a value may stand in a filter, a default or a translation."""
+    if isinstance(value, str):
+        return len(value) <= _MAX_TEXT and "\0" not in value and value.isprintable()
+    return isinstance(value, bool | int | float) and abs(value) < 2**53
+
+
+def _values(kind: str, raw: Any, wrong: Any) -> dict[str, dict[str, Scalar]]:
+    values: dict[str, dict[str, Scalar]] = {}
+    for name, words in raw.items() if isinstance(raw, dict) else [("values", None)]:
+        if name not in KINDS[kind] or not isinstance(words, dict):
+            wrong(str(name), "translations are by field, and from one value to another")
+        elif not all(isinstance(k, str) and is_scalar(v) for k, v in words.items()):
+            wrong(name, "a translation goes from a text to a value")
+        else:
+            values[name] = dict(words)
+    return values
+
+
+def _filter(raw: Any, wrong: Any) -> tuple[Condition, ...]:
+    conditions: list[Condition] = []
+    for each in raw if isinstance(raw, list) else [None]:
+        if (
+            isinstance(each, list | tuple)
+            and len(each) == 3
+            and is_path(each[0])
+            and each[1] in OPERATORS
+            and is_scalar(each[2])
+        ):
+            conditions.append(Condition(*each))
+        else:
+            wrong("filter", "a condition is a field, = or !=, and a value")
+    return tuple(conditions)
+
+
+def _defaults(raw: Any, wrong: Any) -> dict[str, Scalar]:
+    if isinstance(raw, dict) and all(
+        is_path(path) and "." not in path and is_scalar(value) for path, value in raw.items()
+    ):
+        return dict(raw)
+    wrong("defaults", "a default is a field and a value")
+    return {}
+
+
+def as_json(mappings: Mappings) -> dict[str, Any]:
+    """Give a mapping as it is stored."""
+    return {
+        kind: {
+            "object": each.object,
+            "fields": {name: list(paths) for name, paths in each.fields.items()},
+            "values": {name: dict(words) for name, words in each.values.items()},
+            "filter": [[c.path, c.operator, c.value] for c in each.filter],
+            "defaults": dict(each.defaults),
+        }
+        for kind, each in mappings.items()
+    }
+
+
+def written(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, Scalar]:
+    """Give what is written to the platform for a new record: defaults, the fixed filter, values.
+
+    A value goes to the first of its fields; where that leads to another record, to the reference
+    to it, unless another value stands there already. Empty values are left out.
+    """
+    row: dict[str, Scalar] = dict(mapped.defaults)
+    row |= {c.path: c.value for c in mapped.filter if c.operator == "=" and "." not in c.path}
+    own: set[str] = set()
+    for name, value in given.items():
+        paths = mapped.fields.get(name, ())
+        root = paths[0].partition(".")[0] if paths else ""
+        if value and root and root not in own:
+            row[root] = value
+            own.add(root)
+    return row
+
+
+def problems_with(
+    mappings: Mappings, described: Mapping[str, Mapping[str, str] | None]
+) -> list[Problem]:
+    """Compare a mapping with the platform's own description.
+
+    `described` gives, by object, its fields and the object that each refers to (or nothing), or
+    None where there is no such object. A way through dots is followed as far as that is known.
+    """
+    problems: list[Problem] = []
+    for kind, mapped in mappings.items():
+        if described.get(mapped.object) is None:
+            problems.append(Problem(kind, "object", f"the platform has no {mapped.object}"))
+            continue
+        named = [(name, path) for name, paths in mapped.fields.items() for path in paths]
+        named += [("defaults", path) for path in mapped.defaults]
+        named += [("filter", condition.path) for condition in mapped.filter]
+        for name, path in named:
+            if lacking := _lacking(mapped.object, path, described):
+                problems.append(Problem(kind, name, lacking))
+    return problems
+
+
+def _lacking(named: str, path: str, described: Mapping[str, Mapping[str, str] | None]) -> str:
+    """Say what a way to a field lacks; nothing where all that is known of it is there."""
+    for step in path.split("."):
+        known = described.get(named)
+        if known is None:
+            return ""
+        if step not in known:
+            return f"{named} has no {step}"
+        named = known[step]
+    return ""

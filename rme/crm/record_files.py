@@ -1,0 +1,191 @@
+"""THE columns of files of records, by kind: how each is called, and how its cells are read.
+
+What an export writes, an import reads.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
+from django.db import models
+
+from rme.core import addresses, ids, zones
+from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
+
+Read = Callable[[str, str], Any]
+"""Reads a cell, with the organization's region. Raises ValueError, which says what is wrong."""
+MORE = ("createdAt",)
+"""What an export tells besides, and an import passes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name in files, its name in the table, and how it is read.
+
+    `refers` names the kind of record whose id it holds.
+    """
+
+    name: str
+    column: str
+    read: Read
+    required: bool = False
+    refers: type[models.Model] | None = None
+
+
+# --- reading cells ------------------------------------------------------------------------------
+def _text(limit: int) -> Read:
+    def read(cell: str, region: str) -> str:
+        if "\0" in cell:
+            raise ValueError("must not contain NUL characters")
+        if len(cell) > limit:
+            raise ValueError(f"is longer than {limit:,} characters")
+        return cell
+
+    return read
+
+
+def _email(cell: str, region: str) -> str:
+    if addresses.email(cell) is None:
+        raise ValueError("is not an email address")
+    return cell
+
+
+def _phone(cell: str, region: str) -> str:
+    number = addresses.phone(cell, region)
+    if number is None:
+        raise ValueError("is not a phone number")
+    return number
+
+
+def _zone(cell: str, region: str) -> str:
+    if not zones.is_zone(cell):
+        raise ValueError("is not an IANA time zone")
+    return cell
+
+
+def _url(cell: str, region: str) -> str:
+    try:
+        URLValidator()(cell)
+    except ValidationError:
+        raise ValueError("is not a web address") from None
+    if len(cell) > 200:
+        raise ValueError("is longer than 200 characters")
+    return cell
+
+
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def _truth(cell: str, region: str) -> bool:
+    if cell.lower() not in _TRUTHS:
+        raise ValueError("is neither true nor false")
+    return _TRUTHS[cell.lower()]
+
+
+def _moment(cell: str, region: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(cell)
+        if moment.tzinfo is None:
+            raise ValueError
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is not a time like 2026-01-31T12:00:00Z") from None
+
+
+def _choice(choices: type[models.TextChoices]) -> Read:
+    def read(cell: str, region: str) -> str:
+        if cell not in choices.values:
+            raise ValueError(f"is not one of {', '.join(choices.values)}")
+        return cell
+
+    return read
+
+
+def _id(cell: str, region: str) -> str:
+    if ids.parse(cell) is None:
+        raise ValueError("does not exist")
+    return cell
+
+
+# --- the table ----------------------------------------------------------------------------------
+def _of(name: str, kind: type[models.Model], *, required: bool = False) -> Column:
+    return Column(f"{name}Id", f"{name}_id", _id, required, kind)
+
+
+ID = Column("id", "id", _id)
+_ACCOUNT, _CONTACT = _of("account", Account), _of("contact", Contact)
+_EVENT = _of("event", Event, required=True)
+_STATUS = Column("status", "status", _text(40))
+
+COLUMNS: Mapping[type[models.Model], tuple[Column, ...]] = {
+    Account: (
+        ID,
+        Column("name", "name", _text(255), required=True),
+        Column("phone", "phone", _text(40)),
+        Column("website", "website", _url),
+    ),
+    Contact: (
+        ID,
+        Column("firstName", "first_name", _text(255)),
+        Column("lastName", "last_name", _text(255), required=True),
+        Column("email", "email", _email),
+        Column("phone", "phone", _phone),
+        Column("mobile", "mobile", _phone),
+        Column("language", "language", _text(16)),
+        Column("zone", "zone", _zone),
+        _ACCOUNT,
+    ),
+    Case: (
+        ID,
+        Column("number", "number", _text(20), required=True),
+        Column("subject", "subject", _text(255), required=True),
+        Column("issue", "issue", _text(32_000)),
+        Column("status", "status", _choice(Case.Status)),
+        Column("priority", "priority", _text(20)),
+        _CONTACT,
+        _ACCOUNT,
+    ),
+    Event: (
+        ID,
+        Column("name", "name", _text(255), required=True),
+        Column("startsAt", "starts_at", _moment, required=True),
+        Column("endsAt", "ends_at", _moment),
+    ),
+    EventRegistration: (
+        ID,
+        _EVENT,
+        _CONTACT,
+        Column("name", "name", _text(255), required=True),
+        Column("email", "email", _email, required=True),
+        _STATUS,
+        Column("ticketType", "ticket_type", _text(100)),
+        Column("attended", "attended", _truth),
+    ),
+    Speaker: (
+        ID,
+        _EVENT,
+        _of("contact", Contact, required=True),
+        Column("sessionTitle", "session_title", _text(255)),
+        Column("sessionStart", "session_start", _moment),
+        Column("room", "room", _text(100)),
+        _STATUS,
+    ),
+    Exhibitor: (
+        ID,
+        _EVENT,
+        _ACCOUNT,
+        _CONTACT,
+        Column("booth", "booth", _text(40)),
+        Column("level", "level", _text(40)),
+        _STATUS,
+    ),
+}
+KINDS: Mapping[str, type[models.Model]] = {model.__name__: model for model in COLUMNS}
+
+
+def names(model: type[models.Model]) -> tuple[str, ...]:
+    """Give the columns that a file of a kind may have, in their order."""
+    return tuple(column.name for column in COLUMNS[model])

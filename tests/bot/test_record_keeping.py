@@ -1,0 +1,38 @@
+"""What is kept of calls: a count for each key, and a line in the log without personal data."""
+
+import pytest
+
+from rme.core import counters
+from rme.tenants.models import ApiKey
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_call_is_counted_for_its_key(bot):
+    bot.get("Confirm_Contact", email="a@b.example")
+    bot.get("Confirm_Contact", email="nonsense")
+    bot.get("Nonsense")
+    bot.post("Create_Account", accountName="A")
+    key = ApiKey.objects.get().public_id
+    counters.flush()
+    counted = counters.read()["rme_bot_calls_total"]
+    assert {labels: number for labels, number in counted.items() if labels[0] == key} == {
+        (key, "Confirm_Contact", "200"): 1,
+        (key, "Confirm_Contact", "400"): 1,
+        (key, "(none)", "400"): 1,
+        (key, "Create_Account", "200"): 1,
+    }
+
+
+def test_a_call_is_logged_without_what_it_says(bot, caplog):
+    bot.get("Confirm_Contact", email="private@person.example")
+    bot.post("Create_Contact", lastName="Private", email="private@person.example")
+    lines = [record.msg for record in caplog.records if record.msg.get("event") == "request"]
+    key = ApiKey.objects.get().public_id
+    kept = ("method", "path", "status", "organization_id", "api_key", "action", "code")
+    assert [tuple(line[name] for name in kept) for line in lines] == [
+        ("GET", "/bot/api.php", 200, bot.org.pk, key, "Confirm_Contact", 200),
+        ("POST", "/bot/api_create.php", 200, bot.org.pk, key, "Create_Contact", 200),
+    ]
+    assert "rivate" not in caplog.text
+    assert bot.key.rpartition("_")[2] not in caplog.text

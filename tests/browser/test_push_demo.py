@@ -1,0 +1,113 @@
+"""The push demo in a real browser: its service worker shows what is pushed."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from messaging.models import Message
+from push.models import Device
+from rme.tenants.models import Membership, User
+from tests import factories
+from tests.push.subscriptions import Browser
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture
+def ada(live_server, transactional_db):
+    org = factories.organization()
+    user = User.objects.create_user("editor", password="secret", is_staff=True)
+    Membership.objects.create(organization=org, user=user, role=Membership.Role.EDITOR)
+    return factories.contact(org)
+
+
+@pytest.fixture
+def tab(chromium, live_server, ada):
+    context = chromium.new_context(permissions=["notifications"])
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    problems = []
+    page.on("console", lambda said: problems.append(said.text) if _is_problem(said) else None)
+    page.on("requestfailed", lambda failed: problems.append(failed.url))
+    page.goto(f"{live_server.url}/push-demo")
+    page.get_by_label("Username").fill("editor")
+    page.locator("input[name=password]").fill("secret")
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_title("Push demo – Acme")
+    yield page
+    context.close()
+    assert problems == []
+
+
+def _is_problem(said):
+    """Say whether the browser complains of more than an answer that is no success."""
+    return said.type == "error" and not said.text.startswith("Failed to load resource")
+
+
+REGISTER = """async (subscription) => {
+  await navigator.serviceWorker.ready;
+  await register(subscription);
+}"""
+SHOWN = """async () => {
+  const worker = await navigator.serviceWorker.getRegistration("/push-demo");
+  const shown = await worker.getNotifications();
+  return shown.map((one) => [one.title, one.body, one.tag, one.data.link]);
+}"""
+
+
+def test_this_browser_becomes_a_device(tab, ada):
+    browser = Browser()
+    tab.evaluate(REGISTER, browser.subscription)
+    row = Device.objects.get()
+    expect(tab.get_by_role("status")).to_have_text(f"This browser is device {row.pk}.")
+    assert (row.contact_id, row.token) == (str(ada.pk), browser.text)
+
+
+def test_a_push_is_sent_from_the_page(tab, ada):
+    factories.device(ada.organization, ada)
+    tab.get_by_role("button", name="Send a push").click()
+    expect(tab.get_by_role("status")).to_contain_text("ACCEPTED")
+    assert str(Message.objects.get().pk) in tab.get_by_role("status").inner_text()
+
+
+def test_a_refusal_is_said(tab):
+    tab.get_by_role("button", name="Send a push").click()
+    expect(tab.get_by_role("status")).to_contain_text("UNREACHABLE")
+
+
+@pytest.mark.parametrize(
+    ("pushed", "shown"),
+    [
+        (
+            json.dumps({"title": "Hello", "body": "Hi", "tag": "t1", "link": "https://x.test/"}),
+            ["Hello", "Hi", "t1", "https://x.test/"],
+        ),
+        ("no JSON", ["rme", "no JSON", "", "/push-demo"]),
+    ],
+    ids=["ours", "another's"],
+)
+def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
+    tab.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    session = tab.context.new_cdp_session(tab)
+    registrations = []
+    session.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda event: registrations.extend(event["registrations"]),
+    )
+    session.send("ServiceWorker.enable")
+    tab.wait_for_timeout(300)
+    session.send(
+        "ServiceWorker.deliverPushMessage",
+        {
+            "origin": live_server.url,
+            "registrationId": registrations[-1]["registrationId"],
+            "data": pushed,
+        },
+    )
+    for _ in range(50):
+        found = tab.evaluate(SHOWN)
+        if found:
+            break
+        tab.wait_for_timeout(100)
+    assert found == [shown]

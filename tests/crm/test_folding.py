@@ -1,0 +1,54 @@
+"""Names and addresses as look-ups compare them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rme.crm import folding
+
+
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [
+        ("Acme", "acme"),
+        ("ACME, Inc.", "acme"),
+        ("Acme Co., Ltd.", "acme"),
+        ("Café Müller GmbH", "cafemuller"),
+        ("Müller GmbH & Co. KG", "muller"),
+        ("Straße 7 AG", "strasse7"),
+        ("Rossi S.p.A.", "rossi"),
+        ("Kowalski Sp. z o.o.", "kowalski"),
+        ("Van der Berg B.V.", "vanderberg"),
+        ("O'Reilly Media", "oreillymedia"),
+        ("O’Reilly-Media", "oreillymedia"),
+        ("  Northwind \t Observatory ", "northwindobservatory"),
+        ("Ｆｕｌｌ Ｗｉｄｔｈ", "fullwidth"),
+        ("Limited", "limited"),
+        ("SA", "sa"),
+        ("Co Op", "coop"),
+        ("日本電気", "日本電気"),
+        ("3M", "3m"),
+        ("!!!", "!!!"),
+    ],
+)
+def test_a_name_is_folded(name, folded):
+    assert folding.account_name(name) == folded
+
+
+@given(st.text(min_size=1, max_size=255))
+def test_a_folded_name_is_short_and_folds_to_itself_or_less(name):
+    folded = folding.account_name(name)
+    assert len(folded) <= 255
+    assert folding.account_name(name.upper().lower()) == folding.account_name(name.lower())
+
+
+@pytest.mark.parametrize(
+    ("email", "spellings"),
+    [
+        ("a@b.example", ["a@b.example"]),
+        ("a@xn--bcher-kva.example", ["a@xn--bcher-kva.example", "a@bücher.example"]),
+        ("a@xn--0.example", ["a@xn--0.example"]),
+    ],
+)
+def test_an_address_has_spellings(email, spellings):
+    assert folding.spellings(email) == spellings

@@ -1,0 +1,49 @@
+"""How the contract of providers is tried on each sender: accounts and contents for a port."""
+
+import time
+
+from messaging.providers.base import Push
+from push import tokens
+from push.senders import fcm, platform
+from tests.fakes import apns as fake_apns
+from tests.fakes import fcm as fake_fcm
+from tests.push import test_platform
+from tests.push.shots import sender
+from tests.push.subscriptions import Browser
+
+
+def apns(port: int, ca: str, timeout: float) -> dict[str, object]:
+    return fake_apns.settings(port, ca, timeout)
+
+
+def fcm_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
+    settings = fake_fcm.settings(port, ca, timeout)
+    made = sender("fcm", settings)
+    assert isinstance(made, fcm.Fcm)
+    tokens.keep(made.name, fcm.TOKEN_LIFE, tokens.Token("access", time.time()))
+    return settings
+
+
+def platform_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
+    settings = test_platform.settings(port, ca, timeout)
+    made = sender("salesforce", settings)
+    assert isinstance(made, platform.Platform)
+    token = tokens.Token("access", time.time(), f"https://localhost:{port}")
+    tokens.keep(made.name, platform.TOKEN_LIFE, token)
+    return settings
+
+
+def webpush(port: int, ca: str, timeout: float) -> dict[str, object]:
+    return {"subject": "mailto:ops@example.com", "ca_pem": ca, "timeout": timeout}
+
+
+def android(port: int) -> Push:
+    return Push("fcm:token", "ANDROID", "Hello", "Hi")
+
+
+def user(port: int) -> Push:
+    return Push("0055g00000AbCdE", "PLATFORM", "Hello", "Hi")
+
+
+def browser(port: int) -> Push:
+    return Push(Browser(f"https://localhost:{port}/x").text, "WEB", "Hello", "Hi")

@@ -1,0 +1,150 @@
+"""A message from REST to the push services: every device by the service of its platform."""
+
+import json
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.models import Attempt, Delivery, ProviderAccount
+from push import tasks
+from push.models import Device
+from rme.core.transport import AddressPolicy, Transport
+from tests import factories
+from tests.fakes.apns import GOOD, apple
+from tests.fakes.fcm import google
+from tests.fakes.webpush import push_service
+from tests.rest import events, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _open(settings, redis):
+    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
+    yield
+    redis.flushdb()
+
+
+def send(api, person, **fields):
+    body = message(person, **{"channel": "PUSH", **fields})
+    message_id = api.send(body).json()["messageId"]
+    transport = Transport(AddressPolicy(["localhost"]))
+    work(transport)
+    work(transport)  # channels come in turn: for what fell back to an earlier one
+    transport.close()
+    return message_id
+
+
+def account(org, kind, settings, **fields):
+    return ProviderAccount.objects.create(
+        organization=org, name=kind, kind=kind, channel="PUSH", credentials=json.dumps(settings),
+        **fields,
+    )  # fmt: skip
+
+
+def register(api, person, platform, token, **fields):
+    body = {"contactId": str(person.pk), "platform": platform, "token": token, **fields}
+    assert api.call("POST", "/devices", body).status_code == 201
+
+
+def outcomes():
+    rows = Attempt.objects.order_by("provider").values_list("provider", "outcome", "reason")
+    return list(rows)
+
+
+def test_every_device_goes_by_the_service_of_its_platform(api, org):
+    person = factories.contact(org)
+    with apple() as one, google() as two, push_service() as three:
+        browser = three.browser()
+        account(org, "apns", one.settings())
+        account(org, "fcm", two.settings())
+        account(org, "webpush", three.settings())
+        register(api, person, "IOS", GOOD, app="com.example.other")
+        register(api, person, "ANDROID", "fcm:token")
+        register(api, person, "WEB", browser.subscription)
+        message_id = send(api, person)
+        assert [s.headers["apns-topic"] for s in one.seen] == ["com.example.other"]
+        assert [s.headers["apns-collapse-id"] for s in one.seen] == [message_id]
+        assert len(two.sent) == 1
+        (seen,) = three.seen
+        assert three.read(seen, browser) == {
+            "title": "Hello", "body": "Note: hello", "tag": message_id,
+        }  # fmt: skip
+    assert outcomes() == [
+        ("apns", "Accepted", None), ("fcm", "Accepted", None), ("webpush", "Accepted", None),
+    ]  # fmt: skip
+    assert events(message_id) == ["accepted", "sent"]
+
+
+def test_one_that_is_taken_is_enough_and_the_dead_one_is_retired(api, org):
+    person = factories.contact(org)
+    dead = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
+    with apple() as one, google(**{"fcm:token": dead}) as two:
+        account(org, "apns", one.settings())
+        account(org, "fcm", two.settings())
+        register(api, person, "IOS", GOOD)
+        register(api, person, "ANDROID", "fcm:token")
+        message_id = send(api, person)
+    assert events(message_id) == ["accepted", "sent"]
+    assert outcomes() == [("apns", "Accepted", None), ("fcm", "Gone", "UNREGISTERED")]
+    assert Device.objects.filter(active=True).count() == 2
+    tasks.retire_devices()
+    row = Device.objects.get(active=False)
+    assert (row.platform, row.inactive_reason) == ("ANDROID", "UNREGISTERED")
+
+
+def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
+    person = factories.contact(org)
+    dead = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
+    with google(**{"fcm:token": dead}) as two:
+        account(org, "fcm", two.settings())
+        account(org, "simulator", {}, priority=200)
+        ProviderAccount.objects.create(
+            organization=org, name="sms", kind="simulator", channel="SMS"
+        )
+        register(api, person, "ANDROID", "fcm:token")
+        message_id = send(api, person, channel=None, channels=["PUSH", "SMS"])
+    assert outcomes() == [("fcm", "Gone", "UNREGISTERED"), ("sms", "Accepted", None)]
+    assert events(message_id) == ["accepted", "fallback", "sent", "delivered"]
+
+
+def test_devices_that_nobody_serves_wait(api, org):
+    person = factories.contact(org)
+    with google() as two:
+        account(org, "fcm", two.settings())
+        register(api, person, "IOS", GOOD)
+        send(api, person)
+        assert two.sent == []
+    row = Delivery.objects.get()
+    assert (row.status, row.waiting, row.detail) == (
+        "ACCEPTED", "PROVIDER", "no active account for the devices",
+    )  # fmt: skip
+    assert outcomes() == []
+
+
+def test_an_account_may_be_for_some_platforms(api, org):
+    person = factories.contact(org)
+    account(org, "simulator", {}, match=["IOS"])
+    register(api, person, "ANDROID", "fcm:token")
+    register(api, person, "IOS", GOOD)
+    send(api, person)
+    (attempt,) = Attempt.objects.all()
+    assert attempt.device_id == Device.objects.get(platform="IOS").pk
+
+
+@pytest.mark.parametrize("dead", [1, 40])
+def test_dead_devices_cost_one_statement_however_many(api, org, dead):
+    person = factories.contact(org)
+    gone = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
+    tokens = [f"fcm:token-{n}" for n in range(dead)]
+    with google(**dict.fromkeys(tokens, gone)) as two:
+        account(org, "fcm", two.settings())
+        for token in tokens:
+            register(api, person, "ANDROID", token)
+        with CaptureQueriesContext(connection) as captured:
+            send(api, person)
+    inserts = [q for q in captured if 'INSERT INTO "push_feedback"' in q["sql"]]
+    assert len(inserts) == 1
+    tasks.retire_devices()
+    assert not Device.objects.filter(active=True).exists()

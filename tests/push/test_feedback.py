@@ -1,0 +1,141 @@
+"""Dead tokens: what was said of them deactivates devices, unless they registered since."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from push import feedback, tasks
+from push.feedback import Said
+from push.models import Device, Feedback
+from rme.core import clock
+from rme.core.outcomes import Accepted, Gone, Misconfigured, Rejected, Retryable, Unknown
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+OTHERS = [
+    Accepted("x"), Retryable("no"), Rejected("no"), Rejected("no", hard=True), Misconfigured("no"),
+    Unknown("no"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def person(org):
+    return factories.contact(org)
+
+
+def said(device, outcome=None, at=None):
+    return Said(device.pk, at or clock.now(), outcome or Gone("Unregistered"))
+
+
+def now():
+    """Give the present after all that was registered, to the millisecond."""
+    return clock.now() + timedelta(milliseconds=1)
+
+
+def test_a_dead_token_deactivates_its_device_alone(org, person):
+    dead, alive = factories.device(org, person, "dead"), factories.device(org, person, "alive")
+    feedback.note(org.pk, [said(dead, at=now()), said(alive, Accepted("x"))])
+    tasks.retire_devices()
+    dead.refresh_from_db()
+    alive.refresh_from_db()
+    assert (dead.active, dead.inactive_reason, alive.active) == (False, "Unregistered", True)
+    assert abs(dead.inactive_since - clock.now()) < timedelta(minutes=1)
+    (entry,) = dead.history
+    at = datetime.fromisoformat(entry.pop("at"))
+    assert entry == {"what": "DEACTIVATED", "reason": "Unregistered"}
+    assert abs(at - clock.now()) < timedelta(minutes=1)
+    assert (alive.history, Feedback.objects.count()) == ([], 0)
+
+
+@pytest.mark.parametrize("outcome", OTHERS, ids=lambda outcome: type(outcome).__name__)
+def test_no_other_outcome_touches_a_device(org, person, outcome):
+    device = factories.device(org, person)
+    one = said(device, outcome, now())
+    with CaptureQueriesContext(connection) as captured:
+        feedback.note(org.pk, [one])
+    assert len(captured) == 0
+    tasks.retire_devices()
+    device.refresh_from_db()
+    assert (device.active, device.history) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("registered", "active"), [(-1000, False), (0, False), (1, True), (60_000, True)]
+)
+@pytest.mark.parametrize("by", ["the service's time", "the attempt's"])
+def test_who_registered_since_stays(org, person, registered, active, by):
+    died = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+    device = factories.device(org, person)
+    Device.objects.update(registered_at=died + timedelta(milliseconds=registered, microseconds=500))
+    if by == "the attempt's":
+        one = said(device, at=died)
+    else:
+        one = said(device, Gone("Unregistered", int(died.timestamp() * 1000)), now())
+    feedback.note(org.pk, [one])
+    tasks.retire_devices()
+    device.refresh_from_db()
+    assert device.active is active
+
+
+def test_a_device_that_registers_again_is_active_again(api, org, person):
+    device = factories.device(org, person, "token")
+    feedback.note(org.pk, [said(device, at=now())])
+    tasks.retire_devices()
+    body = {"contactId": str(person.pk), "platform": "ANDROID", "token": "token"}
+    answer = api.call("POST", "/devices", body)
+    assert (answer.status_code, answer.json()["active"]) == (200, True)
+    device.refresh_from_db()
+    assert [entry["what"] for entry in device.history] == ["DEACTIVATED", "ACTIVATED"]
+
+
+def test_another_organization_s_word_is_none(org, person):
+    other = factories.organization("other")
+    device = factories.device(org, person)
+    feedback.note(other.pk, [said(device, at=now())])
+    tasks.retire_devices()
+    device.refresh_from_db()
+    assert (device.active, Feedback.objects.count()) == (True, 0)
+
+
+def test_the_same_word_twice_is_one(org, person):
+    device = factories.device(org, person)
+    for _ in range(2):
+        feedback.note(org.pk, [said(device, at=now()), said(device, at=now())])
+        tasks.retire_devices()
+    device.refresh_from_db()
+    assert len(device.history) == 1
+
+
+@pytest.mark.parametrize("count", [1, 200])
+def test_a_batch_is_one_statement(org, person, count):
+    devices = [factories.device(org, person, f"token-{n}") for n in range(count)]
+    everything = [said(device, at=now()) for device in devices]
+    with CaptureQueriesContext(connection) as captured:
+        feedback.note(org.pk, everything)
+        assert feedback.retire() == (count, count)
+    assert len(captured) == 2
+    assert not Device.objects.filter(active=True).exists()
+
+
+def test_devices_not_seen_for_long_are_stale(org, person):
+    today = clock.now()
+    seen = {
+        "fresh": (timedelta(days=269), "ANDROID", True),
+        "stale": (timedelta(days=271), "ANDROID", True),
+        "phone": (timedelta(days=900), "IOS", True),
+        "dead": (timedelta(days=900), "ANDROID", False),
+    }
+    for name, (ago, platform, active) in seen.items():
+        device = factories.device(org, person, name)
+        Device.objects.filter(pk=device.pk).update(
+            last_seen_at=today - ago, platform=platform, active=active
+        )
+    with CaptureQueriesContext(connection) as captured:
+        tasks.sweep_devices()
+    assert len(captured) == 1
+    found = Device.objects.order_by("token").values_list("token", "active", "inactive_reason")
+    assert list(found) == [
+        ("dead", False, ""), ("fresh", True, ""), ("phone", True, ""), ("stale", False, "STALE"),
+    ]  # fmt: skip
