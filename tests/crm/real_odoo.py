@@ -69,7 +69,7 @@ def fetch() -> None:
     for folder in ("lists/partial", "cache/archives/partial"):
         (state / folder).mkdir(parents=True, exist_ok=True)
     sources = state / "sources.list"
-    sources.write_text(f"deb [signed-by={KEYRING}] http://deb.debian.org/debian sid main\n")
+    sources.write_text(f"deb [signed-by={KEYRING}] {_mirror()} sid main\n")
     settings = {
         "Dir::Etc::sourcelist": sources,
         "Dir::Etc::sourceparts": "-",
@@ -84,6 +84,15 @@ def fetch() -> None:
     run("dpkg", "-x", package, VAR / "root.new")
     (VAR / "root.new").rename(VAR / "root")
     shutil.rmtree(state)
+
+
+def _mirror() -> str:
+    """Give the mirror of Debian that this machine has its packages from."""
+    known = run("apt-get", "indextargets", "--format", "$(REPO_URI)").stdout.split()
+    found = next((address for address in known if address.rstrip("/").endswith("/debian")), None)
+    if found is None:
+        raise Missing("this machine has its packages from no mirror of Debian")
+    return found
 
 
 def install() -> None:
