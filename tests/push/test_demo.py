@@ -104,7 +104,9 @@ def test_a_service_worker_replaces_its_subscription_without_a_page(editor, ada):
 
 
 @pytest.mark.parametrize(
-    "reference", [None, "", 7, "nonsense", signing.dumps(["acme", "x"], salt="another")]
+    "reference",
+    [None, "", 7, "nonsense", signing.dumps(["acme", "x"], salt="another")],
+    ids=["none", "empty", "number", "nonsense", "foreign"],  # a signature has the time in it
 )
 def test_a_reference_that_is_not_ours_leads_nowhere(db, reference):
     answer = post(Client(), "replace", {"reference": reference, "token": BROWSER.subscription})
