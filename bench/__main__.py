@@ -10,6 +10,7 @@ from collections.abc import Callable
 from bench import load
 from bench.bot import bot
 from bench.history import history
+from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
 
@@ -207,6 +208,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "memory": memory,
     "history": history,
     "bot": bot,
+    "receipts": receipts,
 }
 
 

@@ -50,15 +50,15 @@ def run(port: int, requests: list[bytes], *, connections: int, seconds: float) -
     return asyncio.run(main())
 
 
-def send(port: int, requests: list[bytes], *, connections: int) -> None:
-    """Send each request once, over so many connections; every answer must be a 202."""
+def send(port: int, requests: list[bytes], *, connections: int, status: bytes = b"202") -> None:
+    """Send each request once, over so many connections; every answer must have that status."""
 
     async def one(mine: list[bytes]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for request in mine:
             writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
-            assert head[9:12] == b"202", head
+            assert head[9:12] == status, head
             length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
             await reader.readexactly(length)
         writer.close()

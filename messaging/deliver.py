@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from messaging import gates, policy, preparing, suppression
+from messaging import circuits, gates, policy, preparing, rates, routing, suppression
 from messaging.claiming import WINDOW, Claim
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt, Sending, Shot
@@ -30,6 +30,8 @@ from rme.core.transport import Transport
 log = structlog.get_logger(__name__)
 
 PAUSE_RECHECK = timedelta(seconds=60)
+NO_TIME = Retryable("no time left in this turn")
+"""Nobody was asked: this speaks against no account."""
 
 
 def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
@@ -49,18 +51,31 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
         ):  # half of the lease is gone: what is fresh is for whoever comes next
             settled += _put_back(fresh)
         following = _next_window(window, fresh)
+        rates.hold(following, clock.now())
         with transaction.atomic():
             _write_outcomes(claim, window)
             _record(claim, settled)  # before the gates, so that frequency caps count it
-            _pass_gates(claim, following)
+            _pass_gates(claim, _open(following))
             window = _open(following)
             _record(claim, [sending for sending in following if sending.decided])
             _write_attempts(claim, window)
         settled = []
         receipts += _send(window, transport, until)
+        standing = circuits.report(_answered(window))
+        routing.lower((sending.routes for sending in (*window, *fresh)), standing)
         for sending in window:
             sending.judge(now=clock.now(), may_go_on=monotonic() < until)
     return receipts
+
+
+def _answered(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:
+    """Give the answers that have just come, by account."""
+    return [
+        (shot.account.id, shot.outcome)
+        for sending in hand
+        for shot in sending.shots
+        if shot.outcome is not None and shot.outcome is not NO_TIME and not shot.judged
+    ]
 
 
 def _next_window(before: Iterable[Sending], fresh: deque[Sending]) -> list[Sending]:
@@ -149,7 +164,7 @@ def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[R
     for shots in by_account.values():
         started = monotonic()
         if started > until:  # another silent account would outlast the lease
-            outcomes: list[Outcome] = [Retryable("no time left in this turn")] * len(shots)
+            outcomes: list[Outcome] = [NO_TIME] * len(shots)
         else:
             outcomes = _hand_over(shots, transport)
         took = int((monotonic() - started) * 1000)
@@ -164,7 +179,9 @@ def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[R
 def _hand_over(shots: Sequence[Shot], transport: Transport) -> list[Outcome]:
     provider = shots[0].account.provider
     assert provider is not None  # only active accounts are routes
-    return provider.send([Dispatch(shot.attempt_id, shot.content) for shot in shots], transport)
+    url = shots[0].account.callback_url
+    dispatches = [Dispatch(shot.attempt_id, shot.content, url) for shot in shots]
+    return provider.send(dispatches, transport)
 
 
 def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:

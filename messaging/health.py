@@ -15,7 +15,7 @@ from django.db import Error, connection
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging import configuration, policy
+from messaging import circuits, configuration, policy
 from messaging.models import Attempt, Delivery
 from messaging.routing import SIMULATORS
 from rme import __version__
@@ -198,18 +198,23 @@ def _records(organization_id: str) -> Records:
 
 def _providers(accounts: Sequence[policy.Account], records: Records) -> list[dict[str, Any]]:
     serving = accounts or tuple(SIMULATORS.values())
+    states = circuits.states([account.id for account in accounts if account.id])
     return [
-        _provider(account, records.get((account.id, account.channel), Record()))
+        _provider(
+            account,
+            records.get((account.id, account.channel), Record()),
+            states.get(account.id or 0, circuits.State.CLOSED),
+        )
         for account in serving
     ]
 
 
-def _provider(account: policy.Account, record: Record) -> dict[str, Any]:
+def _provider(account: policy.Account, record: Record, circuit: str) -> dict[str, Any]:
     return {
         "name": account.name,
         "channel": account.channel,
         "status": _status(account, record),
-        "circuit": "CLOSED",
+        "circuit": circuit,
         "successRate": record.rate,
         "p95LatencyMs": record.p95_ms,
         "lastSuccessAt": iso(record.last_success),

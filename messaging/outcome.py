@@ -39,6 +39,10 @@ class Receipt:
     delivery_id: UUID
     type: str
     reason: str | None = None
+    channel: str | None = None
+    """The channel it was sent on; None: the one that the delivery is on."""
+    provider: str | None = None
+    """The account that it was sent by; None: the delivery's."""
 
 
 @dataclass(slots=True)

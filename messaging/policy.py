@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import orjson
 import structlog
+from django.conf import settings
 from pydantic import ValidationError
 
 from messaging import providers
@@ -60,6 +61,10 @@ class Account:
     weight: int = 1
     match: tuple[str, ...] = ()
     active: bool = True
+    rate: int | None = None
+    """Sends a second; None: no limit."""
+    callback_url: str = ""
+    """Where the provider reports to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,8 @@ def account_of(row: ProviderAccount) -> Account:
         weight=row.weight,
         match=tuple(row.match),
         active=row.state == ProviderAccount.State.ACTIVE and provider is not None,
+        rate=row.rate,
+        callback_url=f"{settings.BASE_URL}/hooks/{row.public_id}",
     )
 
 

@@ -1,17 +1,24 @@
 """What providers report after they took a message: applied in sets, in any order, any number of
 times, with the same final state.
+
+The state follows from all that is known to have happened on the delivery's channel, not from what
+came last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from messaging import suppression
-from messaging.models import Delivery, Event
+from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt
+from messaging.providers.base import Report
 from messaging.states import TRANSITIONS, EventType, Status
 from rme.core import clock, ids, sql
+from rme.core.channels import Channel
 from rme.core.states import advance
 
 E = EventType
@@ -38,14 +45,53 @@ TARGET: dict[str, Status] = {
     E.FAILED: Status.FAILED,
 }
 
+FAILURES = frozenset({E.FAILED, E.BOUNCED})
 SUPPRESSES = {E.BOUNCED: "HARD_BOUNCE", E.COMPLAINED: "COMPLAINT"}
 
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
-  array(SELECT e.type FROM {Event._meta.db_table} e
+  d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
+  array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type FROM {Event._meta.db_table} e
         WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
+# The attempt that a failure is believed of: the last one, if it may have been taken.
+_ATTEMPTS = f"""
+SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider,
+  d.status IN ('SENDING', 'ACCEPTED'),
+  a.fence = d.fence AND coalesce(a.outcome, 'Unknown') IN ('Accepted', 'Unknown')
+FROM {Attempt._meta.db_table} a JOIN {Delivery._meta.db_table} d ON d.id = a.delivery_id
+WHERE a.id = ANY(%s) ORDER BY d.id FOR UPDATE OF d
+"""
+
+
+def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
+    """Apply what accounts report, by whatever key; give the keys of what came too early.
+
+    That is what a worker, which has the delivery in hand, has yet to write down. What an account
+    reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
+    another has taken the place of. Belongs into a transaction.
+    """
+    wanted = {report.attempt_id for entries in reports.values() for _, report in entries}
+    if not wanted:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(_ATTEMPTS, [list(wanted)])
+        attempts = {row[0]: row[1:] for row in cursor.fetchall()}
+    early: set[UUID] = set()
+    receipts: list[Receipt] = []
+    for key, entries in reports.items():
+        for account_id, report in entries:
+            own, *found = attempts.get(report.attempt_id) or (None,)
+            if own != account_id:
+                continue
+            delivery_id, channel, provider, in_hand, last = found
+            if in_hand:
+                early.add(key)
+            elif last or report.type not in FAILURES:
+                receipts.append(Receipt(delivery_id, report.type, report.reason, channel, provider))
+    apply(receipts)
+    return early
 
 
 def apply(receipts: Sequence[Receipt]) -> None:
@@ -58,59 +104,111 @@ def apply(receipts: Sequence[Receipt]) -> None:
     by_delivery: dict[UUID, list[Receipt]] = {}
     for receipt in receipts:
         by_delivery.setdefault(receipt.delivery_id, []).append(receipt)
-    now = clock.now()
-    statuses: list[sql.Row] = []
-    events: list[sql.Row] = []
-    suppressed: list[suppression.Entry] = []
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(_READ, [list(by_delivery)])
-            rows = cursor.fetchall()
-        for delivery_id, organization_id, message_id, channel, address, provider, known in rows:
-            seen = set(known)
-            for receipt in by_delivery[delivery_id]:
-                for kind in IMPLIES.get(receipt.type, ()):
-                    if kind not in seen:
-                        seen.add(kind)
-                        events.append(
-                            {
-                                "id": ids.new_id(),
-                                "organization_id": organization_id,
-                                "message_id": message_id,
-                                "delivery_id": delivery_id,
-                                "type": kind,
-                                "at": now,
-                                "channel": channel,
-                                "provider": provider,
-                                "detail": {"reason": receipt.reason} if receipt.reason else None,
-                            }
-                        )
-                if address and receipt.type in SUPPRESSES:
-                    reason = SUPPRESSES[EventType(receipt.type)]
-                    entry = suppression.Entry(organization_id, channel, address, reason, "PROVIDER")
-                    suppressed.append(entry)
-            status = _final(seen, by_delivery[delivery_id])
-            if status:
-                failed = status is Status.FAILED
-                statuses.append(
-                    {
-                        "id": delivery_id,
-                        "status": status,
-                        "due_at": None,
-                        "reason": "PROVIDER_ERROR" if failed else None,
-                    }
-                )
-        advance(Delivery, TRANSITIONS, statuses)
+            known = [_Known(*row) for row in cursor.fetchall()]
+        events: list[sql.Row] = []
+        now = clock.now()
+        for each in known:
+            for receipt in by_delivery[each.id]:
+                events += [_event(each, receipt, kind, now) for kind in each.learn(receipt)]
+        moves = [(each, each.final(by_delivery[each.id])) for each in known]
+        # A failure before the confirmation, where there is another channel: its turn is now.
+        moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
+        sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
+        advance(
+            Delivery,
+            TRANSITIONS,
+            [
+                {
+                    "id": each.id,
+                    "status": status,
+                    "due_at": None,
+                    "reason": "PROVIDER_ERROR" if status is Status.FAILED else None,
+                }
+                for each, status in moves
+                if status and each.id not in moving_on
+            ],
+        )
         sql.insert({Event: events})
-        suppression.suppress(suppressed)
+        suppression.suppress(
+            [entry for each in known for entry in each.suppressed(by_delivery[each.id])]
+        )
 
 
-def _final(seen: set[str], receipts: Sequence[Receipt]) -> Status | None:
-    """Give the status that all that is known amounts to: a bounce after a delivery wins."""
-    targets = {TARGET[EventType(r.type)] for r in receipts if r.type in TARGET}
-    if Status.FAILED in targets and E.BOUNCED in seen:
-        return Status.FAILED
-    for status in (Status.DELIVERED, Status.FAILED, Status.SENT):
-        if status in targets:
-            return status
-    return None
+@dataclass(slots=True)
+class _Known:
+    """A delivery, and what is known to have happened to it (`CHANNEL type`)."""
+
+    id: UUID
+    organization_id: str
+    message_id: UUID
+    channel: str
+    address: str | None
+    provider: str | None
+    may_fall_back: bool
+    seen: list[str]
+
+    def learn(self, receipt: Receipt) -> list[str]:
+        """Give the events that a receipt adds to what was known."""
+        channel = receipt.channel or self.channel
+        kinds = IMPLIES.get(receipt.type, ())
+        new = [kind for kind in kinds if f"{channel} {kind}" not in self.seen]
+        self.seen += [f"{channel} {kind}" for kind in new]
+        return new
+
+    def final(self, receipts: Sequence[Receipt]) -> Status | None:
+        """Give the status that all amounts to, if the receipts are of a kind that moves one.
+
+        A confirmation wins over a failure, whichever came first, and only of an email a bounce
+        wins over the confirmation. Of a channel that was given up, only that counts.
+        """
+        moving = [r for r in receipts if r.type in TARGET and not self._is_past(r)]
+        if not moving:
+            return None
+        if self.channel == Channel.EMAIL and self._has(E.BOUNCED):
+            return Status.FAILED
+        if any(TARGET[EventType(r.type)] is Status.DELIVERED for r in moving):
+            return Status.DELIVERED
+        if self._has(E.DELIVERED):
+            return Status.DELIVERED
+        return Status.FAILED if self._has(E.FAILED) or self._has(E.BOUNCED) else Status.SENT
+
+    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppression.Entry]:
+        """Give what is to be suppressed: the address is that of the channel the delivery is on."""
+        if not self.address:
+            return []
+        return [
+            suppression.Entry(
+                self.organization_id,
+                self.channel,
+                self.address,
+                SUPPRESSES[EventType(receipt.type)],
+                "PROVIDER",
+            )
+            for receipt in receipts
+            if receipt.type in SUPPRESSES and receipt.channel in (None, self.channel)
+        ]
+
+    def _has(self, kind: str) -> bool:
+        return f"{self.channel} {kind}" in self.seen
+
+    def _is_past(self, receipt: Receipt) -> bool:
+        """Say whether a receipt is of another channel, and confirms nothing."""
+        confirms = TARGET[EventType(receipt.type)] is Status.DELIVERED
+        return receipt.channel not in (None, self.channel) and not confirms
+
+
+def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
+    return {
+        "id": ids.new_id(),
+        "organization_id": each.organization_id,
+        "message_id": each.message_id,
+        "delivery_id": each.id,
+        "type": kind,
+        "at": now,
+        "channel": receipt.channel or each.channel,
+        "provider": receipt.provider or each.provider,
+        "detail": {"reason": receipt.reason} if receipt.reason else None,
+    }

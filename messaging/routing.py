@@ -1,7 +1,10 @@
 """Which provider accounts may take a send, in which order."""
 
 import random
+from collections.abc import Iterable
 
+from messaging import circuits
+from messaging.circuits import ALL_WELL, Standing
 from messaging.policy import Account, Policy
 from messaging.providers.base import ProviderSettings
 from messaging.providers.simulator import Simulator
@@ -33,18 +36,51 @@ def configured(policy: Policy, channel: str, address: str | None, *, test: bool)
     ]
 
 
-def order(accounts: list[Account]) -> list[Account]:
-    """Put the active accounts in the order to try: by priority, within one by weight at random."""
+def order(accounts: list[Account], standing: Standing = ALL_WELL) -> list[Account]:
+    """Put the active accounts in the order to try: by priority, within one by weight at random.
+
+    Those that stand badly (an open circuit) go last, in the same order among themselves.
+    """
     # Efraimidis and Spirakis: sorting by random()^(1/weight) draws without replacement by weight.
     keyed = [
-        (account.priority, -(random.random() ** (1 / account.weight)), account)
+        (
+            standing.goes_last(account.id),
+            account.priority,
+            -(random.random() ** (1 / account.weight)),
+            account,
+        )
         for account in accounts
         if account.active
     ]
-    return [account for _, _, account in sorted(keyed, key=lambda entry: entry[:2])]
+    return [account for *_, account in sorted(keyed, key=lambda entry: entry[:3])]
 
 
-def routes(policy: Policy, channel: str, address: str | None, *, test: bool) -> list[Account]:
+def routes(
+    policy: Policy,
+    channel: str,
+    address: str | None,
+    *,
+    test: bool,
+    standing: Standing = ALL_WELL,
+) -> list[Account]:
     """Give the active accounts for an address in the order to try them; empty: none takes it."""
     accounts = configured(policy, channel, address, test=test)
-    return accounts if len(accounts) == 1 and accounts[0].active else order(accounts)
+    if len(accounts) == 1 and accounts[0].active:
+        return accounts
+    found = order(accounts, standing)
+    if found:
+        standing.chosen(found[0].id)
+    return found
+
+
+def standing_of(policy: Policy, channel: str) -> Standing:
+    """Ask how the accounts of a channel stand, where there is a choice between any."""
+    active = [a.id for a in policy.accounts if a.channel == channel and a.active and a.id]
+    return circuits.look(active) if len(active) > 1 else Standing()
+
+
+def lower(waiting: Iterable[list[Account]], standing: Standing) -> None:
+    """Put the accounts that stand badly now last, in routes that were found before."""
+    if standing.last:
+        for accounts in waiting:
+            accounts.sort(key=lambda account: account.id in standing.last)

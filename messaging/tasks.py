@@ -15,9 +15,12 @@ from kombu.exceptions import KombuError
 from redis import RedisError
 
 from messaging import (
+    callbacks,
     claiming,
     deliver,
     idempotency,
+    inbound_sms,
+    rates,
     receipts,
     retention,
     schedule,
@@ -56,10 +59,15 @@ def send_ready(channel: str) -> None:
     bell.answer(channel)
     until = time.monotonic() + TURN_SECONDS
     called, limit = False, claiming.WINDOW
-    while waiting := claiming.ready(channel):
+    at_rate: set[str] = set()  # whose accounts may be sent no more: the sweep rings for them
+    while waiting := [one for one in claiming.ready(channel) if one[1] not in at_rate]:
         for organization_id, priority in claiming.turn(waiting):
             started = time.monotonic()
-            claim = claiming.claim(organization_id, channel, priority, limit)
+            room = rates.room(organization_id, channel, limit)
+            if not room:
+                at_rate.add(organization_id)
+                continue
+            claim = claiming.claim(organization_id, channel, priority, room)
             if claim.full and not called:
                 ring([channel])  # there is more than that: let another worker join
                 called = True
@@ -91,6 +99,7 @@ def sweep() -> None:
 def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
+    callbacks.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -116,6 +125,29 @@ def import_suppressions() -> None:
     while suppression_import.work():
         if time.monotonic() > until:
             ring_import()
+            return
+
+
+def ring_callbacks() -> None:
+    """Call a worker to what providers called us with, unless one is called already. Never fails."""
+    try:
+        if bell.ring("callbacks"):
+            apply_callbacks.apply_async(queue="default", ignore_result=True)
+    except (RedisError, KombuError, OSError) as error:
+        log.warning("bell.lost", channel="callbacks", error=type(error).__name__)
+
+
+@shared_task(name="messaging.apply_callbacks")
+def apply_callbacks() -> None:
+    """Apply what providers called us with, batch by batch. Any beat finds what was left behind."""
+    bell.answer("callbacks")
+    until = time.monotonic() + TURN_SECONDS
+    applied = callbacks.BATCH
+    while applied == callbacks.BATCH:
+        applied, answers = callbacks.work()
+        inbound_sms.send(answers, shared())
+        if time.monotonic() > until:
+            ring_callbacks()
             return
 
 

@@ -9,7 +9,7 @@ and `result`, and what else is known of:
 | DECISION | CHOSEN, QUIET_HOURS, or the code that spoke against the channel | `entry`, `until` |
 | ATTEMPT | ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED, UNKNOWN; null: no answer yet | `provider`, `providerId`, `detail`, `latencyMs`, `deviceId` |
 | GATE | the code by which a gate refused at the moment of sending | `entry` |
-| WAIT | PAUSED, PROVIDER, or the provider's reason | `provider`, `until` |
+| WAIT | PAUSED, PROVIDER, RATE, or the provider's reason | `provider`, `until` |
 | FAILOVER, FALLBACK | why the next account, or the next channel, had its turn | `provider`, `entry` |
 
 `entry` is the id of the suppression or consent entry that decided.

@@ -32,6 +32,11 @@ app.conf.beat_schedule = {
     },
     "sweep_devices": {"task": "push.sweep_devices", "schedule": 3600.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 3600.0},
+    "callbacks": {
+        "task": "messaging.apply_callbacks",
+        "schedule": 2.0,
+        "options": {"expires": 5},
+    },
     "imports": {
         "task": "messaging.import_suppressions",
         "schedule": 5.0,

@@ -231,6 +231,12 @@ UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
 """The first step of the backoff between tries; it doubles up to 15 minutes."""
+# A provider account's circuit opens when this share of at least so many sends in so many seconds
+# failed, and rests for so long before a few sends try the account again.
+CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
+CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
+CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))
+CIRCUIT_OPEN_SECONDS = float(ENV.get("CIRCUIT_OPEN_SECONDS", "30"))
 
 # --- push ---------------------------------------------------------------------------------------
 VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or (

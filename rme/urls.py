@@ -5,6 +5,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from messaging import webhooks
 from messaging.views import push_demo
 from rme import metrics, probes
 
@@ -15,6 +16,7 @@ urlpatterns = [
     path("metrics", metrics.show),
     path("rme/v1/", include("messaging.urls")),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
+    path("hooks/<str:public_id>", webhooks.receive),
     path("p/", include("messaging.public_urls")),
     path("push-demo", push_demo.show),
     path("push-demo/worker.js", push_demo.worker),

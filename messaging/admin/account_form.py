@@ -127,7 +127,17 @@ class _AccountForm(TenantForm):
 
     class Meta:
         model = ProviderAccount
-        fields = ("organization", "name", "kind", "channel", "priority", "weight", "match", "state")
+        fields = (
+            "organization",
+            "name",
+            "kind",
+            "channel",
+            "priority",
+            "weight",
+            "match",
+            "rate",
+            "state",
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Pages for categories, sending rules, pauses, sender domains and provider accounts."""
+"""Pages for categories, sending rules, pauses and sender domains."""
 
 import re
 from typing import Any, ClassVar
@@ -9,17 +9,11 @@ from django.core.validators import MinValueValidator
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
-from unfold.decorators import action
-from unfold.widgets import UnfoldAdminTextInputWidget
+from django.http import HttpRequest
 
-from messaging import pausing, policy, providers
-from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
-from messaging.models import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.providers.base import Content, Dispatch, Email, Push, Sms
-from rme.core import addresses, ids
+from messaging import pausing, policy
+from messaging.models import Category, Pause, SenderDomain, SendingRules
 from rme.core.channels import Channel
-from rme.core.transport import shared
 from rme.tenants.admin_base import OWNERS, TenantAdmin, TenantForm
 
 
@@ -136,123 +130,3 @@ class SenderDomainAdmin(PolicyAdmin):
             SenderDomain.objects.filter(pk=row.pk).update(verified_at=Now())
             self.changed(row.organization_id)
             self.note(request, row, "Marked as verified")
-
-
-@admin.register(ProviderAccount)
-class ProviderAccountAdmin(PolicyAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
-    form = AccountForm
-    list_display = ("name", "kind", "channel", "priority", "weight", "state", "organization")
-    list_filter = ("channel", "kind", "state")
-    search_fields = ("name",)
-    readonly_fields = ("public_id",)
-    actions: ClassVar[list[str]] = ["pause", "activate"]
-    actions_detail: ClassVar[list[str]] = ["test_send"]
-    secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
-    # The theme shows a field while its expression holds: those of the chosen kind. An account that
-    # is there has no choice of kind, and the page has only its fields.
-    conditional_fields: ClassVar[dict[str, str]] = {
-        setting_name(kind, name): f"typeof kind === 'undefined' || kind === '{kind}'"
-        for kind, provider in providers.REGISTRY.items()
-        for name in provider.Settings.model_fields
-    }
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        main = [(None, {"fields": (*MAIN, "public_id")})]
-        if obj and not self.has_change_permission(request, obj):
-            return main  # the settings are fields of the form, which a reader does not have
-        return main + [
-            (
-                f"{provider.label}: settings",
-                {"fields": [setting_name(kind, name) for name in provider.Settings.model_fields]},
-            )
-            for kind, provider in providers.REGISTRY.items()
-            if provider.Settings.model_fields and (obj is None or obj.kind == kind)
-        ]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        shown = super().get_readonly_fields(request, obj)
-        return (*shown, "kind", "channel") if obj else shown
-
-    def _set_state(self, request: HttpRequest, queryset: QuerySet[Any], state: str) -> None:
-        for row in queryset:
-            if not self.has_change_permission(request, row):
-                continue  # an owner here may be a mere reader there
-            ProviderAccount.objects.filter(pk=row.pk).update(state=state)
-            self.changed(row.organization_id)
-            self.note(request, row, f"State: {row.state} → {state}")
-
-    @admin.action(description="Pause", permissions=["change"])
-    def pause(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
-        """Let accounts take nothing."""
-        self._set_state(request, queryset, ProviderAccount.State.PAUSED)
-
-    @admin.action(description="Activate", permissions=["change"])
-    def activate(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
-        """Let accounts take messages again."""
-        self._set_state(request, queryset, ProviderAccount.State.ACTIVE)
-
-    @action(description="Test send", url_path="test-send", permissions=["change"])
-    def test_send(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Send one message by this account alone, and show what the provider answered."""
-        row = self.get_object(request, object_id)
-        form = TestForm(request.POST or None, channel=row.channel)
-        result = ""
-        if form.is_valid():
-            result = test_send(row, form.cleaned_data["to"])
-            self.note(request, row, f"Test send: {result}")
-        question = f"Send a test by {row.name}. No message is recorded."
-        context = {"title": "Test send", "question": question, "form": form, "result": result}
-        return self.show(request, "ask", row, **context)
-
-
-class TestForm(forms.Form):
-    """Where a test goes: checked like any recipient."""
-
-    __test__ = False  # pytest: this is no test
-    to = forms.CharField(label="To", max_length=4096, widget=UnfoldAdminTextInputWidget)
-
-    def __init__(self, *args: Any, channel: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.channel = channel
-        told = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}
-        self.fields["to"].help_text = told.get(channel, "A device's token.")
-
-    def clean_to(self) -> str:
-        """Fold the address."""
-        typed: str = self.cleaned_data["to"]
-        checks = {"EMAIL": addresses.email, "SMS": lambda text: addresses.phone(text, None)}
-        folded = checks[self.channel](typed) if self.channel in checks else typed
-        if folded is None:
-            raise forms.ValidationError("This is no address of that channel.")
-        return folded
-
-
-def test_send(account: ProviderAccount, to: str) -> str:
-    """Send a test message by one account; gives the outcome in words."""
-    ready = policy.account_of(account)
-    if ready.provider is None:
-        return "The account's settings are broken."
-    content = _test_content(account, to)
-    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], shared())
-    reason = getattr(outcome, "reason", "")
-    return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
-
-
-def _test_content(account: ProviderAccount, to: str) -> Content:
-    text = f"This is a test of the account {account.name}."
-    match account.channel:
-        case "SMS":
-            return Sms(to=to, text=text)
-        case "PUSH":
-            return Push(token=to, platform="ANDROID", title="Test", body=text)
-    verified = policy.of(account.organization_id).default_domain
-    domain = verified.domain if verified else "localhost.localdomain"
-    return Email(
-        to=to,
-        from_address=f"{verified.local_part if verified else 'no-reply'}@{domain}",
-        from_name=account.organization.name,
-        subject="Test",
-        text=text,
-        message_id=f"{ids.new_text_id()}@{domain}",
-    )

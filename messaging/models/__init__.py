@@ -12,11 +12,13 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.receipts import Callback
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
     "PARTITIONED",
     "Attempt",
+    "Callback",
     "Category",
     "ConsentEntry",
     "Delivery",

@@ -164,7 +164,16 @@ class ProviderAccount(models.Model):
         blank=True,
         help_text="SMS: country prefixes (+41); EMAIL: recipient domains; none: everything.",
     )
+    rate = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(100_000)],
+        help_text="Sends a second; more than that wait their turn. None: as fast as it goes.",
+    )
     state = models.CharField(max_length=8, choices=State.choices, default=State.ACTIVE)
+    state_reason = models.CharField(
+        max_length=500, blank=True, db_default="", help_text="Why it is paused or draining."
+    )
     credentials = EncryptedTextField(default="{}", blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -94,7 +94,7 @@ class DeliveryOutput(Output):
     provider: str | None
     scheduled_for: str | None
     waiting: str | None = Field(
-        description="Why it waits: PAUSED, PROVIDER, PLATFORM or QUIET_HOURS."
+        description="Why it waits: PAUSED, PROVIDER, RATE, PLATFORM or QUIET_HOURS."
     )
     error: ReasonOutput | None
 

@@ -7,6 +7,7 @@ deployment, no organization. It turns a `Dispatch` into a transport `Request` an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
@@ -62,6 +63,49 @@ class Dispatch:
 
     attempt_id: UUID
     content: Content
+    callback_url: str = ""
+    """Where the provider may report to, if it takes that with each message. No secret."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Callback:
+    """A call from the provider, as it arrived.
+
+    `url` is the account's own, as the provider was given it, and `query` what came behind it.
+    Header names are lower case.
+    """
+
+    url: str
+    method: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the provider says became of an attempt: an event's type, `bounced` for a dead address.
+
+    Providers send our own id of the attempt there and back. It is in the database before the
+    message leaves, so that no report comes too early to be understood, and it is known where the
+    provider's own id never arrived.
+    """
+
+    attempt_id: UUID
+    type: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """What a person wrote to us by SMS. `sender` is their number, `to` ours."""
+
+    sender: str
+    to: str
+    text: str
+    answered: bool = False
+    """The provider has answered a keyword itself."""
 
 
 class ProviderSettings(BaseModel):
@@ -110,3 +154,14 @@ class Provider:
     def outcome(self, reply: Reply | Failure) -> Outcome:
         """Say what the other side's answer, or its absence, means."""
         raise NotImplementedError
+
+    def authentic(self, callback: Callback) -> bool:
+        """Say whether a call comes from the provider, and not long ago. Nothing is read before.
+
+        Compare in constant time. A provider that never calls leaves this: then none is authentic.
+        """
+        return False
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+        """Say what an authentic call reports; nothing for what means nothing to us."""
+        return ()

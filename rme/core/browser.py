@@ -18,6 +18,7 @@ MACHINE_PREFIXES = (
     "/rme/v1/",
     "/services/",
     "/.well-known/",
+    "/hooks/",
     "/livez",
     "/readyz",
     "/metrics",

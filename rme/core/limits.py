@@ -9,6 +9,7 @@ import hashlib
 import os
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +64,48 @@ for i, key in ipairs(KEYS) do
 end
 return answer
 """
-_SHA = hashlib.sha1(_GCRA.encode(), usedforsecurity=False).hexdigest()
+
+
+class Script:
+    """A script for `Limiter.run`, known to Redis by its digest."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+_TAKE = Script(_GCRA)
+
+
+# The same bucket, of which as much is taken as is there. The wait, for the next one, is in ms.
+_GRANT = Script("""
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
+local answer = {}
+for i, key in ipairs(KEYS) do
+  local seconds, count = tonumber(ARGV[4 * i - 3]), tonumber(ARGV[4 * i - 2])
+  local wanted, take = tonumber(ARGV[4 * i - 1]), ARGV[4 * i] == '1'
+  local interval = seconds / count
+  local tat = tonumber(redis.call('GET', key) or now)
+  tat = math.min(math.max(tat, now), now + seconds)
+  local granted = math.min(wanted, math.floor((now + seconds - tat) / interval + 1e-6))
+  if take and granted > 0 then
+    tat = tat + interval * granted
+    redis.call('SET', key, string.format('%.6f', tat), 'PX', math.ceil((tat - now) * 1000) + 1)
+  end
+  answer[2 * i - 1] = granted
+  answer[2 * i] = math.max(0, math.ceil((tat + interval - seconds - now) * 1000 - 1e-3))
+end
+return answer
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How many of those wanted may come now, and the seconds until one more may."""
+
+    count: int
+    wait: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +153,44 @@ class Limiter:
 
         With cost 0 only look whether a call would pass.
         """
-        if not self._may_ask():
-            return Decision(allowed=True)
         keys = [f"rme:limit:{key}:{limit.seconds}" for limit in limits]
         numbers = [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
+        answer = self.run(_TAKE, keys, cost, *numbers)
+        if answer is None:
+            return Decision(allowed=True)
+        retry_after, *standing = answer
+        return Decision(retry_after == 0, retry_after, tuple(standing[::2]), tuple(standing[1::2]))
+
+    def grant(self, wanted: Mapping[str, tuple[Limit, int]], *, take: bool = True) -> list[Grant]:
+        """Give of each limit as many as are wanted and there, by one call, in the same order.
+
+        Without `take` only look. When Redis is away, all are given.
+        """
+        keys = [f"rme:limit:{key}:{limit.seconds}" for key, (limit, _) in wanted.items()]
+        numbers = [
+            number
+            for limit, count in wanted.values()
+            for number in (limit.seconds, max(limit.count, 1), count, int(take))
+        ]
+        answer = self.run(_GRANT, keys, *numbers) if keys else []
+        if answer is None:
+            return [Grant(count, 0.0) for _, count in wanted.values()]
+        pairs = zip(answer[::2], answer[1::2], strict=True)
+        return [Grant(granted, milliseconds / 1000) for granted, milliseconds in pairs]
+
+    def run(self, script: Script, keys: Sequence[str], *arguments: float) -> list[int] | None:
+        """Run a script of the same kind: one call, and None where Redis is away."""
+        if not self._may_ask():
+            return None
         try:
-            retry_after, *standing = self._run(len(keys), *keys, cost, *numbers)
+            answer = self._run(script, len(keys), *keys, *arguments)
         except RedisError as error:
             self._lost(error)
-            return Decision(allowed=True)
+            return None
         if self._away_until:
             self._away_until = 0.0
             log.info("limits.back")
-        return Decision(retry_after == 0, retry_after, tuple(standing[::2]), tuple(standing[1::2]))
+        return answer
 
     @property
     def away(self) -> bool:
@@ -148,13 +215,13 @@ class Limiter:
         if first:
             log.warning("limits.open", error=type(error).__name__)
 
-    def _run(self, *arguments: Any) -> list[int]:
-        """Run the script, by a connection that may have been lost since the last call."""
+    def _run(self, script: Script, *arguments: Any) -> list[int]:
+        """Run a script, by a connection that may have been lost since the last call."""
         connection = self._connection()
         try:
-            return _ask(connection, "EVALSHA", _SHA, *arguments)
+            return _ask(connection, "EVALSHA", script.sha, *arguments)
         except (NoScriptError, ConnectionLost):
-            return _ask(connection, "EVAL", _GCRA, *arguments)
+            return _ask(connection, "EVAL", script.text, *arguments)
 
     def _connection(self) -> Any:
         """Give this thread's own connection: going by the pool costs as much again as the call."""

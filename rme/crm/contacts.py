@@ -43,6 +43,13 @@ def get_contacts(organization_id: str, contact_ids: Sequence[str]) -> dict[str, 
     return found
 
 
+def find_by_mobile(organization_id: str, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
+    """Find contacts of one organization by mobile number (E.164); several may share one."""
+    if not numbers:
+        return {}
+    return connector_of(organization_id).find_by_mobile(numbers)
+
+
 def get_records(organization_id: str, record_ids: Sequence[str]) -> dict[str, Record]:
     """Find records of one organization by id, of any kind; unknown ids are not in the answer.
 

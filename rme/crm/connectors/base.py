@@ -264,6 +264,13 @@ class Connector(ABC):
         Set-based: one query or a few calls for any number of ids.
         """
 
+    def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
+        """Find contacts by mobile number, as E.164; a platform that can asks once for all."""
+        return {
+            number: self.find_contacts_by_phone(number, limit=10, deadline=NO_DEADLINE)
+            for number in numbers
+        }
+
     @abstractmethod
     def get_records(
         self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE

@@ -29,9 +29,13 @@ from rme.crm.models import Contact
 
 # Written out, because every accept runs it: the ORM's making of the statement costs as much as
 # the statement.
+_FIELDS = "id::text, first_name, last_name, email, mobile, language, zone"
 _CONTACTS = f"""
-SELECT id::text, first_name, last_name, email, mobile, language, zone
-FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s)
+SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s)
+"""
+_BY_MOBILE = f"""
+SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND mobile = ANY(%s)
+ORDER BY id
 """
 
 
@@ -45,6 +49,12 @@ class Embedded(Connector):
         with connection.cursor() as cursor:
             cursor.execute(_CONTACTS, [self.organization_id, keys])
             return {row[0]: ContactRecord(*row) for row in cursor.fetchall()}
+
+    def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
+        with connection.cursor() as cursor:
+            cursor.execute(_BY_MOBILE, [self.organization_id, list(numbers)])
+            found = [ContactRecord(*row) for row in cursor.fetchall()]
+        return {number: [c for c in found if c.mobile == number] for number in numbers}
 
     def get_records(
         self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE

@@ -46,8 +46,23 @@ def _smtp(port: int, ca: str, timeout: float) -> dict[str, object]:
     return {"host": "localhost", "port": port, "security": "TLS", "timeout": timeout, "ca_pem": ca}
 
 
+def _http(**own: str) -> Callable[[int, str, float], dict[str, object]]:
+    """Give the settings of an account over HTTP; `{}` in a text is the server's address."""
+
+    def settings(port: int, ca: str, timeout: float) -> dict[str, object]:
+        address = f"https://localhost:{port}"
+        filled = {name: value.replace("{}", address) for name, value in own.items()}
+        return {"timeout": timeout, "ca_pem": ca, **filled}
+
+    return settings
+
+
 HARNESSES: dict[str, Harness] = {
     "smtp": Harness("smtp", _smtp),
+    "twilio": Harness("http", _http(base_url="{}", account_sid="AC" + "0" * 32, auth_token="t")),
+    "vonage": Harness("http", _http(base_url="{}", api_key="k", api_secret="s")),
+    "kannel": Harness("http", _http(base_url="{}", username="u", password="p")),
+    "http_sms": Harness("http", _http(url="{}/send")),
     "apns": Harness("http2", harnesses.apns),
     "fcm": Harness("http2", harnesses.fcm_logged_in, harnesses.android),
     "webpush": Harness("http2", harnesses.webpush, harnesses.browser),

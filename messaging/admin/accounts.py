@@ -1,0 +1,212 @@
+"""Pages for provider accounts: their settings, their last hour, and setting them aside."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html, format_html_join
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from messaging import account_hour, policy, providers
+from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
+from messaging.admin.policy import PolicyAdmin
+from messaging.models import ProviderAccount
+from messaging.providers.base import Content, Dispatch, Email, Push, Sms
+from rme.core import addresses, clock, ids
+from rme.core.transport import shared
+from rme.tenants.admin_base import OWNERS
+
+
+@admin.register(ProviderAccount)
+class ProviderAccountAdmin(PolicyAdmin):
+    writers: ClassVar[frozenset[str]] = OWNERS
+    form = AccountForm
+    list_display = (
+        "name",
+        "kind",
+        "channel",
+        "priority",
+        "weight",
+        "rate",
+        "state",
+        "state_reason",
+        "organization",
+    )
+    list_filter = ("channel", "kind", "state")
+    search_fields = ("name",)
+    readonly_fields = ("public_id", "callback_url", "state_reason", "last_hour")
+    actions: ClassVar[list[str]] = ["pause", "activate"]
+    actions_detail: ClassVar[list[str]] = ["test_send", "set_aside"]
+    secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
+    # The theme shows a field while its expression holds: those of the chosen kind. An account that
+    # is there has no choice of kind, and the page has only its fields.
+    conditional_fields: ClassVar[dict[str, str]] = {
+        setting_name(kind, name): f"typeof kind === 'undefined' || kind === '{kind}'"
+        for kind, provider in providers.REGISTRY.items()
+        for name in provider.Settings.model_fields
+    }
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        told = ("state_reason", "callback_url", "last_hour") if obj else ()
+        main = [(None, {"fields": (*MAIN, "public_id", *told)})]
+        if obj and not self.has_change_permission(request, obj):
+            return main  # the settings are fields of the form, which a reader does not have
+        return main + [
+            (
+                f"{provider.label}: settings",
+                {"fields": [setting_name(kind, name) for name in provider.Settings.model_fields]},
+            )
+            for kind, provider in providers.REGISTRY.items()
+            if provider.Settings.model_fields and (obj is None or obj.kind == kind)
+        ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = super().get_readonly_fields(request, obj)
+        return (*shown, "kind", "channel") if obj else shown
+
+    @admin.display(description="Callback URL")
+    def callback_url(self, row: ProviderAccount) -> str:
+        """Show where the provider is to call, if it has to be told."""
+        return policy.account_of(row).callback_url
+
+    @admin.display(description="Last hour")
+    def last_hour(self, row: ProviderAccount) -> str:
+        """Show what became of the account's sends, and how its circuit stands."""
+        hour = account_hour.of(row)
+        lines = format_html_join(
+            "",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            (
+                (each.sends, each.outcome, each.reason, each.p95_ms, clock.iso(each.last_at))
+                for each in hour.lines
+            ),
+        )
+        head = format_html_join(
+            "",
+            '<th scope="col" class="text-left pr-4">{}</th>',
+            ((name,) for name in ("Sends", "Outcome", "Reason", "p95, ms", "Last")),
+        )
+        table = "<p>Circuit: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        return format_html(table, hour.circuit, head, lines)
+
+    def _set_state(
+        self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""
+    ) -> None:
+        for row in queryset:
+            if not self.has_change_permission(request, row):
+                continue  # an owner here may be a mere reader there
+            ProviderAccount.objects.filter(pk=row.pk).update(state=state, state_reason=reason)
+            self.changed(row.organization_id)
+            why = f" ({reason})" if reason else ""
+            self.note(request, row, f"State: {row.state} → {state}{why}")
+
+    @action(description="Pause or drain", url_path="set-aside", permissions=["change"])
+    def set_aside(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Let the account take nothing, and say why; or let it take messages again."""
+        row = self.get_object(request, object_id)
+        form = StateForm(request.POST or None, initial={"state": row.state})
+        result = ""
+        if form.is_valid():
+            given = form.cleaned_data
+            chosen = ProviderAccount.objects.filter(pk=row.pk)
+            self._set_state(request, chosen, given["state"], given["reason"])
+            result = f"{row.name} is {given['state']}."
+        question = f"What {row.name} has in hand is finished; others take what would be its turn."
+        context = {"title": "Pause or drain", "question": question, "form": form, "result": result}
+        return self.show(request, "ask", row, **context)
+
+    @admin.action(description="Pause", permissions=["change"])
+    def pause(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
+        """Let accounts take nothing."""
+        self._set_state(request, queryset, ProviderAccount.State.PAUSED)
+
+    @admin.action(description="Activate", permissions=["change"])
+    def activate(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
+        """Let accounts take messages again."""
+        self._set_state(request, queryset, ProviderAccount.State.ACTIVE)
+
+    @action(description="Test send", url_path="test-send", permissions=["change"])
+    def test_send(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Send one message by this account alone, and show what the provider answered."""
+        row = self.get_object(request, object_id)
+        form = TestForm(request.POST or None, channel=row.channel)
+        result = ""
+        if form.is_valid():
+            result = test_send(row, form.cleaned_data["to"])
+            self.note(request, row, f"Test send: {result}")
+        question = f"Send a test by {row.name}. No message is recorded."
+        context = {"title": "Test send", "question": question, "form": form, "result": result}
+        return self.show(request, "ask", row, **context)
+
+
+class StateForm(forms.Form):
+    """A state, and why."""
+
+    state = forms.ChoiceField(
+        choices=ProviderAccount.State.choices, widget=UnfoldAdminSelectWidget()
+    )
+    reason = forms.CharField(required=False, max_length=500, widget=UnfoldAdminTextInputWidget)
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for the reason of what others will wonder at."""
+        given = super().clean() or {}
+        if given.get("state") == ProviderAccount.State.ACTIVE:
+            given["reason"] = ""
+        elif not given.get("reason"):
+            self.add_error("reason", "Say why: others will wonder.")
+        return given
+
+
+class TestForm(forms.Form):
+    """Where a test goes: checked like any recipient."""
+
+    __test__ = False  # pytest: this is no test
+    to = forms.CharField(label="To", max_length=4096, widget=UnfoldAdminTextInputWidget)
+
+    def __init__(self, *args: Any, channel: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.channel = channel
+        told = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}
+        self.fields["to"].help_text = told.get(channel, "A device's token.")
+
+    def clean_to(self) -> str:
+        """Fold the address."""
+        typed: str = self.cleaned_data["to"]
+        checks = {"EMAIL": addresses.email, "SMS": lambda text: addresses.phone(text, None)}
+        folded = checks[self.channel](typed) if self.channel in checks else typed
+        if folded is None:
+            raise forms.ValidationError("This is no address of that channel.")
+        return folded
+
+
+def test_send(account: ProviderAccount, to: str) -> str:
+    """Send a test message by one account; gives the outcome in words."""
+    ready = policy.account_of(account)
+    if ready.provider is None:
+        return "The account's settings are broken."
+    content = _test_content(account, to)
+    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], shared())
+    reason = getattr(outcome, "reason", "")
+    return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
+
+
+def _test_content(account: ProviderAccount, to: str) -> Content:
+    text = f"This is a test of the account {account.name}."
+    match account.channel:
+        case "SMS":
+            return Sms(to=to, text=text)
+        case "PUSH":
+            return Push(token=to, platform="ANDROID", title="Test", body=text)
+    verified = policy.of(account.organization_id).default_domain
+    domain = verified.domain if verified else "localhost.localdomain"
+    return Email(
+        to=to,
+        from_address=f"{verified.local_part if verified else 'no-reply'}@{domain}",
+        from_name=account.organization.name,
+        subject="Test",
+        text=text,
+        message_id=f"{ids.new_text_id()}@{domain}",
+    )

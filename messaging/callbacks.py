@@ -1,0 +1,178 @@
+"""What providers called us with: kept as it arrived, and applied in batches.
+
+A call is answered once it is in the database, and what it says is read later. Losing the task that
+reads costs seconds, and a call that comes ten times, or late, or before the worker has written down
+that the message left, comes to the same.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+from django.db import connection, transaction
+
+from messaging import inbound_sms, policy, receipts
+from messaging.inbound_sms import Answer, Letter
+from messaging.models import Callback as Row
+from messaging.models import ProviderAccount
+from messaging.providers.base import Callback, Inbound, Provider, Report
+from rme.core import ids
+from rme.core.cache import TtlCache
+
+log = structlog.get_logger(__name__)
+
+BATCH = 500
+KEPT_DAYS = 7
+PUT_OFF_DAYS = 1
+"""A report that came too early for so long will never fit."""
+_T = Row._meta.db_table
+_HEADERS = ("content-type", "user-agent")
+"""What of the headers is kept: signatures were checked, and others may hold secrets."""
+_SECRET = re.compile(r"(?<![^&])key=[^&]*")
+
+_KEEP = f"""
+INSERT INTO {_T} (id, organization_id, account_id, digest, method, query, headers, body,
+  received_at, tries)
+VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, 0) ON CONFLICT (digest) DO NOTHING
+"""
+_DUE = f"""
+SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
+FROM {_T} WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT {BATCH}
+FOR UPDATE SKIP LOCKED
+"""
+_DONE = f"""
+UPDATE {_T} SET tries = tries + 1, due_at = CASE
+  WHEN id = ANY(%s) AND received_at > statement_timestamp() - make_interval(days => {PUT_OFF_DAYS})
+  THEN statement_timestamp() + make_interval(secs => least(300, power(2, least(tries, 10)))) END
+WHERE id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """An account that a provider may call."""
+
+    account_id: int
+    organization_id: str
+    url: str
+    provider: Provider
+
+
+_receivers: TtlCache[str, Receiver] = TtlCache(seconds=2)
+
+
+def receiver(public_id: str) -> Receiver | None:
+    """Find the account that a call is for; paused ones too, as reports come later."""
+    if ids.parse(public_id) is None:
+        return None
+
+    def load() -> Receiver | None:
+        row = ProviderAccount.objects.filter(public_id=public_id).first()
+        return _receiver(row) if row else None
+
+    return _receivers.get(public_id, load)
+
+
+def _receiver(row: ProviderAccount) -> Receiver | None:
+    account = policy.account_of(row)
+    if account.provider is None:
+        return None
+    return Receiver(row.pk, row.organization_id, account.callback_url, account.provider)
+
+
+def keep(whose: Receiver, callback: Callback) -> bool:
+    """Keep an authentic call, once; say whether it is new."""
+    digest = hashlib.sha256(
+        orjson.dumps([whose.account_id, callback.method, callback.query]) + callback.body
+    ).hexdigest()
+    headers = {name: callback.headers[name] for name in _HEADERS if name in callback.headers}
+    values: list[Any] = [
+        ids.new_id(),
+        whose.organization_id,
+        whose.account_id,
+        digest,
+        callback.method,
+        _SECRET.sub("key=", callback.query),
+        orjson.dumps(headers).decode(),
+        callback.body,
+        callback.received_at,
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, values)
+        return bool(cursor.rowcount)
+
+
+def work() -> tuple[int, list[Answer]]:
+    """Apply one batch; give how many calls that were, and what is to be answered to people.
+
+    The number of statements does not grow with the calls. Several may work at once.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_DUE)
+            rows = cursor.fetchall()
+        if not rows:
+            return 0, []
+        known = ProviderAccount.objects.in_bulk({row[2] for row in rows})
+        whose = {pk: _receiver(row) for pk, row in known.items()}
+        reports: dict[UUID, list[tuple[int, Report]]] = {}
+        letters: list[Letter] = []
+        for row in rows:
+            account = whose.get(row[2])
+            for said in _read(account, row) if account else ():
+                if isinstance(said, Report):
+                    reports.setdefault(row[0], []).append((row[2], said))
+                else:
+                    letters.append(_letter(row, said))
+        early = receipts.settle(reports)
+        answers = inbound_sms.apply(letters)
+        with connection.cursor() as cursor:
+            cursor.execute(_DONE, [list(early), [row[0] for row in rows]])
+    return len(rows), answers
+
+
+def purge() -> None:
+    """Delete what was applied some days ago."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"DELETE FROM {_T} WHERE due_at IS NULL AND received_at < statement_timestamp() "
+            f"- make_interval(days => {KEPT_DAYS})"
+        )
+
+
+def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound]:
+    """Let a provider read a call; one that it cannot read must not hold up all others."""
+    identifier, _, _, method, query, headers, body, received_at, _ = row
+    callback = Callback(
+        url=account.url,
+        method=str(method),
+        query=str(query),
+        headers=_headers(headers),
+        body=bytes(body),  # type: ignore[call-overload]
+        received_at=received_at,  # type: ignore[arg-type]
+    )
+    try:
+        return account.provider.read(callback)
+    except Exception:
+        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(identifier))
+        return ()
+
+
+def _headers(stored: object) -> Mapping[str, str]:
+    value = orjson.loads(stored) if isinstance(stored, str) else stored
+    return value if isinstance(value, dict) else {}
+
+
+def _letter(row: Sequence[object], said: Inbound) -> Letter:
+    return Letter(str(row[1]), int(str(row[2])), said, _moment(row[7]), str(row[0]))
+
+
+def _moment(value: object) -> datetime:
+    assert isinstance(value, datetime)  # the column's type
+    return value

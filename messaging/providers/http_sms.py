@@ -1,0 +1,193 @@
+"""SMS by any HTTP API that a few settings can describe: a gateway of one's own, or a small service.
+
+| answer | outcome |
+|---|---|
+| 2xx, and no code of the lists | Accepted, with what stands at `id_path` |
+| a code (at `code_path`, else the HTTP status) of a list | what the list is for |
+| 401, 402, 403, 404 | Misconfigured |
+| 429, 503 | Retryable |
+| another 4xx | Rejected, the content's fault |
+| anything else | Unknown |
+
+In `parameters_json` these are filled in: {to}, {number} (without +), {sender}, {text}, {id} (our id
+of the attempt) and {callback} (a URL for its reports that holds our signature).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlencode
+
+import orjson
+from pydantic import Field, SecretStr, field_validator
+
+from messaging.providers import http
+from messaging.providers.base import (
+    Callback,
+    Dispatch,
+    Inbound,
+    Provider,
+    ProviderSettings,
+    Report,
+)
+from rme.core.channels import Channel
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.transport import Failure, Reply, Request
+
+Words = list[Annotated[str, Field(max_length=100)]]
+_PLACE = re.compile(r"\{(to|number|sender|text|id|callback)\}")
+
+
+class HttpSmsSettings(http.HttpSettings):
+    """How to ask, what the answers mean, and what the reports look like."""
+
+    url: http.Url
+    format: Literal["JSON", "FORM", "QUERY"] = "JSON"
+    parameters_json: str = '{"to": "{to}", "from": "{sender}", "text": "{text}"}'
+    authorization: SecretStr = Field(
+        default=SecretStr(""), description="The header: Bearer …, or Basic …"
+    )
+    sender: Annotated[str, Field(max_length=20)] = ""
+    id_path: str = Field(default="id", description="Like messages.0.id")
+    code_path: str = Field(default="", description="Like error.code; empty: the HTTP status.")
+    dead_codes: Words = Field(default=[], description="The number does not exist.")
+    recipient_codes: Words = Field(default=[], description="This person cannot be written to.")
+    content_codes: Words = Field(default=[], description="The text is refused.")
+    account_codes: Words = Field(default=[], description="A person must act.")
+    later_codes: Words = Field(default=[], description="Not taken; another try may work.")
+    callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
+        default=SecretStr(""), description="Signs {callback}; calls with it as their key count too."
+    )
+    status_field: str = "status"
+    reference_field: str = Field(default="reference", description="Where {id} comes back.")
+    sent_words: Words = ["sent"]
+    delivered_words: Words = ["delivered"]
+    failed_words: Words = ["failed", "undelivered", "expired", "rejected"]
+    dead_words: Words = []
+    from_field: str = "from"
+    text_field: str = "text"
+
+    @field_validator("parameters_json")
+    @classmethod
+    def _an_object_of_texts(cls, text: str) -> str:
+        try:
+            orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise ValueError("is no JSON") from error
+        if not http.as_object(text.encode()):
+            raise ValueError("must be an object that is not empty")
+        return text
+
+
+class HttpSms(Provider):
+    """Hand SMS to an HTTP API as its settings describe it."""
+
+    kind: ClassVar[str] = "http_sms"
+    label: ClassVar[str] = "SMS by HTTP"
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
+    Settings: ClassVar[type[ProviderSettings]] = HttpSmsSettings
+    settings: HttpSmsSettings
+
+    def request(self, dispatch: Dispatch) -> Request:
+        sms, account = http.sms(dispatch), self.settings
+        places = {
+            "to": sms.to,
+            "number": sms.to.removeprefix("+"),
+            "sender": sms.sender or account.sender,
+            "text": sms.text.encode(errors="replace").decode(),
+            "id": str(dispatch.attempt_id),
+            "callback": http.signed_url(dispatch, account.callback_secret.get_secret_value()),
+        }
+        filled = _fill(orjson.loads(account.parameters_json), places)
+        url, body, kind, method = account.url, b"", "", "POST"
+        match account.format:
+            case "JSON":
+                body, kind = orjson.dumps(filled), "application/json"
+            case "FORM":
+                body, kind = urlencode(filled).encode(), "application/x-www-form-urlencoded"
+            case "QUERY":
+                url, method = f"{url}{'&' if '?' in url else '?'}{urlencode(filled)}", "GET"
+        headers = {"Content-Type": kind, "Authorization": account.authorization.get_secret_value()}
+        return Request(
+            url=url,
+            body=body,
+            method=method,
+            headers=tuple((name, value) for name, value in headers.items() if value),
+            timeout=account.timeout,
+            ca_pem=account.ca_pem,
+        )
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        account, answer = self.settings, http.as_object(reply.body)
+        code = http.text_of(_at(answer, account.code_path)) if account.code_path else ""
+        code = code or str(reply.status)
+        reason = f"refused: {reply.status} {code}"
+        wish = http.retry_after(reply)
+        listed: tuple[tuple[Words, Outcome], ...] = (
+            (account.dead_codes, Rejected(reason, hard=True)),
+            (account.recipient_codes, Rejected(reason)),
+            (account.content_codes, Rejected(reason, Fault.CONTENT)),
+            (account.account_codes, Misconfigured(reason)),
+            (account.later_codes, Retryable(reason, wish)),
+        )
+        for codes, outcome in listed:
+            if code in codes:
+                return outcome
+        match reply.status:
+            case 200 | 201 | 202:
+                return Accepted(http.text_of(_at(answer, account.id_path)))
+            case 401 | 402 | 403 | 404:
+                return Misconfigured(reason)
+            case 429 | 503:
+                return Retryable(reason, wish)
+            case status if 400 <= status < 500:
+                return Rejected(reason, Fault.CONTENT)
+        return Unknown(f"unexpected answer: {reply.status}")
+
+    def authentic(self, callback: Callback) -> bool:
+        secret = self.settings.callback_secret.get_secret_value()
+        return http.is_signed(callback, secret) or http.has_secret(callback, secret)
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+        account = self.settings
+        said: Mapping[str, Any] = {**http.as_object(callback.body), **http.parameters(callback)}
+        status = http.text_of(_at(said, account.status_field)).lower()
+        if not status and (sender := http.text_of(_at(said, account.from_field))):
+            text = http.text_of(_at(said, account.text_field), 2000)
+            return [Inbound(f"+{sender.lstrip('+')}", "", text)]
+        named = http.text_of(said.get("attempt") or _at(said, account.reference_field))
+        attempt_id = http.attempt(named)
+        words = (
+            (account.delivered_words, "delivered"),
+            (account.dead_words, "bounced"),
+            (account.failed_words, "failed"),
+            (account.sent_words, "sent"),
+        )
+        kind = next((k for listed, k in words if status in map(str.lower, listed)), None)
+        return [Report(attempt_id, kind, status[:100])] if attempt_id and kind else []
+
+
+def _fill(value: Any, places: Mapping[str, str]) -> Any:
+    """Fill in the places of every text; what is filled in is not looked at again."""
+    match value:
+        case str():
+            return _PLACE.sub(lambda found: places[found[1]], value)
+        case dict():
+            return {name: _fill(inner, places) for name, inner in value.items()}
+        case list():
+            return [_fill(inner, places) for inner in value]
+    return value
+
+
+def _at(value: Any, path: str) -> Any:
+    """Find what stands at a path like `messages.0.id`; None where there is nothing."""
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value

@@ -1,0 +1,143 @@
+"""SMS by Kannel, the open-source gateway (https://www.kannel.org/download/1.4.5/userguide.pdf).
+
+| answer of sendsms | outcome |
+|---|---|
+| 202 (`0: Accepted for delivery`, `3: Queued for later delivery`) | Accepted |
+| 403 with `denied` (a black list) | Rejected, the recipient's fault |
+| 401, 403, 404 | Misconfigured |
+| 400 with `receiver` | Rejected, the number is dead |
+| another 400 | Rejected, the content's fault |
+| 503 | Retryable: `Temporal failure, try again later` |
+| anything else | Unknown |
+
+Kannel signs nothing. So each message has a URL for its reports that holds our signature; what
+people write comes to a URL that holds the secret, the gateway's number of the message and its time.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, ClassVar
+from urllib.parse import urlencode
+
+from pydantic import Field, SecretStr
+
+from messaging.providers import http
+from messaging.providers.base import (
+    Callback,
+    Dispatch,
+    Inbound,
+    Provider,
+    ProviderSettings,
+    Report,
+)
+from rme.core.channels import Channel
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.transport import Failure, Reply, Request
+
+REPORTS: dict[int, str] = {
+    1: "delivered",
+    2: "failed",  # not delivered to the phone
+    8: "sent",  # taken by the SMSC
+    16: "failed",  # refused by the SMSC
+    34: "failed",  # expired (0x22)
+}
+"""`%d`, the bits of a report. 4, buffered, says nothing new; 66, unknown, nothing at all."""
+MASK = 1 | 2 | 8 | 16
+INBOUND_AGE = timedelta(days=1)
+# GSM 03.38, the default alphabet and its extension: for all else Kannel is to write UCS-2.
+GSM = frozenset(
+    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    "ÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\f^{}\\[~]|€"
+)
+
+
+class KannelSettings(http.HttpSettings):
+    """Where the gateway is, and how to log in."""
+
+    base_url: http.Url = Field(description="Like http://10.0.0.5:13013 (see OUTBOUND_OPEN_HOSTS).")
+    username: Annotated[str, Field(min_length=1, max_length=100)]
+    password: SecretStr
+    smsc: Annotated[str, Field(max_length=100)] = Field(
+        default="", description="The link to use; empty: as Kannel routes."
+    )
+    sender: Annotated[str, Field(max_length=20)] = ""
+    callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
+        default=SecretStr(""), description="Signs the reports' URLs; without one none is asked for."
+    )
+
+
+class Kannel(Provider):
+    """Hand SMS to a Kannel gateway."""
+
+    kind: ClassVar[str] = "kannel"
+    label: ClassVar[str] = "Kannel"
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
+    Settings: ClassVar[type[ProviderSettings]] = KannelSettings
+    settings: KannelSettings
+
+    def request(self, dispatch: Dispatch) -> Request:
+        sms, account = http.sms(dispatch), self.settings
+        query = {
+            "username": account.username,
+            "password": account.password.get_secret_value(),
+            "to": sms.to,
+            "from": sms.sender or account.sender,
+            "text": sms.text,
+            "charset": "UTF-8",
+            "coding": "0" if GSM.issuperset(sms.text) else "2",
+        }
+        if account.smsc:
+            query["smsc"] = account.smsc
+        if url := http.signed_url(dispatch, account.callback_secret.get_secret_value()):
+            query |= {"dlr-mask": str(MASK), "dlr-url": f"{url}&status=%d&reason=%A"}
+        return Request(
+            url=f"{account.base_url}/cgi-bin/sendsms?{urlencode(query, errors='replace')}",
+            method="GET",
+            timeout=account.timeout,
+            ca_pem=account.ca_pem,
+        )
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        said = http.text_of(reply.body.decode("utf-8", "replace"), 120)
+        reason = f"refused: {reply.status} {said}".rstrip()
+        match reply.status:
+            case 202 if said.startswith(("0:", "3:")):
+                return Accepted()
+            case 403 if "denied" in said.lower() and "auth" not in said.lower():
+                return Rejected(reason)
+            case 401 | 403 | 404:
+                return Misconfigured(reason)
+            case 400 if "receiver" in said.lower():
+                return Rejected(reason, hard=True)
+            case 400:
+                return Rejected(reason, Fault.CONTENT)
+            case 503:
+                return Retryable(reason, http.retry_after(reply))
+        return Unknown(f"unexpected answer: {reply.status}")
+
+    def authentic(self, callback: Callback) -> bool:
+        secret = self.settings.callback_secret.get_secret_value()
+        if http.is_signed(callback, secret):
+            return True
+        return http.has_secret(callback, secret) and _is_new(callback)
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+        given = http.parameters(callback)
+        if "attempt" not in given:
+            sender = given.get("from", "")
+            return [Inbound(sender, given.get("to", ""), given.get("text", ""))] if sender else []
+        attempt_id, status = http.attempt(given["attempt"]), given.get("status", "")
+        kind = REPORTS.get(int(status)) if status.isascii() and status.isdigit() else None
+        if attempt_id is None or kind is None:
+            return []
+        return [Report(attempt_id, kind, http.text_of(given.get("reason", ""), 120) or None)]
+
+
+def _is_new(callback: Callback) -> bool:
+    """Say whether what a person wrote came in lately: `t=%T`, seconds since 1970."""
+    given = http.parameters(callback).get("t", "")
+    if not given.isascii() or not given.isdigit() or len(given) > 11:
+        return False
+    return http.is_recent(datetime.fromtimestamp(int(given), UTC), callback, INBOUND_AGE)

@@ -1,0 +1,186 @@
+"""SMS by Twilio (https://www.twilio.com/docs/messaging/api/message-resource).
+
+| answer | outcome |
+|---|---|
+| 201 | Accepted, with its `sid` |
+| 4xx with a code of REFUSALS below | what the table says |
+| 401, 403, 404 | Misconfigured |
+| 429, 503 | Retryable: not taken |
+| another 400 | Rejected, the content's fault |
+| anything else | Unknown |
+
+Twilio takes no idempotency key. Its reports are signed with the account's auth token
+(https://www.twilio.com/docs/usage/security), over the URL that it was given: BASE_URL has to be the
+address by which Twilio comes in.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+from urllib.parse import urlencode
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from messaging.providers import http
+from messaging.providers.base import (
+    Callback,
+    Dispatch,
+    Inbound,
+    Provider,
+    ProviderSettings,
+    Report,
+)
+from rme.core.channels import Channel
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.transport import Failure, Reply, Request
+
+DEAD = Rejected("no mobile number", hard=True)
+NOBODY = Rejected("this number cannot be written to")
+CONTENT = Rejected("the text was refused", Fault.CONTENT)
+SENDER = Misconfigured("the sender was refused")
+REFUSALS: dict[int, Outcome] = {
+    # https://www.twilio.com/docs/api/errors
+    20003: Misconfigured("authentication failed"),
+    20404: Misconfigured("no such account"),
+    20429: Retryable("too many requests"),
+    14107: Retryable("too many messages"),
+    21211: DEAD,  # not a phone number
+    21214: NOBODY,  # cannot be reached
+    21217: DEAD,  # not a phone number
+    21265: NOBODY,  # a short code
+    21266: NOBODY,  # the sender itself
+    21408: Misconfigured("the region is not enabled"),
+    21602: CONTENT,  # empty
+    21605: CONTENT,  # too long
+    21617: CONTENT,  # more than 1600 characters
+    21603: SENDER,  # none
+    21212: SENDER,  # not a phone number
+    21606: SENDER,  # cannot send
+    21612: NOBODY,  # no way from that sender to that number
+    21659: SENDER,  # not a number of Twilio's
+    21660: SENDER,  # not a number of this account
+    21661: SENDER,  # cannot send SMS
+    21703: SENDER,  # the messaging service has no number
+    21705: SENDER,  # no such messaging service
+    21608: Misconfigured("a trial account"),
+    21609: Misconfigured("the callback address was refused"),
+    21610: Rejected("the person wrote STOP to this sender"),
+    21611: Retryable("the sender's queue is full"),
+    21614: DEAD,  # not a mobile
+    21635: DEAD,  # a landline
+    30001: Retryable("the queue is full"),
+    30002: Misconfigured("the account is suspended"),
+    63038: Retryable("the account's daily limit is reached"),
+}
+REPORTS: dict[str, str] = {
+    "sent": "sent",
+    "delivered": "delivered",
+    "read": "open",
+    "undelivered": "failed",
+    "failed": "failed",
+}
+"""`MessageStatus`: what else there is (queued, sending, accepted) says nothing new."""
+DEAD_REPORTS = frozenset({"21211", "21614", "21635", "30005", "30006"})
+"""Codes of `failed` and `undelivered` by which the number itself is dead."""
+
+
+class TwilioSettings(http.HttpSettings):
+    """How to log in, and as whom to send."""
+
+    account_sid: Annotated[str, StringConstraints(pattern=r"^AC[0-9a-fA-F]{32}$")]
+    auth_token: SecretStr = Field(description="Signs the reports too.")
+    api_key_sid: Annotated[str, StringConstraints(pattern=r"^(SK[0-9a-fA-F]{32})?$")] = ""
+    api_key_secret: SecretStr = SecretStr("")
+    sender: Annotated[str, Field(max_length=34)] = Field(
+        default="", description="A number (+12025550123), a sender id, or a service (MG…)."
+    )
+    base_url: http.Url = "https://api.twilio.com"
+
+
+class Twilio(Provider):
+    """Hand SMS to Twilio."""
+
+    kind: ClassVar[str] = "twilio"
+    label: ClassVar[str] = "Twilio"
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
+    Settings: ClassVar[type[ProviderSettings]] = TwilioSettings
+    settings: TwilioSettings
+
+    def request(self, dispatch: Dispatch) -> Request:
+        sms, account = http.sms(dispatch), self.settings
+        sender = sms.sender or account.sender
+        service = sender.startswith("MG") and len(sender) == 34
+        form = {
+            "To": sms.to,
+            "MessagingServiceSid" if service else "From": sender,
+            "Body": sms.text,
+        }
+        if dispatch.callback_url.startswith("https:"):  # Twilio refuses what it cannot reach
+            form["StatusCallback"] = f"{dispatch.callback_url}?attempt={dispatch.attempt_id}"
+        return Request(
+            url=f"{account.base_url}/2010-04-01/Accounts/{account.account_sid}/Messages.json",
+            body=urlencode(form, errors="replace").encode(),
+            headers=(
+                ("Authorization", f"Basic {self._login()}"),
+                ("Content-Type", "application/x-www-form-urlencoded"),
+            ),
+            timeout=account.timeout,
+            ca_pem=account.ca_pem,
+        )
+
+    def _login(self) -> str:
+        account = self.settings
+        user, secret = account.account_sid, account.auth_token
+        if account.api_key_sid:
+            user, secret = account.api_key_sid, account.api_key_secret
+        return base64.b64encode(f"{user}:{secret.get_secret_value()}".encode()).decode()
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        answer = http.as_object(reply.body)
+        if reply.status in (200, 201) and (sid := http.text_of(answer.get("sid"))):
+            return Accepted(sid)
+        code = answer.get("code")
+        if 400 <= reply.status < 500 and isinstance(code, int) and code in REFUSALS:
+            return _with_wish(REFUSALS[code], reply)
+        reason = f"refused: {reply.status} {http.text_of(code)}".rstrip()
+        match reply.status:
+            case 401 | 403 | 404:
+                return Misconfigured(reason)
+            case 429 | 503:
+                return Retryable(reason, http.retry_after(reply))
+            case 400:
+                return Rejected(reason, Fault.CONTENT)
+        return Unknown(f"unexpected answer: {reply.status}")
+
+    def authentic(self, callback: Callback) -> bool:
+        url = f"{callback.url}?{callback.query}" if callback.query else callback.url
+        # A repeated parameter counts once (as Twilio's own libraries have it).
+        form = "".join(name + value for name, value in sorted(set(http.pairs(callback.body))))
+        secret = self.settings.auth_token.get_secret_value().encode()
+        right = hmac.new(secret, (url + form).encode(errors="replace"), hashlib.sha1).digest()
+        given = callback.headers.get("x-twilio-signature", "")
+        return hmac.compare_digest(base64.b64encode(right), given.encode())
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+        given = http.parameters(callback)
+        status, attempt_id = given.get("MessageStatus", ""), http.attempt(given.get("attempt", ""))
+        if not status and given.get("From"):
+            answered = "OptOutType" in given
+            return [Inbound(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
+        if attempt_id is None or status not in REPORTS:
+            return []
+        code = given.get("ErrorCode", "")
+        kind = REPORTS[status]
+        if kind == "failed" and code in DEAD_REPORTS:
+            kind = "bounced"
+        return [Report(attempt_id, kind, f"Twilio {http.text_of(code, 16)}" if code else None)]
+
+
+def _with_wish(outcome: Outcome, reply: Reply) -> Outcome:
+    if isinstance(outcome, Retryable):
+        return Retryable(outcome.reason, http.retry_after(reply))
+    return outcome

@@ -1,0 +1,168 @@
+"""SMS by Vonage's Messages API (https://developer.vonage.com/en/api/messages-olympus).
+
+| answer | outcome |
+|---|---|
+| 202 | Accepted, with its `message_uuid` |
+| 401, 403, 404 | Misconfigured |
+| 402 | Misconfigured: no credit |
+| 422 with `to` among the `invalid_parameters` | Rejected, the number is dead |
+| 422 with `from` there | Misconfigured |
+| another 400 or 422 | Rejected, the content's fault |
+| 429, 503 | Retryable: not taken |
+| anything else | Unknown |
+
+Reports carry a JWT (HS256 with the account's signature secret, RFC 7519) that holds the digest of
+the body (https://developer.vonage.com/en/getting-started/concepts/webhooks).
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, ClassVar
+
+import jwt
+import orjson
+from pydantic import Field, SecretStr
+
+from messaging.providers import http
+from messaging.providers.base import (
+    Callback,
+    Dispatch,
+    Inbound,
+    Provider,
+    ProviderSettings,
+    Report,
+)
+from rme.core.channels import Channel
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.transport import Failure, Reply, Request
+
+REPORTS: dict[str, str] = {
+    "submitted": "sent",
+    "delivered": "delivered",
+    "read": "open",
+    "rejected": "failed",
+    "undeliverable": "failed",
+}
+DEAD_REPORTS = frozenset({"1240"})
+"""Titles of errors by which the number itself is dead: illegal number."""
+CALLBACK_AGE = timedelta(hours=1)
+"""A call that was signed longer ago is a replay."""
+
+
+class VonageSettings(http.HttpSettings):
+    """How to log in, and as whom to send."""
+
+    api_key: Annotated[str, Field(min_length=1, max_length=100)]
+    api_secret: SecretStr
+    signature_secret: SecretStr = Field(
+        default=SecretStr(""), description="Checks the reports; without one none is taken."
+    )
+    sender: Annotated[str, Field(max_length=15)] = Field(
+        default="", description="A number without + or a sender id."
+    )
+    base_url: http.Url = "https://api.nexmo.com"
+
+
+class Vonage(Provider):
+    """Hand SMS to Vonage."""
+
+    kind: ClassVar[str] = "vonage"
+    label: ClassVar[str] = "Vonage"
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
+    Settings: ClassVar[type[ProviderSettings]] = VonageSettings
+    settings: VonageSettings
+
+    def request(self, dispatch: Dispatch) -> Request:
+        sms, account = http.sms(dispatch), self.settings
+        body = {
+            "message_type": "text",
+            "channel": "sms",
+            "to": sms.to.removeprefix("+"),
+            "from": (sms.sender or account.sender).removeprefix("+"),
+            "text": sms.text.encode(errors="replace").decode(),
+            "client_ref": str(dispatch.attempt_id),
+        }
+        if dispatch.callback_url.startswith("https:"):
+            body |= {"webhook_url": dispatch.callback_url, "webhook_version": "v1"}
+        login = f"{account.api_key}:{account.api_secret.get_secret_value()}".encode()
+        return Request(
+            url=f"{account.base_url}/v1/messages",
+            body=orjson.dumps(body),
+            headers=(
+                ("Authorization", f"Basic {base64.b64encode(login).decode()}"),
+                ("Content-Type", "application/json"),
+                ("Accept", "application/json"),
+            ),
+            timeout=account.timeout,
+            ca_pem=account.ca_pem,
+        )
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        answer = http.as_object(reply.body)
+        reason = f"refused: {reply.status} {http.text_of(answer.get('title'), 80)}".rstrip()
+        match reply.status:
+            case 202 if uuid := http.text_of(answer.get("message_uuid")):
+                return Accepted(uuid)
+            case 401 | 402 | 403 | 404:
+                return Misconfigured(reason)
+            case 429 | 503:
+                return Retryable(reason, http.retry_after(reply))
+            case 400 | 422:
+                return _refused(reason, answer)
+        return Unknown(f"unexpected answer: {reply.status}")
+
+    def authentic(self, callback: Callback) -> bool:
+        kind, _, token = callback.headers.get("authorization", "").partition(" ")
+        secret = self.settings.signature_secret.get_secret_value()
+        if not secret or kind.lower() != "bearer":
+            return False
+        try:
+            # The time is checked below, by the moment of the call.
+            claims = jwt.decode(
+                token.strip(),
+                secret,
+                algorithms=["HS256"],
+                options={
+                    "require": ["iat"],
+                    "verify_exp": False,
+                    "verify_iat": False,
+                    "verify_aud": False,
+                },
+            )
+            signed_at = datetime.fromtimestamp(float(claims["iat"]), UTC)
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, OSError):
+            return False
+        told = str(claims.get("payload_hash", ""))
+        right = hashlib.sha256(callback.body).hexdigest()
+        fits = hmac.compare_digest(told.lower().encode(), right.encode())
+        return fits and http.is_recent(signed_at, callback, CALLBACK_AGE)
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+        said = http.as_object(callback.body)
+        if "status" not in said and said.get("message_type") == "text":
+            sender, to = http.text_of(said.get("from")), http.text_of(said.get("to"))
+            return [Inbound(f"+{sender.lstrip('+')}", to, http.text_of(said.get("text"), 2000))]
+        attempt_id = http.attempt(http.text_of(said.get("client_ref")))
+        kind = REPORTS.get(http.text_of(said.get("status")))
+        if attempt_id is None or kind is None:
+            return []
+        error = said.get("error")
+        title = http.text_of(error.get("title"), 80) if isinstance(error, dict) else ""
+        if kind == "failed" and title in DEAD_REPORTS:
+            kind = "bounced"
+        return [Report(attempt_id, kind, f"Vonage {title}" if title else None)]
+
+
+def _refused(reason: str, answer: Mapping[str, Any]) -> Outcome:
+    """Say whose fault a refusal is, by the parameters that were found wrong."""
+    wrong = answer.get("invalid_parameters")
+    entries = wrong if isinstance(wrong, list) else []
+    names = {http.text_of(entry.get("name")) for entry in entries if isinstance(entry, dict)}
+    if "to" in names:
+        return Rejected(reason, hard=True)
+    return Misconfigured(reason) if "from" in names else Rejected(reason, Fault.CONTENT)

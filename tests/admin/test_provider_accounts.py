@@ -1,0 +1,72 @@
+"""A provider account's page: its last hour, its callbacks, and why it is set aside."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from messaging import policy
+from messaging.models import ProviderAccount
+from messaging.providers import REGISTRY
+from tests import factories
+from tests.admin.scene import button, page
+from tests.fakes.providers import SETTINGS
+from tests.rest import Api, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def account(org):
+    return ProviderAccount.objects.create(
+        organization=org, name="sim", kind="simulator", channel="EMAIL"
+    )
+
+
+def test_the_last_hour_is_a_table(root, org, account):
+    api = Api(org)
+    for address in ("ada", "bob", "reject"):
+        person = factories.contact(org, email=f"{address}@simulator.rme.test")
+        api.send(message(person))
+    work()
+    shown = root.get(page(ProviderAccount, "change", account.pk)).content.decode()
+    assert "<p>Circuit: CLOSED</p>" in shown
+    assert "<tr><td>2</td><td>Accepted</td><td></td>" in shown
+    assert "<tr><td>1</td><td>Rejected</td><td>simulated: refused</td>" in shown
+
+
+def test_a_provider_is_told_where_to_call(root, org, account, settings):
+    settings.BASE_URL = "https://rme.example"
+    shown = root.get(page(ProviderAccount, "change", account.pk)).content.decode()
+    assert f"https://rme.example/hooks/{account.public_id}" in shown
+
+
+def test_an_account_is_set_aside_with_a_reason(root, org, account):
+    url = button(ProviderAccount, account, "set-aside")
+    assert root.get(url).status_code == 200
+    assert b"Say why" in root.post(url, {"state": "DRAINING", "reason": ""}).content
+    assert b"sim is DRAINING." in root.post(url, {"state": "DRAINING", "reason": "moved"}).content
+    account.refresh_from_db()
+    assert (account.state, account.state_reason) == ("DRAINING", "moved")
+    assert not policy.of(org.pk).accounts[0].active
+    root.post(url, {"state": "ACTIVE", "reason": "back"})
+    account.refresh_from_db()
+    assert (account.state, account.state_reason) == ("ACTIVE", "")
+    logged = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
+    assert logged == ["State: ACTIVE → DRAINING (moved)", "State: DRAINING → ACTIVE"]
+
+
+@pytest.mark.parametrize("kind", sorted(SETTINGS))
+def test_an_sms_account_is_set_up_by_the_form(root, org, kind):
+    form = {
+        "organization": org.pk, "name": "sms", "kind": kind, "channel": "SMS", "priority": 1,
+        "weight": 1, "match": "+41", "rate": "10", "state": "ACTIVE",
+        **{f"setting_{kind}_{name}": value for name, value in SETTINGS[kind].items()},
+        f"setting_{kind}_timeout": "20",
+    }  # fmt: skip
+    given = REGISTRY[kind].Settings.model_fields
+    for name in ("base_url", "url", "parameters_json", "format"):
+        if name in given and f"setting_{kind}_{name}" not in form and not given[name].is_required():
+            form[f"setting_{kind}_{name}"] = given[name].default
+    response = root.post(page(ProviderAccount, "add"), form)
+    assert response.status_code == 302, response.context["adminform"].form.errors
+    (made,) = policy.of(org.pk).accounts
+    assert (made.active, made.rate, made.match) == (True, 10, ("+41",))
