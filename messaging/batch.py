@@ -1,7 +1,7 @@
 """The rows and answers of one accepting call, while they are made."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +34,7 @@ class Result:
     status: int
     body: bytes
     replayed: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def bulk_body(results: Sequence[Result]) -> bytes:
@@ -103,7 +104,8 @@ class Batch:
         return [results[index] for index in range(len(submissions))]
 
     def refused(self, error: errors.ApiError) -> Result:
-        return Result(error.status, orjson.dumps({"error": error.as_json(self.request_id)}))
+        body = orjson.dumps({"error": error.as_json(self.request_id)})
+        return Result(error.status, body, headers=error.headers)
 
     def answer(self, each: Plan, key: Key | None) -> Result:
         """Make the rows and the answer of one request."""

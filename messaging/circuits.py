@@ -154,9 +154,12 @@ class Standing:
 ALL_WELL = Standing()
 
 
-def look(account_ids: Collection[int]) -> Standing:
-    """Ask which accounts go last, and which of those a few sends may try; one call to Redis."""
-    return _exchange({each: Tally() for each in account_ids}, try_again=True)[0]
+def look(account_ids: Collection[int], *, probing: bool = True) -> Standing:
+    """Ask which accounts go last, and which of those a few sends may try; one call to Redis.
+
+    Who does not send at once asks without `probing`: else nobody would try.
+    """
+    return _exchange({each: Tally() for each in account_ids}, try_again=probing)[0]
 
 
 def states(account_ids: Collection[int]) -> dict[int, State]:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from messaging import routing
 from messaging.claiming import Claimed
 from messaging.policy import Account, CategoryRules
 from messaging.providers.base import Content, Push
@@ -265,11 +266,7 @@ class Sending:
 
 
 def _takes(account: Account, content: Content) -> bool:
-    """Say whether an account reaches a device of that platform."""
-    if not isinstance(content, Push):
-        return True
-    reached = account.provider.platforms if account.provider else frozenset()
-    return all(content.platform in names for names in (reached, account.match) if names)
+    return not isinstance(content, Push) or routing.reaches(account, content.platform)
 
 
 _ENDINGS = {

@@ -6,7 +6,7 @@ read once for all requests, and each recipient is decided from that.
 
 from collections.abc import Sequence
 
-from messaging import composing, gates, routing, templates, timing
+from messaging import composing, gates, rates, routing, templates, timing
 from messaging.plans import CHOSEN, QUIET_HOURS, Option, Plan, Recipient
 from messaging.policy import CategoryRules, Policy
 from messaging.schemas.messages import MessageInput, duplicates
@@ -83,8 +83,10 @@ def _read_people(organization: OrganizationRecord, plans: Sequence[Plan]) -> Non
                 continue
             for channel in each.channels:
                 address = composing.address_of(contact, channel)
-                if address or (channel is Channel.PUSH and contact.id in devices):
-                    recipient.options.append(Option(channel, address, None))
+                own = devices.get(contact.id, []) if channel is Channel.PUSH else []
+                if address or own:
+                    platforms = frozenset(device.platform for device in own)
+                    recipient.options.append(Option(channel, address, platforms))
                 else:
                     recipient.note(channel, errors.Unreachable.code)
 
@@ -141,7 +143,9 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         if recipient.chosen is not None:
             continue
         error = (
-            verdict.refusal() if verdict.refusal else _take_route(caller, policy, recipient, option)
+            verdict.refusal()
+            if verdict.refusal
+            else _take_route(caller, policy, each, recipient, option)
         )
         if error is None:
             recipient.note(option.channel, CHOSEN, verdict.entry)
@@ -154,17 +158,26 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         for recipient in each.recipients:
             if recipient.chosen is None and recipient.error is None:
                 error = refused.get(id(recipient)) or errors.Unreachable()
+                if isinstance(error, errors.RateLimited):
+                    each.error = error  # the whole request, so that it can be made again
                 failed = isinstance(error, errors.ProviderError)
                 recipient.refuse(error, Status.FAILED if failed else Status.BLOCKED)
 
 
 def _take_route(
-    caller: Caller, policy: Policy, recipient: Recipient, option: Option
+    caller: Caller, policy: Policy, each: Plan, recipient: Recipient, option: Option
 ) -> errors.ApiError | None:
-    accounts = routing.configured(policy, option.channel, option.address, test=caller.test)
+    accounts = routing.configured(
+        policy, option.channel, option.address, platforms=option.platforms, test=caller.test
+    )
     if not accounts:
         return errors.ProviderError(f"No provider is configured for {option.channel}.")
-    first = (routing.order(accounts) or accounts)[0]
+    if recipient.scheduled_for is None:
+        try:
+            rates.require(caller.organization.id, option.channel, accounts, each.rules)
+        except errors.RateLimited as error:
+            return error
+    first = routing.expected(accounts)
     recipient.chosen = option
     recipient.provider, recipient.account_id = first.name, first.id
     return None

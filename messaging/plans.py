@@ -22,7 +22,9 @@ class Option:
 
     channel: Channel
     address: str | None
-    template: ActiveTemplate | None
+    platforms: frozenset[str] = frozenset()
+    """Those of the person's devices, for PUSH."""
+    template: ActiveTemplate | None = None
 
 
 class Step(NamedTuple):

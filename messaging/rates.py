@@ -5,16 +5,42 @@ the accounts may be sent, so that the order of arrival holds. Only where that wa
 account that takes a part of the addresses, two workers at once) is what was claimed put back.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
+
+from django.db import connection
 
 from messaging import policy
+from messaging.models import Delivery
 from messaging.outcome import BACKOFF_LIMIT, Sending
-from messaging.policy import Account
+from messaging.policy import Account, CategoryRules
+from rme.core import errors
+from rme.core.cache import TtlCache
 from rme.core.limits import Limit, limiter
 
 WAITING = "RATE"
+TOLD = "The provider's rate would make this wait for longer than it is of use; see Retry-After."
+LOOK_SECONDS = 60
+# Read by the index delivery_ready alone.
+_BACKLOG = f"""
+SELECT count(*) FROM (
+  SELECT FROM {Delivery._meta.db_table} WHERE status = 'ACCEPTED' AND channel = %s
+    AND priority = ANY(%s) AND organization_id = %s LIMIT %s) waiting
+"""
+
+
+@dataclass(slots=True)
+class _Backlog:
+    """What waited at the last look, and what this process let in after it."""
+
+    count: int
+
+
+_backlogs: TtlCache[tuple[object, ...], _Backlog] = TtlCache(seconds=LOOK_SECONDS)
 
 
 def _limit(account: Account) -> Limit:
@@ -30,13 +56,53 @@ def room(organization_id: str, channel: str, wanted: int) -> int:
 
     The accounts that go first decide; those behind them take over when they fail, at their rates.
     """
-    serving = [a for a in policy.of(organization_id).accounts if a.channel == channel and a.active]
-    first = min((account.priority for account in serving), default=0)
-    going = [account for account in serving if account.priority == first]
-    if not going or not all(account.rate for account in going):
+    going = _going([a for a in policy.of(organization_id).accounts if a.channel == channel])
+    if not going:
         return wanted
     given = limiter.grant({_key(a): (_limit(a), wanted) for a in going}, take=False)
     return min(wanted, sum(grant.count for grant in given))
+
+
+def _going(accounts: Sequence[Account]) -> list[Account]:
+    """Give the accounts that go first, where each of them has a rate; empty: there is no limit."""
+    active = [account for account in accounts if account.active]
+    first = min((account.priority for account in active), default=0)
+    going = [account for account in active if account.priority == first]
+    return going if all(account.rate for account in going) else []
+
+
+def require(
+    organization_id: str, channel: str, accounts: Sequence[Account], rules: CategoryRules
+) -> None:
+    """Raise RATE_LIMITED where the wait for these accounts would outlast what a message may wait.
+
+    What is before it is counted anew after a hundredth of that time, at most a minute.
+    """
+    going = _going(accounts)
+    if not going:
+        return
+    rate = sum(account.rate or 0 for account in going)
+    patience = rules.expires_after.total_seconds()
+    most = round(rate * (patience + LOOK_SECONDS))
+    turn = int(monotonic() / min(patience / 100, LOOK_SECONDS))
+    before = _backlogs.get(
+        (organization_id, channel, rules.priority, most, turn),
+        lambda: _look(organization_id, channel, rules.priority, most),
+    )
+    assert before is not None  # a look always finds a number
+    beyond = before.count / rate - patience
+    if beyond >= 0:
+        seconds = str(max(1, math.ceil(beyond)))
+        raise errors.RateLimited(TOLD, headers={"Retry-After": seconds})
+    before.count += 1
+
+
+def _look(organization_id: str, channel: str, priority: int, most: int) -> _Backlog:
+    """Count what goes before a message that is accepted now; no further than matters."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BACKLOG, [channel, list(range(priority + 1)), organization_id, most])
+        (count,) = cursor.fetchone()
+    return _Backlog(count)
 
 
 def hold(hand: Iterable[Sending], now: datetime) -> None:

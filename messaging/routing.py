@@ -8,6 +8,7 @@ from messaging.circuits import ALL_WELL, Standing
 from messaging.policy import Account, Policy
 from messaging.providers.base import ProviderSettings
 from messaging.providers.simulator import Simulator
+from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 
 SIMULATORS = {
@@ -17,22 +18,43 @@ SIMULATORS = {
 """What takes the sends of TEST applications, and of organizations that have no provider yet."""
 
 
-def _matches(account: Account, channel: Channel, address: str | None) -> bool:
+_standings: TtlCache[tuple[int, ...], Standing] = TtlCache(seconds=1)
+
+
+def _matches(account: Account, address: str | None, platforms: frozenset[str]) -> bool:
+    if account.channel is Channel.PUSH:
+        return not platforms or any(reaches(account, platform) for platform in platforms)
     if not account.match or not address:
         return True
-    if channel is Channel.EMAIL:
+    if account.channel is Channel.EMAIL:
         return address.rpartition("@")[2] in account.match
     return address.startswith(account.match)
 
 
-def configured(policy: Policy, channel: str, address: str | None, *, test: bool) -> list[Account]:
-    """Give the accounts that are set up for an address, paused ones too, in no order."""
+def reaches(account: Account, platform: str) -> bool:
+    """Say whether a push account reaches devices of a platform."""
+    reached = account.provider.platforms if account.provider else frozenset()
+    return all(platform in names for names in (reached, account.match) if names)
+
+
+def configured(
+    policy: Policy,
+    channel: str,
+    address: str | None,
+    *,
+    test: bool,
+    platforms: frozenset[str] = frozenset(),
+) -> list[Account]:
+    """Give the accounts that are set up for an address, paused ones too, in no order.
+
+    For PUSH: for any of the platforms.
+    """
     if test or not policy.accounts:
         return [SIMULATORS[Channel(channel)]]
     return [
         account
         for account in policy.accounts
-        if account.channel == channel and _matches(account, Channel(channel), address)
+        if account.channel == channel and _matches(account, address, platforms)
     ]
 
 
@@ -71,6 +93,15 @@ def routes(
     if found:
         standing.chosen(found[0].id)
     return found
+
+
+def expected(accounts: list[Account]) -> Account:
+    """Say which account will probably be the first, as things stood up to a second ago."""
+    if len(accounts) == 1:
+        return accounts[0]
+    active = tuple(a.id for a in accounts if a.active and a.id is not None)
+    standing = _standings.get(active, lambda: circuits.look(active, probing=False))
+    return (order(accounts, standing or ALL_WELL) or accounts)[0]
 
 
 def standing_of(policy: Policy, channel: str) -> Standing:

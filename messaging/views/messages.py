@@ -19,8 +19,8 @@ from rme.core.json_bodies import may_hold_nul, refuse_nul
 
 def answer(result: accept.Result) -> HttpResponse:
     """Answer with what accepting gave; a repeated request says that it is one."""
-    headers = {"Idempotent-Replayed": "true"} if result.replayed else {}
-    return json_response(result.body, result.status, headers)
+    replayed = {"Idempotent-Replayed": "true"} if result.replayed else {}
+    return json_response(result.body, result.status, {**result.headers, **replayed})
 
 
 class MessagesView(ApiView):

@@ -6,16 +6,19 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from messaging import policy, providers, rates, tasks
-from messaging.models import Delivery, ProviderAccount
+from messaging.models import Category, Delivery, Message, ProviderAccount
 from messaging.providers.base import Provider
-from rme.core import limits
+from rme.core import clock, limits
+from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.limits import Grant, Limit
 from rme.core.outcomes import Accepted
 from tests import factories
-from tests.rest import message, work
+from tests.rest import Api, error, message, work
 
 pytestmark = pytest.mark.django_db
 
@@ -44,12 +47,12 @@ def accounts(org):
     providers.REGISTRY["counting"] = Counting
     Counting.sent, Counting.order = Counter(), []
 
-    def add(name, **fields):
+    def add(name, channel="EMAIL", **fields):
         return ProviderAccount.objects.create(
             organization=org,
             name=name,
             kind="counting",
-            channel="EMAIL",
+            channel=channel,
             credentials=f'{{"name": "{name}"}}',
             **fields,
         )
@@ -149,3 +152,84 @@ def test_organizations_have_rates_of_their_own(api, org, accounts):
     other = factories.organization("other")
     assert rates.room(org.pk, "EMAIL", 9) == 0
     assert rates.room(other.pk, "EMAIL", 9) == 9
+
+
+# --- what is accepted -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def brief(org):
+    """A message of TRANSACTIONAL is of use for twenty seconds."""
+    Category.objects.create(
+        organization=org, name="TRANSACTIONAL", regime="OPT_OUT", expires_after=20
+    )
+
+
+def test_what_would_wait_for_too_long_is_refused(api, org, accounts, brief):
+    accounts("slow", rate=2)
+    people = factories.contacts(org, 43)
+    answer = api.bulk([message(person) for person in people[:42]])
+    assert [each.get("error", {}).get("code") for each in answer.json()["results"]] == [
+        *[None] * 40,  # two a second for twenty seconds
+        *["RATE_LIMITED"] * 2,
+    ]
+    refused = api.send(message(people[42]), **{"Idempotency-Key": "k"})
+    assert (refused.status_code, refused.json()) == (429, error("RATE_LIMITED", rates.TOLD))
+    assert refused["Retry-After"] == "1"
+    assert Message.objects.count() == 40  # nothing was stored of what was refused
+    Delivery.objects.update(status="SENT")
+    TtlCache.clear_all()
+    again = api.send(message(people[42]), **{"Idempotency-Key": "k"})
+    assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (202, None)
+
+
+def test_what_waits_is_counted_by_priority_and_organization(api, org, accounts, brief):
+    Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", expires_after=20)
+    factories.template(org, name="news", category="NEWS")
+    accounts("slow", rate=1)
+    news = {"category": "NEWS", "template": {"name": "news"}}
+    people = factories.contacts(org, 20)
+    bulk(api, people, **news)
+    assert api.send(message(people[0], **news)).status_code == 429
+    assert api.send(message(people[0])).status_code == 202  # it goes before the news
+    test = Api(org, "TEST")
+    assert test.send(message(people[0], **news)).status_code == 202
+    later = {"mode": "AT", "at": (clock.now() + timedelta(hours=1)).isoformat()}
+    assert api.send(message(people[0], schedule=later, **news)).status_code == 202
+
+
+def test_another_channel_takes_what_a_rate_refuses(api, org, accounts, brief):
+    accounts("slow", rate=1)
+    accounts("texts", channel="SMS")
+    people = factories.contacts(org, 21)
+    bulk(api, people[:20])
+    both = message(people[20], channel=None, channels=["EMAIL", "SMS"])
+    answer = api.send(both).json()
+    assert (answer["status"], answer["resolvedChannel"]) == ("ACCEPTED", "SMS")
+    shown = api.call("GET", f"/messages/{answer['messageId']}?include=trace").json()
+    steps = shown["trace"][0]["steps"]
+    assert [(step["channel"], step["result"]) for step in steps] == [
+        ("EMAIL", "RATE_LIMITED"),
+        ("SMS", "CHOSEN"),
+    ]
+
+
+def test_the_look_at_what_waits_is_one_statement_by_the_index(api, org, accounts, brief):
+    people = factories.contacts(org, 50)
+    accounts("slow", rate=10)
+
+    def statements(count):
+        TtlCache.clear_all()
+        api.send(message(people[0]))  # all other caches are warm
+        rates._backlogs.clear()
+        with CaptureQueriesContext(connection) as captured:
+            bulk(api, people[:count])
+        return [
+            each["sql"] for each in captured if "waiting" in each["sql"] and "LIMIT" in each["sql"]
+        ]
+
+    assert (len(statements(1)), len(statements(50))) == (1, 1)
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN " + rates._BACKLOG, ["EMAIL", [0, 1], org.pk, 100])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "delivery_ready" in plan or "_priority_organization" in plan, plan

@@ -8,6 +8,7 @@ from messaging import circuits, claiming, deliver, policy, providers, routing
 from messaging.circuits import Standing
 from messaging.models import Delivery, ProviderAccount
 from messaging.providers.base import Provider
+from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Misconfigured, Retryable
 from rme.core.transport import Transport
@@ -73,13 +74,13 @@ def told(org):
     providers.REGISTRY["told"] = Told
     Told.answers, Told.sent = {}, Counter()
 
-    def add(name, answer, **fields):
+    def add(name, answer, channel="EMAIL", **fields):
         Told.answers[name] = answer
         return ProviderAccount.objects.create(
             organization=org,
             name=name,
             kind="told",
-            channel="EMAIL",
+            channel=channel,
             credentials=f'{{"name": "{name}"}}',
             **fields,
         )
@@ -166,3 +167,47 @@ def test_health_shows_the_circuit(api, org, told):
     send(api, factories.contacts(org, 1))
     shown = api.call("GET", "/health").json()["providers"]
     assert [(each["name"], each["circuit"]) for each in shown] == [("bad", "OPEN")]
+
+
+# --- the route that is named when a message is accepted -------------------------------------------
+
+
+@pytest.mark.django_db
+def test_an_accept_names_the_account_that_stands_well(api, org, told):
+    told("bad", Misconfigured("wrong key"), priority=1)
+    told("good", Accepted("1"), priority=2)
+    first, second = factories.contacts(org, 2)
+    assert api.send(message(first)).json()["provider"] == "bad"
+    work()
+    TtlCache.clear_all()  # how accounts stand is kept for a second
+    assert api.send(message(second)).json()["provider"] == "good"
+
+
+@pytest.mark.django_db
+def test_accepting_takes_no_probe_from_who_sends(api, org, told, settings):
+    settings.CIRCUIT_OPEN_SECONDS = 0.0
+    told("bad", Misconfigured("wrong key"), priority=1)
+    told("good", Accepted("1"), priority=2)
+    people = factories.contacts(org, 8)
+    send(api, people[:1])
+    Told.answers["bad"] = Accepted("1")
+    Told.sent.clear()
+    for person in people:
+        TtlCache.clear_all()
+        api.send(message(person))
+    work()
+    assert Told.sent == {"bad": 5, "good": 3}
+
+
+@pytest.mark.django_db
+def test_a_push_goes_by_an_account_that_reaches_the_device(api, org, told):
+    told("apple", Accepted("1"), channel="PUSH", priority=1, match=["IOS"])
+    (person,) = factories.contacts(org, 1)
+    factories.device(org, person)  # ANDROID
+    push = message(person, channel="PUSH")
+    assert api.send(push).json()["error"]["message"] == "No provider is configured for PUSH."
+    told("google", Accepted("1"), channel="PUSH", priority=2, match=["ANDROID"])
+    TtlCache.clear_all()
+    assert api.send(push).json()["provider"] == "google"
+    work()
+    assert Told.sent == {"google": 1}

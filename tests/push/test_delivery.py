@@ -1,6 +1,7 @@
 """A message from REST to the push services: every device by the service of its platform."""
 
 import json
+from unittest.mock import ANY
 
 import pytest
 from django.db import connection
@@ -14,7 +15,7 @@ from tests import factories
 from tests.fakes.apns import GOOD, apple
 from tests.fakes.fcm import google
 from tests.fakes.webpush import push_service
-from tests.rest import events, message, work
+from tests.rest import error, events, message, work
 
 pytestmark = pytest.mark.django_db
 
@@ -109,16 +110,29 @@ def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
     assert events(message_id) == ["accepted", "fallback", "sent", "delivered"]
 
 
-def test_devices_that_nobody_serves_wait(api, org):
+def test_devices_that_nobody_serves_are_refused(api, org):
     person = factories.contact(org)
     with google() as two:
         account(org, "fcm", two.settings())
         register(api, person, "IOS", GOOD)
-        send(api, person)
+        answer = api.send(message(person, channel="PUSH"))
+    told = error("PROVIDER_ERROR", "No provider is configured for PUSH.", message_id=ANY)
+    assert (answer.status_code, answer.json()) == (502, told)
+    assert outcomes() == []
+
+
+def test_devices_that_nobody_serves_any_more_wait(api, org):
+    person = factories.contact(org)
+    with google() as two:
+        account(org, "fcm", two.settings())
+        register(api, person, "ANDROID", "fcm:token")
+        message_id = api.send(message(person, channel="PUSH")).json()["messageId"]
+        Device.objects.update(platform="IOS")
+        work()
         assert two.sent == []
     row = Delivery.objects.get()
-    assert (row.status, row.waiting, row.detail) == (
-        "ACCEPTED", "PROVIDER", "no active account for the devices",
+    assert (str(row.message_id), row.status, row.waiting, row.detail) == (
+        message_id, "ACCEPTED", "PROVIDER", "no active account for the devices",
     )  # fmt: skip
     assert outcomes() == []
 
