@@ -56,14 +56,21 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]
     brand_color = models.CharField(
         max_length=7,
         default="#1f4e79",
+        db_default="#1f4e79",
         validators=[RegexValidator(r"^#[0-9a-fA-F]{6}$", "Like #1f4e79.")],
         help_text="The colour of the pages that recipients see.",
     )
     calls_per_second = models.PositiveIntegerField(
-        default=100, validators=[MinValueValidator(1)], help_text="API calls a second."
+        default=100,
+        db_default=100,
+        validators=[MinValueValidator(1)],
+        help_text="API calls a second.",
     )
     calls_per_day = models.PositiveIntegerField(
-        default=1_000_000, validators=[MinValueValidator(1)], help_text="API calls in 24 hours."
+        default=1_000_000,
+        db_default=1_000_000,
+        validators=[MinValueValidator(1)],
+        help_text="API calls in 24 hours.",
     )
     is_active = models.BooleanField(
         default=True, help_text="Off: no token or key of the organization is accepted."

@@ -14,6 +14,7 @@ class Migration(migrations.Migration):
             model_name="organization",
             name="brand_color",
             field=models.CharField(
+                db_default="#1f4e79",
                 default="#1f4e79",
                 help_text="The colour of the pages that recipients see.",
                 max_length=7,
@@ -26,6 +27,7 @@ class Migration(migrations.Migration):
             model_name="organization",
             name="calls_per_day",
             field=models.PositiveIntegerField(
+                db_default=1000000,
                 default=1000000,
                 help_text="API calls in 24 hours.",
                 validators=[django.core.validators.MinValueValidator(1)],
@@ -35,6 +37,7 @@ class Migration(migrations.Migration):
             model_name="organization",
             name="calls_per_second",
             field=models.PositiveIntegerField(
+                db_default=100,
                 default=100,
                 help_text="API calls a second.",
                 validators=[django.core.validators.MinValueValidator(1)],

@@ -1,0 +1,65 @@
+"""Migrations leave room for the release before: its code goes on beside the new one's.
+
+What it writes must still be taken, and what it reads must still be there. A column or table is
+let go a release after the last code that used it.
+"""
+
+import pytest
+from django.apps import apps
+from django.db import migrations
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import NOT_PROVIDED, GeneratedField
+
+OWN = {config.label for config in apps.get_app_configs() if "site-packages" not in config.path}
+TAKES_AWAY = (
+    migrations.AlterModelTable,
+    migrations.DeleteModel,
+    migrations.RemoveField,
+    migrations.RenameField,
+    migrations.RenameModel,
+)
+LATER = [
+    migration
+    for (app, name), migration in sorted(MigrationLoader(None).disk_migrations.items())
+    if app in OWN and not name.startswith("0001")
+]
+
+
+def made(migration):
+    """Give the tables that nobody knew before."""
+    return {
+        operation.name.lower()
+        for operation in migration.operations
+        if isinstance(operation, migrations.CreateModel)
+    }
+
+
+def is_filled_in(field):
+    """Say whether a row is taken that does not name the field."""
+    has_default = field.db_default is not NOT_PROVIDED
+    return field.null or has_default or field.many_to_many or isinstance(field, GeneratedField)
+
+
+def test_all_apps_are_looked_at():
+    assert {migration.app_label for migration in LATER} >= {"crm", "messaging", "push", "tenants"}
+
+
+@pytest.mark.parametrize("migration", LATER, ids=str)
+def test_a_migration_takes_nothing_away(migration):
+    assert [op for op in migration.operations if isinstance(op, TAKES_AWAY)] == []
+
+
+@pytest.mark.parametrize("migration", LATER, ids=str)
+def test_a_new_column_needs_no_value(migration):
+    added = [
+        op
+        for op in migration.operations
+        if isinstance(op, migrations.AddField) and op.model_name.lower() not in made(migration)
+    ]
+    assert [f"{op.model_name}.{op.name}" for op in added if not is_filled_in(op.field)] == []
+
+
+@pytest.mark.parametrize("migration", LATER, ids=str)
+def test_a_new_constraint_is_on_a_new_table(migration):
+    added = [op for op in migration.operations if isinstance(op, migrations.AddConstraint)]
+    assert {op.model_name.lower() for op in added} <= made(migration)
