@@ -1,6 +1,7 @@
 """What becomes of messages when parts are away, come twice, or have a wrong clock."""
 
 import datetime as dt
+import sys
 import threading
 import time
 from collections import Counter
@@ -10,14 +11,17 @@ import orjson
 import pytest
 import time_machine
 from celery import current_app
-from django.db import connections
+from django.db import OperationalError, connection, connections
 
-from messaging import claiming, deliver, receipts, schedule, tasks
-from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message
+from messaging import claiming, deliver, providers, receipts, schedule, tasks
+from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
+from messaging.providers.base import Provider
 from rme.core import bell, clock
+from rme.core.cache import TtlCache
+from rme.core.channels import Channel
 from rme.core.transport import shared
 from tests import factories
-from tests.rest import events, message, work
+from tests.rest import error, events, message, work
 
 pytestmark = pytest.mark.django_db
 
@@ -185,3 +189,76 @@ def test_a_machine_with_a_wrong_clock_sends_nothing_early_and_ends_no_lease(api,
         assert abs(row.due_at - true) < dt.timedelta(seconds=30)
     assert api.get(scheduled)["status"] == "SCHEDULED"
     assert Delivery.objects.get(status="SENDING").fence == 1
+
+
+@contextmanager
+def full_disk(table):
+    """Let PostgreSQL say, of every row written to a table, that there is no room for it (53100)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$"
+        )
+        cursor.execute(
+            f"CREATE TRIGGER no_room BEFORE INSERT ON {table} EXECUTE FUNCTION no_room()"
+        )
+        try:
+            yield
+        finally:
+            cursor.execute("DROP FUNCTION no_room CASCADE")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_takes_nothing_and_uses_no_key_up(api, org):
+    body, key = message(factories.contact(org)), {"Idempotency-Key": "k"}
+    with full_disk(Message._meta.db_table):
+        refused = api.send(body, **key)
+    assert (refused.status_code, refused.json()) == (
+        503,
+        error("UNAVAILABLE", "The service cannot take requests right now."),
+    )
+    assert refused["Retry-After"] == "5"
+    assert (Message.objects.count(), Delivery.objects.count()) == (0, 0)
+    again = api.send(body, **key)
+    assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (202, None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_while_sending_loses_nothing(api, org):
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    with full_disk(Attempt._meta.db_table), pytest.raises(OperationalError):
+        work()
+    assert Attempt.objects.count() == 0  # so it has not left
+    Delivery.objects.update(due_at=clock.now())  # the lease runs out
+    schedule.reclaim()
+    work()
+    assert events(message_id) == ["accepted", "sent", "delivered"]
+
+
+class Hungry(Provider):
+    """Wants more memory than there is."""
+
+    kind = "hungry"
+    label = "Hungry"
+    channels = frozenset(Channel)
+
+    def send(self, dispatches, transport):
+        bytearray(sys.maxsize)
+        raise AssertionError
+
+
+def test_memory_that_runs_out_while_sending_leaves_a_window_in_doubt(api, org, monkeypatch):
+    monkeypatch.setitem(providers.REGISTRY, "hungry", Hungry)
+    row = ProviderAccount.objects.create(organization=org, name="a", kind="hungry", channel="EMAIL")
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    with pytest.raises(MemoryError):
+        work()
+    Delivery.objects.update(due_at=clock.now())  # the lease runs out
+    schedule.reclaim()
+    assert Delivery.objects.get().status == "UNKNOWN"
+    row.delete()
+    TtlCache.clear_all()
+    Delivery.objects.update(due_at=clock.now())  # and the time for a receipt
+    schedule.resolve_unknown()
+    work()
+    assert events(message_id) == ["accepted", "sent", "delivered"]
