@@ -7,7 +7,7 @@
 | 401, 403, 404 | Misconfigured |
 | 400 with `receiver` | Rejected, the number is dead |
 | another 400 | Rejected, the content's fault |
-| 503 | Retryable: `Temporal failure, try again later` |
+| 429 (of what stands before it), 503 | Retryable: `Temporal failure, try again later` |
 | anything else | Unknown |
 
 Kannel signs nothing. So each message has a URL for its reports that holds our signature; what
@@ -113,7 +113,7 @@ class Kannel(Provider):
                 return Rejected(reason, hard=True)
             case 400:
                 return Rejected(reason, Fault.CONTENT)
-            case 503:
+            case 429 | 503:
                 return Retryable(reason, http.retry_after(reply))
         return Unknown(f"unexpected answer: {reply.status}")
 

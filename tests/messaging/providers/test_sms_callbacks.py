@@ -13,6 +13,7 @@ from messaging.providers.base import Callback, Inbound, Report
 from rme.core import ids
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, SETTINGS, Call
+from tests.messaging.providers.test_contract import HARNESSES, make
 
 URL = "https://rme.example/hooks/one"
 KINDS = sorted(SETTINGS)
@@ -235,7 +236,7 @@ JUNK = [
 def test_junk_is_neither_authentic_nor_read(kind: str, number: int) -> None:
     own = provider(kind) if kind in SETTINGS else None
     if own is None:
-        settings = {"host": "x.example"} if kind == "smtp" else {}
-        own = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(settings))
+        harness = HARNESSES.get(kind)
+        own = make(kind, harness.settings(1, "", 5.0) if harness else {})
     assert not own.authentic(arrived(JUNK[number]))
     assert list(own.read(arrived(JUNK[number]))) == []
