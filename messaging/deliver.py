@@ -62,7 +62,7 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
         settled = []
         receipts += _send(window, transport, until)
         standing = circuits.report(_answered(window))
-        routing.lower((sending.routes for sending in (*window, *fresh)), standing)
+        routing.lower((t for s in (*window, *fresh) for t in s.turns.values()), standing)
         for sending in window:
             sending.judge(now=clock.now(), may_go_on=monotonic() < until)
     return receipts

@@ -127,6 +127,10 @@ class Sending:
         """Say whether any account is still to be tried."""
         return any(self.turns.values())
 
+    def coming(self) -> list[Account]:
+        """Give the accounts whose turn it is: one for each device, or for the address."""
+        return [accounts[0] for accounts in self.turns.values() if accounts]
+
     def next_turns(self) -> list[tuple[UUID | None, Content, Account]]:
         """Take what is to be handed over now: to each device by the account that is next."""
         return [

@@ -5,6 +5,7 @@ the accounts may be sent, so that the order of arrival holds. Only where that wa
 account that takes a part of the addresses, two workers at once) is what was claimed put back.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -40,22 +41,24 @@ def room(organization_id: str, channel: str, wanted: int) -> int:
 
 def hold(hand: Iterable[Sending], now: datetime) -> None:
     """Let what goes next count against the rates; what is beyond one waits for its turn."""
-    by_account: dict[str, tuple[Account, list[Sending]]] = {}
-    for sending in hand:
-        account = sending.routes[0]
-        if account.rate and account.id is not None:
-            by_account.setdefault(_key(account), (account, []))[1].append(sending)
-    if not by_account:
+    limited = [(sending, Counter(_limited(sending))) for sending in hand]
+    wanted = sum((shots for _, shots in limited), Counter[Account]())
+    if not wanted:
         return
-    wanted = {key: (_limit(account), _shots(own)) for key, (account, own) in by_account.items()}
-    for (account, own), grant in zip(by_account.values(), limiter.grant(wanted), strict=True):
-        left = grant.count
-        for sending in own:
-            if left <= 0:
-                delay = grant.wait - left / _limit(account).count
-                sending.wait(WAITING, now + timedelta(seconds=min(delay, BACKOFF_LIMIT)))
-            left -= len(sending.contents)  # all of a person's devices, or none
+    grants = limiter.grant({_key(each): (_limit(each), count) for each, count in wanted.items()})
+    given = dict(zip(wanted, grants, strict=True))
+    left = {account: grant.count for account, grant in given.items()}
+    for sending, shots in limited:  # all of a person's devices, or none
+        delays = [
+            given[account].wait - left[account] / _limit(account).count
+            for account in shots
+            if left[account] <= 0
+        ]
+        if delays:
+            sending.wait(WAITING, now + timedelta(seconds=min(max(delays), BACKOFF_LIMIT)))
+        for account, count in shots.items():
+            left[account] -= count
 
 
-def _shots(hand: Iterable[Sending]) -> int:
-    return sum(len(sending.contents) for sending in hand)
+def _limited(sending: Sending) -> list[Account]:
+    return [account for account in sending.coming() if account.rate and account.id is not None]
