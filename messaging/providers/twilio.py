@@ -11,15 +11,16 @@
 
 Twilio takes no idempotency key. Its reports are signed with the account's auth token
 (https://www.twilio.com/docs/usage/security), over the URL that it was given: BASE_URL has to be the
-address by which Twilio comes in.
+address by which Twilio comes in. Signatures with a shared key (HMAC_SHA256) are not taken.
 """
 
 import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints
 
@@ -32,6 +33,7 @@ from messaging.providers.base import (
     ProviderSettings,
     Report,
 )
+from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.transport import Failure, Reply, Request
@@ -157,13 +159,21 @@ class Twilio(Provider):
         return Unknown(f"unexpected answer: {reply.status}")
 
     def authentic(self, callback: Callback) -> bool:
-        url = f"{callback.url}?{callback.query}" if callback.query else callback.url
-        # A repeated parameter counts once (as Twilio's own libraries have it).
-        form = "".join(name + value for name, value in sorted(set(http.pairs(callback.body))))
+        given = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
+        form = set(http.pairs(callback.body))  # a repeated parameter counts once
+        if "json" in callback.headers.get("content-type", ""):
+            told = _query(callback).get("bodySHA256", "").encode(errors="replace")
+            if not hmac.compare_digest(hashlib.sha256(callback.body).hexdigest().encode(), told):
+                return False
+            form = set()  # it is signed by its digest, which stands in the query
+        query = f"?{callback.query}" if callback.query else ""
+        text = query + "".join(name + value for name, value in sorted(form))
+        fits = [hmac.compare_digest(self._sign(url + text), given) for url in _spelt(callback.url)]
+        return any(fits) and _is_new(callback)
+
+    def _sign(self, text: str) -> bytes:
         secret = self.settings.auth_token.get_secret_value().encode()
-        right = hmac.new(secret, (url + form).encode(errors="replace"), hashlib.sha1).digest()
-        given = callback.headers.get("x-twilio-signature", "")
-        return hmac.compare_digest(base64.b64encode(right), given.encode())
+        return base64.b64encode(hmac.new(secret, text.encode(errors="replace"), "sha1").digest())
 
     def read(self, callback: Callback) -> Sequence[Report | Inbound]:
         given = http.parameters(callback)
@@ -184,3 +194,26 @@ def _with_wish(outcome: Outcome, reply: Reply) -> Outcome:
     if isinstance(outcome, Retryable):
         return Retryable(outcome.reason, http.retry_after(reply))
     return outcome
+
+
+def _spelt(url: str) -> tuple[str, str]:
+    """Give a URL with its port and without: Twilio signs now one, now the other."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].removesuffix(f":{parts.port}")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    bare = parts._replace(netloc=host)
+    return bare.geturl(), bare._replace(netloc=f"{host}:{port}").geturl()
+
+
+def _is_new(callback: Callback) -> bool:
+    """Say whether a report is on an attempt of the last days: one that is older is a replay.
+
+    Twilio signs no time. What people write is known by its MessageSid: it is heard once.
+    """
+    attempt_id = http.attempt(_query(callback).get("attempt", ""))
+    age = http.CALLBACK_AGE
+    return attempt_id is None or http.is_recent(ids.moment(attempt_id), callback, age)
+
+
+def _query(callback: Callback) -> dict[str, str]:
+    return http.parameters(replace(callback, body=b""))

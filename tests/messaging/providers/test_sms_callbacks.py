@@ -75,6 +75,7 @@ def test_without_a_secret_nothing_is_authentic(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "window"),
     [
+        ("twilio", timedelta(days=7)),
         ("vonage", timedelta(hours=1)),
         ("kannel", timedelta(days=7)),
         ("http_sms", timedelta(days=7)),
