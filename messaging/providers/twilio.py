@@ -32,6 +32,7 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    UnknownCode,
 )
 from rme.core import ids
 from rme.core.channels import Channel
@@ -83,9 +84,27 @@ REPORTS: dict[str, str] = {
     "undelivered": "failed",
     "failed": "failed",
 }
-"""`MessageStatus`: what else there is (queued, sending, accepted) says nothing new."""
+"""`MessageStatus`, as far as it says something new."""
+QUIET = frozenset(
+    {"accepted", "scheduled", "queued", "sending", "receiving", "received", "canceled"}
+)
 DEAD_REPORTS = frozenset({"21211", "21614", "21635", "30005", "30006"})
 """Codes of `failed` and `undelivered` by which the number itself is dead."""
+SOFT_REPORTS = frozenset({"30003"})
+"""The handset cannot be reached, for now."""
+OTHER_REPORTS = frozenset(
+    {
+        "21610",  # the person wrote STOP
+        "30001",  # the queue is full
+        "30002",  # the account is suspended
+        "30004",  # blocked, by the person or the carrier
+        "30007",  # filtered as spam
+        "30008",  # the carrier does not say why
+        "30009",  # a segment was lost
+        "30010",  # dearer than allowed
+        "30034",  # a sender that is not registered
+    }
+)
 
 
 class TwilioSettings(http.HttpSettings):
@@ -175,19 +194,24 @@ class Twilio(Provider):
         secret = self.settings.auth_token.get_secret_value().encode()
         return base64.b64encode(hmac.new(secret, text.encode(errors="replace"), "sha1").digest())
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         given = http.parameters(callback)
         status, attempt_id = given.get("MessageStatus", ""), http.attempt(given.get("attempt", ""))
         if not status and given.get("From"):
             answered = "OptOutType" in given
             return [Inbound(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
-        if attempt_id is None or status not in REPORTS:
+        if attempt_id is None or status in QUIET or not status:
             return []
+        if status not in REPORTS:
+            return [UnknownCode(status)]
         code = given.get("ErrorCode", "")
         kind = REPORTS[status]
         if kind == "failed" and code in DEAD_REPORTS:
             kind = "bounced"
-        return [Report(attempt_id, kind, f"Twilio {http.text_of(code, 16)}" if code else None)]
+        reason = f"Twilio {http.text_of(code, 16)}" if code else None
+        report = Report(attempt_id, kind, reason, code in SOFT_REPORTS)
+        known = not code or code in DEAD_REPORTS | SOFT_REPORTS | OTHER_REPORTS
+        return [report] if known else [report, UnknownCode(code)]
 
 
 def _with_wish(outcome: Outcome, reply: Reply) -> Outcome:
