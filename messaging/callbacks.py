@@ -17,11 +17,11 @@ import orjson
 import structlog
 from django.db import connection, transaction
 
-from messaging import inbound_sms, policy, receipts
+from messaging import inbound_sms, policy, receipts, unknown_codes
 from messaging.inbound_sms import Answer, Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
-from messaging.providers.base import Callback, Inbound, Provider, Report
+from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
 from rme.core import ids
 from rme.core.cache import TtlCache
 
@@ -125,9 +125,13 @@ def work() -> tuple[int, list[Answer]]:
         letters: list[Letter] = []
         for row in rows:
             account = whose.get(row[2])
-            for said in _read(account, row) if account else ():
+            if account is None:
+                continue
+            for said in _read(account, row):
                 if isinstance(said, Report):
                     reports.setdefault(row[0], []).append((row[2], said))
+                elif isinstance(said, UnknownCode):
+                    _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
         early = receipts.settle(reports)
@@ -146,7 +150,7 @@ def purge() -> None:
         )
 
 
-def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound]:
+def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound | UnknownCode]:
     """Let a provider read a call; one that it cannot read must not hold up all others."""
     identifier, _, _, method, query, headers, body, received_at, _ = row
     callback = Callback(
@@ -162,6 +166,15 @@ def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound
     except Exception:
         log.exception("callback.unreadable", kind=account.provider.kind, callback=str(identifier))
         return ()
+
+
+def _tell(account: Receiver, row: Sequence[object], said: UnknownCode) -> None:
+    """Count a code that no table has, once, and tell by which call it came."""
+    if row[-1]:  # it was put off, and told of before
+        return
+    kind = account.provider.kind
+    unknown_codes.count(kind, said.code)
+    log.warning("callback.unknown_code", kind=kind, code=said.code[:32], callback=str(row[0]))
 
 
 def _headers(stored: object) -> Mapping[str, str]:

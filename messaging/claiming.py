@@ -56,7 +56,8 @@ WITH picked AS (
 )
 SELECT d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel, d.address,
   d.template_version_id, d.fence, d.tries, d.expires_at, d.test, m.template,
-  CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END, c.body
+  CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
+  CASE WHEN d.fence > 1 THEN d.account_id END, c.body
 FROM claimed d JOIN {Message._meta.db_table} m ON m.id = d.message_id
 JOIN {MessageContent._meta.db_table} c ON c.id = d.message_id
 ORDER BY d.id
@@ -81,6 +82,8 @@ class Claimed(NamedTuple):
     template: str | None
     fallback_after: int | None
     """FIRST_DELIVERED: seconds to wait for a confirmation before the next channel has its turn."""
+    tried: int | None
+    """The account by which the last try was, where there was one."""
     given: dict[str, Any]
 
 

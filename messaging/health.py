@@ -225,6 +225,8 @@ def _provider(account: policy.Account, record: Record, circuit: str) -> dict[str
 def _status(account: policy.Account, record: Record) -> str:
     if account.provider is None or record.misconfigured:
         return DOWN
+    if account.draining:
+        return "draining"
     if not account.active:
         return "paused"
     if record.rate is None or record.rate >= GOOD_RATE:

@@ -4,22 +4,23 @@
 |---|---|---|---|
 | STOP | OPTED_OUT | STOP enters | a confirmation, the last we send |
 | START | OPTED_IN | STOP is lifted | a confirmation |
+| YES | as START, of a number that wrote STOP | the same | the same |
 | HELP | – | – | who we are and how to stop |
 
-The whole message is the word, in any case and with any signs around it. Everything else is left to
-people: the call that brought it is kept for some days.
+The whole message is the word (`keywords`). Everything else is left to people: the call that brought
+it is kept for some days. YES answers many a question: it is a word of ours only after STOP.
 """
 
-import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 
 import structlog
+from django.db.models import QuerySet
 
-from messaging import consent, policy, suppression
+from messaging import consent, keywords, policy, suppression
+from messaging.keywords import TEXTS, Word
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
 from messaging.providers.base import Dispatch, Inbound, Sms
 from rme.core import addresses, ids
@@ -29,57 +30,13 @@ from rme.core.transport import Transport
 from rme.crm.connectors.base import ContactRecord
 from rme.crm.contacts import find_by_mobile
 from rme.tenants import organizations
+from rme.tenants.organizations import OrganizationRecord
 
 log = structlog.get_logger(__name__)
 
 
-class Word(StrEnum):
-    """What a person wants."""
-
-    STOP = "STOP"
-    START = "START"
-    HELP = "HELP"
-
-
-WORDS: dict[str, Word] = {
-    **dict.fromkeys(
-        ("STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"), Word.STOP
-    ),
-    **dict.fromkeys(("STOPP", "ABMELDEN", "ARRET", "ARRÊT", "BASTA", "BAJA", "ALTO"), Word.STOP),
-    **dict.fromkeys(("START", "UNSTOP", "SUBSCRIBE"), Word.START),
-    **dict.fromkeys(("HELP", "INFO", "HILFE", "AIDE", "AIUTO", "AYUDA"), Word.HELP),
-}
-_SIGNS = re.compile(r"[\W_]+")
 ANSWERS_AN_HOUR = Limit(4, 3600)
 """To one number: a machine that answers machines must not keep us talking."""
-
-TEXTS: dict[str, dict[Word, str]] = {
-    "en": {
-        Word.STOP: "{name}: You will get no more text messages. Reply START to change that.",
-        Word.START: "{name}: You will get our text messages again. Reply STOP to end them.",
-        Word.HELP: "{name}: Reply STOP to get no more text messages, START to get them again.",
-    },
-    "de": {
-        Word.STOP: "{name}: Sie erhalten keine SMS mehr von uns. Mit START ändern Sie das.",
-        Word.START: "{name}: Sie erhalten wieder SMS von uns. Mit STOP beenden Sie das.",
-        Word.HELP: "{name}: STOP beendet unsere SMS, mit START erhalten Sie sie wieder.",
-    },
-    "fr": {
-        Word.STOP: "{name} : vous ne recevrez plus de SMS. Répondez START pour en recevoir.",
-        Word.START: "{name} : vous recevrez à nouveau nos SMS. Répondez STOP pour arrêter.",
-        Word.HELP: "{name} : répondez STOP pour ne plus recevoir de SMS, START pour en recevoir.",
-    },
-    "it": {
-        Word.STOP: "{name}: non riceverà più SMS da noi. Risponda START per riceverli di nuovo.",
-        Word.START: "{name}: riceverà di nuovo i nostri SMS. Risponda STOP per non riceverli più.",
-        Word.HELP: "{name}: risponda STOP per non ricevere più SMS, START per riceverli di nuovo.",
-    },
-    "es": {
-        Word.STOP: "{name}: no recibirá más SMS. Responda START para volver a recibirlos.",
-        Word.START: "{name}: volverá a recibir SMS. Responda STOP para dejar de recibirlos.",
-        Word.HELP: "{name}: responda STOP para no recibir más SMS, START para volver a recibirlos.",
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +66,8 @@ class _Heard:
     letter: Letter
     word: Word
     number: str
-
-
-def word_of(text: str) -> Word | None:
-    """Say which word a message is; None: it is none."""
-    return WORDS.get(_SIGNS.sub("", text[:200]).upper())
+    language: str
+    """The word's own; empty: it is of several."""
 
 
 def apply(letters: Sequence[Letter]) -> list[Answer]:
@@ -123,10 +77,11 @@ def apply(letters: Sequence[Letter]) -> list[Answer]:
     """
     by_organization: defaultdict[str, list[_Heard]] = defaultdict(list)
     for letter in sorted(letters, key=lambda each: each.received_at):
-        word = word_of(letter.said.text)
+        found = keywords.find(letter.said.text)
         number = addresses.phone(letter.said.sender, None)
-        if word and number:
-            by_organization[letter.organization_id].append(_Heard(letter, word, number))
+        if found and number:
+            heard = _Heard(letter, found.word, number, found.language)
+            by_organization[letter.organization_id].append(heard)
     return [
         answer
         for organization_id, heard in sorted(by_organization.items())
@@ -134,7 +89,8 @@ def apply(letters: Sequence[Letter]) -> list[Answer]:
     ]
 
 
-def _obey(organization_id: str, heard: Sequence[_Heard]) -> list[Answer]:
+def _obey(organization_id: str, said: Sequence[_Heard]) -> list[Answer]:
+    heard = _understood(organization_id, said)
     people = find_by_mobile(organization_id, sorted({each.number for each in heard}))
     consent.record(
         organization_id,
@@ -156,18 +112,41 @@ def _obey(organization_id: str, heard: Sequence[_Heard]) -> list[Answer]:
         ]
     )
     if lifted := sorted(number for number, word in last.items() if word is Word.START):
-        Suppression.objects.filter(
-            organization_id=organization_id,
-            channel=Channel.SMS,
-            address__in=lifted,
-            reason=Suppression.Reason.STOP,
-        ).exclude(address="").delete()
-    name = organizations.get(organization_id).name
+        _stops(organization_id, lifted).delete()
+    organization = organizations.get(organization_id)
     return [
-        _answer(each, name, people.get(each.number, []))
+        _answer(each, organization, people.get(each.number, []))
         for each in heard
         if not each.letter.said.answered and _may_answer(each)
     ]
+
+
+def _understood(organization_id: str, said: Sequence[_Heard]) -> list[_Heard]:
+    """Take YES for START where the number is stopped, and for nothing elsewhere."""
+    asked = {each.number for each in said if each.word is Word.YES}
+    stopped = (
+        set(_stops(organization_id, asked).values_list("address", flat=True)) if asked else set()
+    )
+    heard = []
+    for each in said:
+        word = Word.START if each.word is Word.YES and each.number in stopped else each.word
+        if word is Word.STOP:
+            stopped.add(each.number)
+        elif word is Word.START:
+            stopped.discard(each.number)
+        if word is not Word.YES:
+            heard.append(replace(each, word=word))
+    return heard
+
+
+def _stops(organization_id: str, numbers: Collection[str]) -> QuerySet[Suppression]:
+    """Find the numbers that are suppressed since they wrote STOP."""
+    return Suppression.objects.filter(
+        organization_id=organization_id,
+        channel=Channel.SMS,
+        address__in=numbers,
+        reason=Suppression.Reason.STOP,
+    ).exclude(address="")
 
 
 def _decision(each: _Heard, contact: ContactRecord) -> consent.Decision:
@@ -180,7 +159,7 @@ def _decision(each: _Heard, contact: ContactRecord) -> consent.Decision:
         source=ConsentEntry.Source.SMS_KEYWORD,
         occurred_at=each.letter.received_at,
         evidence={
-            "text": _SIGNS.sub(" ", each.letter.said.text[:200]).strip(),
+            "text": keywords.plain(each.letter.said.text),
             "from": each.number,
             "callback": each.letter.callback_id,
         },
@@ -193,9 +172,13 @@ def _may_answer(each: _Heard) -> bool:
     return limiter.take(key, ANSWERS_AN_HOUR).allowed
 
 
-def _answer(each: _Heard, name: str, people: Sequence[ContactRecord]) -> Answer:
-    language = next((p.language[:2].lower() for p in people if p.language), "")
-    text = TEXTS.get(language, TEXTS["en"])[each.word].format(name=name)
+def _answer(
+    each: _Heard, organization: OrganizationRecord, people: Sequence[ContactRecord]
+) -> Answer:
+    """Answer in the word's own language, else the person's, the organization's, or English."""
+    spoken = (each.language, *(p.language for p in people), organization.language, "en")
+    language = next(code for text in spoken if (code := (text or "")[:2].lower()) in TEXTS)
+    text = TEXTS[language][each.word].format(name=organization.name)
     letter = each.letter
     sms = Sms(to=each.number, text=text, sender=letter.said.to)
     return Answer(letter.organization_id, letter.account_id, sms)

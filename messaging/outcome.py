@@ -44,6 +44,8 @@ class Receipt:
     """The channel it was sent on; None: the one that the delivery is on."""
     provider: str | None = None
     """The account that it was sent by; None: the delivery's."""
+    soft: bool = False
+    """A failure that another try may not meet with: the person could not be reached for now."""
 
 
 @dataclass(slots=True)

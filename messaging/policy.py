@@ -61,6 +61,8 @@ class Account:
     weight: int = 1
     match: tuple[str, ...] = ()
     active: bool = True
+    draining: bool = False
+    """It takes nothing new; what it was tried for before, it may still be tried for."""
     rate: int | None = None
     """Sends a second; None: no limit."""
     callback_url: str = ""
@@ -147,6 +149,7 @@ def account_of(row: ProviderAccount) -> Account:
         weight=row.weight,
         match=tuple(row.match),
         active=row.state == ProviderAccount.State.ACTIVE and provider is not None,
+        draining=row.state == ProviderAccount.State.DRAINING and provider is not None,
         rate=row.rate,
         callback_url=f"{settings.BASE_URL}/hooks/{row.public_id}",
     )

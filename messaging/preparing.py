@@ -56,7 +56,12 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
             sending.wait("QUIET_HOURS", until)
             continue
         sending.routes = routing.routes(
-            rules, claim.channel, sending.address, test=claimed.test, standing=standing
+            rules,
+            claim.channel,
+            sending.address,
+            test=claimed.test,
+            standing=standing,
+            tried=claimed.tried,
         )
         if not sending.routes:
             sending.wait_for_provider(now=now)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from messaging import suppression
+from messaging import soft_bounces, suppression
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt
 from messaging.providers.base import Report
@@ -89,7 +89,9 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
             if in_hand:
                 early.add(key)
             elif last or report.type not in FAILURES:
-                receipts.append(Receipt(delivery_id, report.type, report.reason, channel, provider))
+                receipts.append(
+                    Receipt(delivery_id, report.type, report.reason, channel, provider, report.soft)
+                )
     apply(receipts)
     return early
 
@@ -133,7 +135,10 @@ def apply(receipts: Sequence[Receipt]) -> None:
         )
         sql.insert({Event: events})
         suppression.suppress(
-            [entry for each in known for entry in each.suppressed(by_delivery[each.id])]
+            [
+                *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
+                *soft_bounces.entries([r.delivery_id for r in receipts if r.soft], now),
+            ]
         )
 
 
@@ -210,5 +215,10 @@ def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
         "at": now,
         "channel": receipt.channel or each.channel,
         "provider": receipt.provider or each.provider,
-        "detail": {"reason": receipt.reason} if receipt.reason else None,
+        "detail": _detail(receipt),
     }
+
+
+def _detail(receipt: Receipt) -> dict[str, object] | None:
+    said = {"reason": receipt.reason, "soft": receipt.soft}
+    return {name: value for name, value in said.items() if value} or None

@@ -45,23 +45,28 @@ def configured(
     test: bool,
     platforms: frozenset[str] = frozenset(),
 ) -> list[Account]:
-    """Give the accounts that are set up for an address, paused ones too, in no order.
+    """Give the accounts that are set up for an address, or for any of the platforms, in no order.
 
-    For PUSH: for any of the platforms.
+    Those that are paused too, for which messages may wait; those that are draining not.
     """
     if test or not policy.accounts:
         return [SIMULATORS[Channel(channel)]]
     return [
         account
         for account in policy.accounts
-        if account.channel == channel and _matches(account, address, platforms)
+        if account.channel == channel
+        and not account.draining
+        and _matches(account, address, platforms)
     ]
 
 
-def order(accounts: list[Account], standing: Standing = ALL_WELL) -> list[Account]:
+def order(
+    accounts: list[Account], standing: Standing = ALL_WELL, tried: int | None = None
+) -> list[Account]:
     """Put the active accounts in the order to try: by priority, within one by weight at random.
 
-    Those that stand badly (an open circuit) go last, in the same order among themselves.
+    Those that stand badly (an open circuit) go last, in the same order among themselves. One that
+    is draining goes where it was tried before.
     """
     # Efraimidis and Spirakis: sorting by random()^(1/weight) draws without replacement by weight.
     keyed = [
@@ -72,7 +77,7 @@ def order(accounts: list[Account], standing: Standing = ALL_WELL) -> list[Accoun
             account,
         )
         for account in accounts
-        if account.active
+        if account.active or (account.draining and account.id == tried)
     ]
     return [account for *_, account in sorted(keyed, key=lambda entry: entry[:3])]
 
@@ -84,12 +89,21 @@ def routes(
     *,
     test: bool,
     standing: Standing = ALL_WELL,
+    tried: int | None = None,
 ) -> list[Account]:
-    """Give the active accounts for an address in the order to try them; empty: none takes it."""
+    """Give the active accounts for an address in the order to try them; empty: none takes it.
+
+    `tried` is the account by which a former try was: it ends that, though it be draining.
+    """
     accounts = configured(policy, channel, address, test=test)
+    accounts += [
+        account
+        for account in policy.accounts
+        if account.draining and account.id == tried and account.channel == channel
+    ]
     if len(accounts) == 1 and accounts[0].active:
         return accounts
-    found = order(accounts, standing)
+    found = order(accounts, standing, tried)
     if found:
         standing.chosen(found[0].id)
     return found

@@ -16,12 +16,13 @@ from prometheus_client.core import CollectorRegistry, CounterMetricFamily, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from redis import RedisError
 
-from messaging import metrics
+from messaging import metrics, unknown_codes
 from rme.core import counters, signs
 
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
     "rme_bot_calls_total": ("Bot calls, by key.", ["key", "action", "code"]),
+    unknown_codes.NAME: ("Codes of reports that are in no table.", ["provider", "code"]),
     "rme_request_seconds_total": ("Time spent on answering them.", ["method", "path"]),
 }
 FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via")

@@ -19,6 +19,8 @@ from rme.core import addresses, clock, ids
 from rme.core.transport import shared
 from rme.tenants.admin_base import OWNERS
 
+ORDER = ("priority", "weight")
+
 
 @admin.register(ProviderAccount)
 class ProviderAccountAdmin(PolicyAdmin):
@@ -33,6 +35,8 @@ class ProviderAccountAdmin(PolicyAdmin):
         "rate",
         "state",
         "state_reason",
+        "circuit",
+        "hour",
         "organization",
     )
     list_filter = ("channel", "kind", "state")
@@ -66,6 +70,28 @@ class ProviderAccountAdmin(PolicyAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         shown = super().get_readonly_fields(request, obj)
         return (*shown, "kind", "channel") if obj else shown
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Read the last hour of all accounts of the page at once."""
+        shown = super().get_changelist_instance(request)
+        sums = account_hour.sums(shown.result_list)
+        for row in shown.result_list:
+            row.sum = sums[row.pk]
+        return shown
+
+    @admin.display(description="Circuit")
+    def circuit(self, row: Any) -> str:
+        """Show whether the account has its turn."""
+        return str(row.sum.circuit)
+
+    @admin.display(description="Last hour")
+    def hour(self, row: Any) -> str:
+        """Show what became of the account's sends."""
+        said = row.sum
+        if not said.sends:
+            return "nothing sent"
+        text = f"{said.sends} sent: {said.accepted} taken, {said.failed} failed"
+        return text if said.p95_ms is None else f"{text}, p95 {said.p95_ms} ms"
 
     @admin.display(description="Callback URL")
     def callback_url(self, row: ProviderAccount) -> str:
@@ -103,20 +129,37 @@ class ProviderAccountAdmin(PolicyAdmin):
             why = f" ({reason})" if reason else ""
             self.note(request, row, f"State: {row.state} → {state}{why}")
 
-    @action(description="Pause or drain", url_path="set-aside", permissions=["change"])
+    @action(description="Pause, drain or reorder", url_path="set-aside", permissions=["change"])
     def set_aside(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Let the account take nothing, and say why; or let it take messages again."""
+        """Let the account take nothing, or go before others, and say why."""
         row = self.get_object(request, object_id)
-        form = StateForm(request.POST or None, initial={"state": row.state})
+        asked = {name: getattr(row, name) for name in ("state", *ORDER)}
+        form = StateForm(request.POST or None, initial=asked, row=row)
         result = ""
         if form.is_valid():
             given = form.cleaned_data
-            chosen = ProviderAccount.objects.filter(pk=row.pk)
-            self._set_state(request, chosen, given["state"], given["reason"])
+            self._reorder(request, row, given)
+            if given["state"] != row.state or given["state_reason"] != row.state_reason:
+                chosen = ProviderAccount.objects.filter(pk=row.pk)
+                self._set_state(request, chosen, given["state"], given["state_reason"])
             result = f"{row.name} is {given['state']}."
-        question = f"What {row.name} has in hand is finished; others take what would be its turn."
-        context = {"title": "Pause or drain", "question": question, "form": form, "result": result}
+        question = (
+            f"What {row.name} has in hand is finished; others take what would be its turn. "
+            "Paused, it takes nothing; draining, it ends what it was tried for before. "
+            "A lower priority goes first; the weight is its share among equals."
+        )
+        title = "Pause, drain or reorder"
+        context = {"title": title, "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
+
+    def _reorder(self, request: HttpRequest, row: ProviderAccount, given: dict[str, Any]) -> None:
+        """Give the account another place among the others, and keep the reason in its history."""
+        moved = {name: given[name] for name in ORDER if given[name] != getattr(row, name)}
+        if moved:
+            ProviderAccount.objects.filter(pk=row.pk).update(**moved)
+            self.changed(row.organization_id)
+            steps = [f"{name}: {getattr(row, name)} → {moved[name]}" for name in moved]
+            self.note(request, row, f"Order: {', '.join(steps)} ({given['reason']})")
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
@@ -143,20 +186,27 @@ class ProviderAccountAdmin(PolicyAdmin):
 
 
 class StateForm(forms.Form):
-    """A state, and why."""
+    """A state and a place among the others, and why."""
 
     state = forms.ChoiceField(
         choices=ProviderAccount.State.choices, widget=UnfoldAdminSelectWidget()
     )
+    priority = forms.IntegerField(min_value=0, max_value=32767, widget=UnfoldAdminTextInputWidget)
+    weight = forms.IntegerField(min_value=1, max_value=32767, widget=UnfoldAdminTextInputWidget)
     reason = forms.CharField(required=False, max_length=500, widget=UnfoldAdminTextInputWidget)
+
+    def __init__(self, *args: Any, row: ProviderAccount, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.row = row
 
     def clean(self) -> dict[str, Any]:
         """Ask for the reason of what others will wonder at."""
         given = super().clean() or {}
-        if given.get("state") == ProviderAccount.State.ACTIVE:
-            given["reason"] = ""
-        elif not given.get("reason"):
+        active = given.get("state") == ProviderAccount.State.ACTIVE
+        moved = any(given.get(name) != getattr(self.row, name) for name in ORDER)
+        if not given.get("reason") and (moved or not active):
             self.add_error("reason", "Say why: others will wonder.")
+        given["state_reason"] = "" if active else given.get("reason", "")
         return given
 
 

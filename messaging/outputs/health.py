@@ -39,7 +39,7 @@ class ProviderOutput(Output):
 
     name: str
     channel: ChannelName
-    status: Literal["ok", "degraded", "down", "paused"]
+    status: Literal["ok", "degraded", "down", "paused", "draining"]
     circuit: Literal["CLOSED", "OPEN", "HALF_OPEN"]
     success_rate: float | None = Field(
         description="The share that was taken, of the attempts that were not refused for the "

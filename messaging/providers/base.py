@@ -95,6 +95,15 @@ class Report:
     attempt_id: UUID
     type: str
     reason: str | None = None
+    soft: bool = False
+    """A failure of the person's device for now: many of them in a row say that it is dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCode:
+    """A code that the provider's tables lack. The call is kept, and the code is counted."""
+
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +171,6 @@ class Provider:
         """
         return False
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         """Say what an authentic call reports; nothing for what means nothing to us."""
         return ()

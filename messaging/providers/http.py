@@ -5,10 +5,8 @@ Nothing in here raises for what the other side says.
 
 import hashlib
 import hmac
-import math
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import parse_qs, parse_qsl, urlencode
 from uuid import UUID
@@ -17,15 +15,16 @@ import orjson
 from pydantic import Field, StringConstraints
 
 from messaging.providers.base import Callback, Dispatch, ProviderSettings, Sms
-from rme.core import ids
+from rme.core import ids, patience
 from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
-from rme.core.transport import Failure, FailureKind, Reply
+from rme.core.transport import Failure, FailureKind
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[\x21-\x7e]+$", max_length=500)]
 CALLBACK_AGE = timedelta(days=7)
 """A report on an older attempt is none: networks give up after three days."""
 _AHEAD = timedelta(minutes=5)
 _PARAMETERS = 200
+retry_after = patience.retry_after
 
 
 class HttpSettings(ProviderSettings):
@@ -49,22 +48,6 @@ def failed(failure: Failure) -> Outcome:
         case FailureKind.UNKNOWN:
             return Unknown(failure.reason)
     return Misconfigured(failure.reason)
-
-
-def retry_after(reply: Reply, *, now: datetime | None = None) -> float | None:
-    """Read the seconds, or the date, of `Retry-After` (RFC 9110 §10.2.3); None for what is neither.
-
-    A date in the past is no wish.
-    """
-    text = reply.headers.get("retry-after", "").strip()[:64]
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        when = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    seconds = (when.replace(tzinfo=when.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds()
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
 def as_object(body: bytes) -> Mapping[str, Any]:

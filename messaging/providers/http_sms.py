@@ -29,6 +29,7 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    UnknownCode,
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
@@ -64,6 +65,10 @@ class HttpSmsSettings(http.HttpSettings):
     delivered_words: Words = ["delivered"]
     failed_words: Words = ["failed", "undelivered", "expired", "rejected"]
     dead_words: Words = []
+    soft_words: Words = Field(
+        default=["expired"], description="Of the failed ones: could not be reached for now."
+    )
+    quiet_words: Words = Field(default=["queued", "accepted"], description="Say nothing new.")
     from_field: str = "from"
     text_field: str = "text"
 
@@ -150,7 +155,7 @@ class HttpSms(Provider):
         secret = self.settings.callback_secret.get_secret_value()
         return http.is_signed(callback, secret) or http.has_secret(callback, secret)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         account = self.settings
         said: Mapping[str, Any] = {**http.as_object(callback.body), **http.parameters(callback)}
         status = http.text_of(_at(said, account.status_field)).lower()
@@ -166,7 +171,12 @@ class HttpSms(Provider):
             (account.sent_words, "sent"),
         )
         kind = next((k for listed, k in words if status in map(str.lower, listed)), None)
-        return [Report(attempt_id, kind, status[:100])] if attempt_id and kind else []
+        if attempt_id is None or not status or status in map(str.lower, account.quiet_words):
+            return []
+        if kind is None:
+            return [UnknownCode(status)]
+        soft = status in map(str.lower, account.soft_words)
+        return [Report(attempt_id, kind, status[:100], soft)]
 
 
 def _fill(value: Any, places: Mapping[str, str]) -> Any:

@@ -7,7 +7,7 @@
 | 401, 403, 404 | Misconfigured |
 | 400 with `receiver` | Rejected, the number is dead |
 | another 400 | Rejected, the content's fault |
-| 503 | Retryable: `Temporal failure, try again later` |
+| 429 (of what stands before it), 503 | Retryable: `Temporal failure, try again later` |
 | anything else | Unknown |
 
 Kannel signs nothing. So each message has a URL for its reports that holds our signature; what
@@ -29,6 +29,7 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    UnknownCode,
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
@@ -41,7 +42,10 @@ REPORTS: dict[int, str] = {
     16: "failed",  # refused by the SMSC
     34: "failed",  # expired (0x22)
 }
-"""`%d`, the bits of a report. 4, buffered, says nothing new; 66, unknown, nothing at all."""
+"""`%d`, the bits of a report."""
+QUIET = frozenset({4, 66})
+"""Buffered says nothing new, and unknown nothing at all."""
+SOFT = 34
 MASK = 1 | 2 | 8 | 16
 INBOUND_AGE = timedelta(days=1)
 # GSM 03.38, the default alphabet and its extension: for all else Kannel is to write UCS-2.
@@ -113,7 +117,7 @@ class Kannel(Provider):
                 return Rejected(reason, hard=True)
             case 400:
                 return Rejected(reason, Fault.CONTENT)
-            case 503:
+            case 429 | 503:
                 return Retryable(reason, http.retry_after(reply))
         return Unknown(f"unexpected answer: {reply.status}")
 
@@ -123,16 +127,20 @@ class Kannel(Provider):
             return True
         return http.has_secret(callback, secret) and _is_new(callback)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         given = http.parameters(callback)
         if "attempt" not in given:
             sender = given.get("from", "")
             return [Inbound(sender, given.get("to", ""), given.get("text", ""))] if sender else []
         attempt_id, status = http.attempt(given["attempt"]), given.get("status", "")
-        kind = REPORTS.get(int(status)) if status.isascii() and status.isdigit() else None
-        if attempt_id is None or kind is None:
+        bits = int(status) if status.isascii() and status.isdigit() and len(status) < 9 else -1
+        kind = REPORTS.get(bits)
+        if attempt_id is None or not status or bits in QUIET:
             return []
-        return [Report(attempt_id, kind, http.text_of(given.get("reason", ""), 120) or None)]
+        if kind is None:
+            return [UnknownCode(status)]
+        reason = http.text_of(given.get("reason", ""), 120) or None
+        return [Report(attempt_id, kind, reason, bits == SOFT)]
 
 
 def _is_new(callback: Callback) -> bool:

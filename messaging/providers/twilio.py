@@ -11,15 +11,16 @@
 
 Twilio takes no idempotency key. Its reports are signed with the account's auth token
 (https://www.twilio.com/docs/usage/security), over the URL that it was given: BASE_URL has to be the
-address by which Twilio comes in.
+address by which Twilio comes in. Signatures with a shared key (HMAC_SHA256) are not taken.
 """
 
 import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints
 
@@ -31,7 +32,9 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    UnknownCode,
 )
+from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.transport import Failure, Reply, Request
@@ -81,9 +84,27 @@ REPORTS: dict[str, str] = {
     "undelivered": "failed",
     "failed": "failed",
 }
-"""`MessageStatus`: what else there is (queued, sending, accepted) says nothing new."""
+"""`MessageStatus`, as far as it says something new."""
+QUIET = frozenset(
+    {"accepted", "scheduled", "queued", "sending", "receiving", "received", "canceled"}
+)
 DEAD_REPORTS = frozenset({"21211", "21614", "21635", "30005", "30006"})
 """Codes of `failed` and `undelivered` by which the number itself is dead."""
+SOFT_REPORTS = frozenset({"30003"})
+"""The handset cannot be reached, for now."""
+OTHER_REPORTS = frozenset(
+    {
+        "21610",  # the person wrote STOP
+        "30001",  # the queue is full
+        "30002",  # the account is suspended
+        "30004",  # blocked, by the person or the carrier
+        "30007",  # filtered as spam
+        "30008",  # the carrier does not say why
+        "30009",  # a segment was lost
+        "30010",  # dearer than allowed
+        "30034",  # a sender that is not registered
+    }
+)
 
 
 class TwilioSettings(http.HttpSettings):
@@ -157,30 +178,66 @@ class Twilio(Provider):
         return Unknown(f"unexpected answer: {reply.status}")
 
     def authentic(self, callback: Callback) -> bool:
-        url = f"{callback.url}?{callback.query}" if callback.query else callback.url
-        # A repeated parameter counts once (as Twilio's own libraries have it).
-        form = "".join(name + value for name, value in sorted(set(http.pairs(callback.body))))
-        secret = self.settings.auth_token.get_secret_value().encode()
-        right = hmac.new(secret, (url + form).encode(errors="replace"), hashlib.sha1).digest()
-        given = callback.headers.get("x-twilio-signature", "")
-        return hmac.compare_digest(base64.b64encode(right), given.encode())
+        given = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
+        form = set(http.pairs(callback.body))  # a repeated parameter counts once
+        if "json" in callback.headers.get("content-type", ""):
+            told = _query(callback).get("bodySHA256", "").encode(errors="replace")
+            if not hmac.compare_digest(hashlib.sha256(callback.body).hexdigest().encode(), told):
+                return False
+            form = set()  # it is signed by its digest, which stands in the query
+        query = f"?{callback.query}" if callback.query else ""
+        text = query + "".join(name + value for name, value in sorted(form))
+        fits = [hmac.compare_digest(self._sign(url + text), given) for url in _spelt(callback.url)]
+        return any(fits) and _is_new(callback)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def _sign(self, text: str) -> bytes:
+        secret = self.settings.auth_token.get_secret_value().encode()
+        return base64.b64encode(hmac.new(secret, text.encode(errors="replace"), "sha1").digest())
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         given = http.parameters(callback)
         status, attempt_id = given.get("MessageStatus", ""), http.attempt(given.get("attempt", ""))
         if not status and given.get("From"):
             answered = "OptOutType" in given
             return [Inbound(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
-        if attempt_id is None or status not in REPORTS:
+        if attempt_id is None or status in QUIET or not status:
             return []
+        if status not in REPORTS:
+            return [UnknownCode(status)]
         code = given.get("ErrorCode", "")
         kind = REPORTS[status]
         if kind == "failed" and code in DEAD_REPORTS:
             kind = "bounced"
-        return [Report(attempt_id, kind, f"Twilio {http.text_of(code, 16)}" if code else None)]
+        reason = f"Twilio {http.text_of(code, 16)}" if code else None
+        report = Report(attempt_id, kind, reason, code in SOFT_REPORTS)
+        known = not code or code in DEAD_REPORTS | SOFT_REPORTS | OTHER_REPORTS
+        return [report] if known else [report, UnknownCode(code)]
 
 
 def _with_wish(outcome: Outcome, reply: Reply) -> Outcome:
     if isinstance(outcome, Retryable):
         return Retryable(outcome.reason, http.retry_after(reply))
     return outcome
+
+
+def _spelt(url: str) -> tuple[str, str]:
+    """Give a URL with its port and without: Twilio signs now one, now the other."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].removesuffix(f":{parts.port}")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    bare = parts._replace(netloc=host)
+    return bare.geturl(), bare._replace(netloc=f"{host}:{port}").geturl()
+
+
+def _is_new(callback: Callback) -> bool:
+    """Say whether a report is on an attempt of the last days: one that is older is a replay.
+
+    Twilio signs no time. What people write is known by its MessageSid: it is heard once.
+    """
+    attempt_id = http.attempt(_query(callback).get("attempt", ""))
+    age = http.CALLBACK_AGE
+    return attempt_id is None or http.is_recent(ids.moment(attempt_id), callback, age)
+
+
+def _query(callback: Callback) -> dict[str, str]:
+    return http.parameters(replace(callback, body=b""))

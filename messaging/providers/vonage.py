@@ -34,6 +34,7 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    UnknownCode,
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
@@ -142,15 +143,18 @@ class Vonage(Provider):
         fits = hmac.compare_digest(told.lower().encode(), right.encode())
         return fits and http.is_recent(signed_at, callback, CALLBACK_AGE)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         said = http.as_object(callback.body)
         if "status" not in said and said.get("message_type") == "text":
             sender, to = http.text_of(said.get("from")), http.text_of(said.get("to"))
             return [Inbound(f"+{sender.lstrip('+')}", to, http.text_of(said.get("text"), 2000))]
         attempt_id = http.attempt(http.text_of(said.get("client_ref")))
-        kind = REPORTS.get(http.text_of(said.get("status")))
-        if attempt_id is None or kind is None:
+        status = http.text_of(said.get("status"))
+        kind = REPORTS.get(status)
+        if attempt_id is None or not status:
             return []
+        if kind is None:
+            return [UnknownCode(status)]
         error = said.get("error")
         title = http.text_of(error.get("title"), 80) if isinstance(error, dict) else ""
         if kind == "failed" and title in DEAD_REPORTS:

@@ -18,6 +18,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 
 from push import holds
+from rme.core import patience
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -30,6 +31,7 @@ from rme.core.outcomes import (
 from rme.core.transport import Failure, FailureKind, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
+retry_after = patience.retry_after
 
 DAY = 86_400
 """The default life of a notification that nobody could be given, in seconds."""
@@ -271,12 +273,6 @@ def read_object(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def retry_after(reply: Reply) -> float | None:
-    """Read Retry-After in seconds; a date, or none, gives None."""
-    wish = reply.headers.get("retry-after", "")
-    return float(wish) if wish.isascii() and wish.isdigit() and len(wish) < 7 else None
 
 
 def accepted(identifier: Any) -> Accepted:

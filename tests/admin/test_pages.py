@@ -152,7 +152,7 @@ LISTS = [
     (Pause, _named(Pause, reason="because {}"), 5),
     (SenderDomain, _named(SenderDomain, domain="d{}.example"), 5),
     (SendingRules, _rules, 5),
-    (ProviderAccount, _named(ProviderAccount, name="a{}", kind="smtp", channel="EMAIL"), 5),
+    (ProviderAccount, _named(ProviderAccount, name="a{}", kind="smtp", channel="EMAIL"), 6),
     (Suppression, _named(Suppression, address="a{}@b.example", channel="EMAIL"), 6),
     (ConsentEntry, _consents, 5),
     (Template, _named(Template, name="t{}", language="de", channel="SMS", category="X"), 7),

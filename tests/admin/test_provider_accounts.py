@@ -3,8 +3,9 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from messaging import policy
-from messaging.models import ProviderAccount
+from messaging import account_hour, policy
+from messaging.circuits import State
+from messaging.models import Attempt, ProviderAccount
 from messaging.providers import REGISTRY
 from tests import factories
 from tests.admin.scene import button, page
@@ -39,19 +40,78 @@ def test_a_provider_is_told_where_to_call(root, org, account, settings):
     assert f"https://rme.example/hooks/{account.public_id}" in shown
 
 
+def test_the_list_tells_each_accounts_last_hour(root, org, account):
+    other = ProviderAccount.objects.create(
+        organization=org, name="idle", kind="simulator", channel="SMS"
+    )
+    api = Api(org)
+    for address in ("ada", "reject", "unknown"):
+        api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
+    work()
+    Attempt.objects.update(latency_ms=7)
+    shown = account_hour.sums([account, other])
+    assert shown == {
+        account.pk: account_hour.Sum(State.CLOSED, 3, 1, 1, 7),
+        other.pk: account_hour.Sum(State.CLOSED),
+    }
+    text = root.get(page(ProviderAccount, "changelist")).content.decode()
+    assert "3 sent: 1 taken, 1 failed, p95 7 ms" in text
+    assert "nothing sent" in text
+    assert account_hour.sums([]) == {}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_list_asks_once_for_all_accounts(root, org, count, django_assert_num_queries):
+    rows = [
+        ProviderAccount.objects.create(
+            organization=org, name=f"a{number}", kind="simulator", channel="EMAIL"
+        )
+        for number in range(count)
+    ]
+    with django_assert_num_queries(1):
+        assert len(account_hour.sums(rows)) == count
+
+
 def test_an_account_is_set_aside_with_a_reason(root, org, account):
     url = button(ProviderAccount, account, "set-aside")
+    place = {"priority": 100, "weight": 1}
     assert root.get(url).status_code == 200
-    assert b"Say why" in root.post(url, {"state": "DRAINING", "reason": ""}).content
-    assert b"sim is DRAINING." in root.post(url, {"state": "DRAINING", "reason": "moved"}).content
+    assert b"Say why" in root.post(url, {"state": "DRAINING", "reason": "", **place}).content
+    said = root.post(url, {"state": "DRAINING", "reason": "moved", **place}).content
+    assert b"sim is DRAINING." in said
     account.refresh_from_db()
     assert (account.state, account.state_reason) == ("DRAINING", "moved")
-    assert not policy.of(org.pk).accounts[0].active
-    root.post(url, {"state": "ACTIVE", "reason": "back"})
+    kept = policy.of(org.pk).accounts[0]
+    assert (kept.active, kept.draining) == (False, True)
+    root.post(url, {"state": "ACTIVE", "reason": "back", **place})
     account.refresh_from_db()
     assert (account.state, account.state_reason) == ("ACTIVE", "")
     logged = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
     assert logged == ["State: ACTIVE → DRAINING (moved)", "State: DRAINING → ACTIVE"]
+
+
+def test_an_account_is_reordered_with_a_reason(root, org, account):
+    url = button(ProviderAccount, account, "set-aside")
+    moved = {"state": "ACTIVE", "priority": 5, "weight": 3}
+    assert b"Say why" in root.post(url, moved).content
+    account.refresh_from_db()
+    assert (account.priority, account.weight) == (100, 1)
+    root.post(url, {**moved, "reason": "cheaper"})
+    account.refresh_from_db()
+    assert (account.priority, account.weight, account.state) == (5, 3, "ACTIVE")
+    assert policy.of(org.pk).accounts[0].priority == 5
+    assert [entry.get_change_message() for entry in LogEntry.objects.all()] == [
+        "Order: priority: 100 → 5, weight: 1 → 3 (cheaper)"
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"priority": -1}, {"weight": 0}, {"priority": "x" * 9}])
+def test_a_place_that_is_none_is_refused(root, org, account, wrong):
+    url = button(ProviderAccount, account, "set-aside")
+    form = {"state": "ACTIVE", "priority": 5, "weight": 3, "reason": "r", **wrong}
+    assert root.post(url, form).status_code == 200
+    account.refresh_from_db()
+    assert (account.priority, account.weight) == (100, 1)
 
 
 @pytest.mark.parametrize("kind", sorted(SETTINGS))

@@ -7,9 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging import callbacks, consent, inbound_sms
-from messaging.inbound_sms import TEXTS, Word, word_of
+from messaging.keywords import LISTS, TEXTS, WORDS, Keyword, Word, find
 from messaging.models import ConsentEntry, Suppression
 from rme.core import ids
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
 from tests import factories
 from tests.fakes import providers as fakes
 from tests.messaging.sms_scene import Scene
@@ -52,7 +54,11 @@ def settle(scene):
         ("Help?", Word.HELP),
         ("Please don't stop", None),
         ("stop it, you", None),
-        ("yes", None),
+        ("Yes, please", None),
+        ("yes!", Word.YES),
+        ("Sí", Word.YES),
+        ("ARRE\u0302T", Word.STOP),  # the accent apart
+        ("ＳＴＯＰ", Word.STOP),  # full width
         ("", None),
         ("\x00", None),
         ("STOP" + " " * 500, Word.STOP),
@@ -60,7 +66,30 @@ def settle(scene):
     ],
 )
 def test_word_of(text, word):
-    assert word_of(text) is word
+    found = find(text)
+    assert (found.word if found else None) is word
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        *(
+            (text, Word.STOP)
+            for text in ("STOP", "STOPALL", "UNSUBSCRIBE", "END", "QUIT", "CANCEL")
+        ),
+        *((text, Word.STOP) for text in ("REVOKE", "OPTOUT", "ARRET", "REMOVE")),
+        *((text, Word.START) for text in ("START", "UNSTOP")),
+        ("YES", Word.YES),
+        *((text, Word.HELP) for text in ("HELP", "INFO")),
+    ],
+)
+def test_the_words_that_must_be_honoured(text, word):
+    assert WORDS[text].word is word
+
+
+def test_every_language_has_words_and_answers():
+    assert set(LISTS) - {""} == set(TEXTS) - {"en"}
+    assert WORDS["ABMELDEN"] == Keyword(Word.STOP, "de")
 
 
 def test_stop_is_heard_and_confirmed_and_nothing_goes_any_more(org, api, scene):
@@ -102,6 +131,41 @@ def test_start_takes_it_back(org, api, scene):
     answer = api.send(message(person, channel="SMS"))
     work(scene.transport)
     assert api.get(answer.json()["messageId"])["status"] == "SENT"
+
+
+def test_yes_is_start_after_stop_alone(org, scene):
+    person, other = factories.contacts(org, 2)
+    write(scene, person.mobile, "YES")
+    assert (settle(scene), ConsentEntry.objects.count()) == ([], 0)
+    for text in ("STOP", "YES", "YES"):
+        write(scene, person.mobile, text)
+    write(scene, other.mobile, "yes")
+    texts = [TEXTS["en"][word].format(name="Acme") for word in (Word.STOP, Word.START)]
+    assert sorted(said[2] for said in settle(scene)) == sorted(texts)
+    assert not Suppression.objects.exists()
+    write(scene, person.mobile, "STOP")
+    settle(scene)
+    write(scene, person.mobile, "Yes.")
+    assert [said[2] for said in settle(scene)] == texts[1:]
+    statuses = ConsentEntry.objects.order_by("id").values_list("status", flat=True)
+    assert list(statuses) == ["OPTED_OUT", "OPTED_IN"] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken", "language"),
+    [
+        ("Abmelden", "fr_FR", "de"),
+        ("STOP", "fr_FR", "fr"),
+        ("STOP", "pt_BR", "it"),
+        ("STOP", "", "it"),
+    ],
+)
+def test_people_are_answered_in_their_language(org, scene, text, spoken, language):
+    Organization.objects.update(language="it_IT")
+    TtlCache.clear_all()
+    person = factories.contact(org, language=spoken)
+    write(scene, person.mobile, text)
+    assert settle(scene)[0][2] == TEXTS[language][Word.STOP].format(name="Acme")
 
 
 def test_start_lifts_nothing_but_a_stop(org, scene):
@@ -185,8 +249,8 @@ def test_a_sender_that_is_no_number_is_not_heard(org, scene, sender):
 
 @pytest.mark.parametrize("language", sorted(TEXTS))
 def test_answers_stop_nobody(language):
-    assert set(TEXTS[language]) == set(Word)
-    assert all(word_of(text.format(name="")) is None for text in TEXTS[language].values())
+    assert set(TEXTS[language]) == set(Word) - {Word.YES}
+    assert all(find(text.format(name="")) is None for text in TEXTS[language].values())
 
 
 def test_statements_do_not_grow_with_the_letters(org, scene):

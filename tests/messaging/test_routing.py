@@ -39,6 +39,13 @@ def test_order_has_no_account_that_is_not_active():
     assert names(routing.order([account(1, active=False), account(2)])) == ["a2"]
 
 
+def test_an_account_that_drains_goes_where_it_was_tried_alone():
+    given = [account(1, active=False, draining=True), account(2, priority=200)]
+    assert names(routing.order(given)) == ["a2"]
+    assert names(routing.order(given, tried=2)) == ["a2"]
+    assert names(routing.order(given, tried=1)) == ["a1", "a2"]
+
+
 def test_open_circuits_go_last_in_their_own_order():
     given = [account(1, priority=1), account(2, priority=2), account(3, priority=3)]
     assert names(routing.order(given, Standing(frozenset({1, 2})))) == ["a3", "a1", "a2"]

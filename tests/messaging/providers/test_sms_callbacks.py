@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Callback, Inbound, Provider, Report
+from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
 from rme.core import ids
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, SETTINGS, Call
@@ -75,6 +75,7 @@ def test_without_a_secret_nothing_is_authentic(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "window"),
     [
+        ("twilio", timedelta(days=7)),
         ("vonage", timedelta(hours=1)),
         ("kannel", timedelta(days=7)),
         ("http_sms", timedelta(days=7)),
@@ -164,16 +165,52 @@ def test_a_dead_number_is_a_bounce(kind: str, reason: str) -> None:
         ("34", "failed"),
         ("4", None),
         ("66", None),
-        ("-1", None),
         ("", None),
-        ("٨", None),
+        ("-1", UnknownCode("-1")),
+        ("٨", UnknownCode("٨")),
+        ("7", UnknownCode("7")),
+        ("9" * 20, UnknownCode("9" * 20)),
     ],
 )
-def test_kannel_bits(status: str, kind: str | None) -> None:
+def test_kannel_bits(status: str, kind: str | UnknownCode | None) -> None:
     attempt = fresh()
     call = fakes.signed(URL, attempt, f"status={quote(status)}&reason=ACK%2F")
-    expected = [Report(attempt, kind, "ACK/")] if kind else []
+    expected: list[object] = [kind] if kind else []
+    if isinstance(kind, str):
+        expected = [Report(attempt, kind, "ACK/", status == "34")]
     assert list(provider("kannel").read(arrived(call))) == expected
+
+
+@pytest.mark.parametrize(("code", "soft"), [("30003", True), ("30007", False), ("", False)])
+def test_twilio_codes_that_are_known(code: str, soft: bool) -> None:
+    attempt = fresh()
+    call = fakes.report("twilio", URL, attempt, "failed", code)
+    expected = [Report(attempt, "failed", f"Twilio {code}" if code else None, soft)]
+    assert list(provider("twilio").read(arrived(call))) == expected
+
+
+def test_a_code_that_no_table_has_is_told_beside_the_report() -> None:
+    attempt = fresh()
+    call = fakes.report("twilio", URL, attempt, "failed", "30999")
+    assert list(provider("twilio").read(arrived(call))) == [
+        Report(attempt, "failed", "Twilio 30999"),
+        UnknownCode("30999"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["twilio", "vonage", "http_sms"])
+@pytest.mark.parametrize(("status", "told"), [("teleported", True), ("", False)])
+def test_a_status_that_no_table_has_is_told(kind: str, status: str, told: bool) -> None:
+    call = fakes.report(kind, URL, fresh(), status)
+    expected = [UnknownCode("teleported")] if told else []
+    assert list(provider(kind).read(arrived(call))) == expected
+
+
+def test_what_says_nothing_new_is_no_unknown_code() -> None:
+    for kind, words in (("twilio", ("queued", "sending")), ("http_sms", ("queued", "Accepted"))):
+        for word in words:
+            call = fakes.report(kind, URL, fresh(), word)
+            assert list(provider(kind).read(arrived(call))) == []
 
 
 INBOUND = {
