@@ -119,6 +119,12 @@ class Delivery(models.Model):
                 condition=models.Q(due_at__isnull=False)
                 & ~models.Q(status__in=["ACCEPTED", "SCHEDULED"]),
             ),
+            # read by held: what waits for a person's decision; nearly always empty
+            models.Index(
+                fields=["organization_id", "id"],
+                name="delivery_held",
+                condition=models.Q(status="UNKNOWN", due_at__isnull=True),
+            ),
         ]
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
