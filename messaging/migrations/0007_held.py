@@ -17,4 +17,8 @@ class Migration(migrations.Migration):
                 name="delivery_held",
             ),
         ),
+        migrations.AddIndex(
+            model_name="attempt",
+            index=models.Index(fields=["organization_id", "id"], name="attempt_of_organization"),
+        ),
     ]

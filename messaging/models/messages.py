@@ -159,6 +159,8 @@ class Attempt(models.Model):
         indexes: ClassVar[list[Any]] = [
             # read by queries.detail with include=trace, the admin and schedule.sweep
             models.Index(fields=["delivery_id"], name="attempt_of_delivery"),
+            # read by health and account_hour: an organization's latest, whatever others send
+            models.Index(fields=["organization_id", "id"], name="attempt_of_organization"),
         ]
 
     def __str__(self) -> str:
