@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.contrib.postgres.aggregates import BoolOr
 from django.db.models import F, Func, Q, Value
 
-from messaging import policy
+from messaging import held, policy
 from messaging.models import ProviderAccount, SenderDomain, Template, TemplateVersion
 from rme.core.channels import Channel
 
@@ -34,7 +34,7 @@ class Finding:
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Say what is to be set right in organizations. Three statements, however many they are."""
+    """Say what is to be set right in organizations. Four statements, however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
@@ -43,6 +43,7 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
         *_unserved(accounts),
         *_domains(organization_ids),
         *_languages(organization_ids),
+        *_held(organization_ids),
     ]
 
 
@@ -119,3 +120,18 @@ def _languages(organization_ids: Sequence[str]) -> list[Finding]:
         Finding(owner, WARNING, "TEMPLATE_WITHOUT_LANGUAGE", text.format(name, channel, language))
         for owner, name, channel, language, _ in rows
     ]
+
+
+def _held(organization_ids: Sequence[str]) -> list[Finding]:
+    """Name those for whom a person has to decide what nobody else can."""
+    found = held.counts(organization_ids)
+    text = "{} messages are on hold, their outcome unknown: send them again, or give them up."
+    return [
+        Finding(each, WARNING, "HELD_UNKNOWN", text.format(_at_most(found[each])))
+        for each in organization_ids
+        if found[each]
+    ]
+
+
+def _at_most(count: int) -> str:
+    return f"{count:,} or more" if count == held.COUNTED else str(count)

@@ -7,6 +7,7 @@ and `result`, and what else is known of:
 | step | result | more |
 |---|---|---|
 | DECISION | CHOSEN, QUIET_HOURS, or the code that spoke against the channel | `entry`, `until` |
+| DECISION | SEND_AGAIN, GIVE_UP: a person's, of what was on hold | `detail` |
 | ATTEMPT | ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED, UNKNOWN; null: no answer yet | `provider`, `providerId`, `detail`, `latencyMs`, `deviceId` |
 | GATE | the code by which a gate refused at the moment of sending | `entry` |
 | WAIT | PAUSED, PROVIDER, RATE, or the provider's reason | `provider`, `until` |
@@ -100,9 +101,12 @@ def decisions(at: datetime, kept: Iterable[Sequence[str | None]]) -> list[Step]:
 def _happened(
     at: datetime, kind: str, channel: str | None, provider: str | None, detail: str | None
 ) -> list[tuple[datetime, Step]]:
+    said = orjson.loads(detail) if detail else {}
+    if "decision" in said:
+        told = {"channel": channel, "result": said["decision"], "detail": said["reason"]}
+        return [(at, _step(at, "DECISION", told))]
     if (name := _EVENTS.get(EventType(kind))) is None:
         return []
-    said = orjson.loads(detail) if detail else {}
     more = {"channel": channel, "result": said.get("reason"), "provider": provider}
     return [(at, _step(at, name, {**more, "entry": said.get("entry")}))]
 

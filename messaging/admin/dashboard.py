@@ -68,6 +68,7 @@ def tasks(organizations: dict[str, str]) -> list[Task]:
 
 
 PAGES = {
+    "HELD_UNKNOWN": "delivery",
     "NO_SENDER_DOMAIN": "senderdomain",
     "SENDER_DOMAIN_UNVERIFIED": "senderdomain",
     "TEMPLATE_WITHOUT_LANGUAGE": "template",

@@ -119,6 +119,12 @@ class Delivery(models.Model):
                 condition=models.Q(due_at__isnull=False)
                 & ~models.Q(status__in=["ACCEPTED", "SCHEDULED"]),
             ),
+            # read by held: what waits for a person's decision; nearly always empty
+            models.Index(
+                fields=["organization_id", "id"],
+                name="delivery_held",
+                condition=models.Q(status="UNKNOWN", due_at__isnull=True),
+            ),
         ]
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
@@ -153,6 +159,8 @@ class Attempt(models.Model):
         indexes: ClassVar[list[Any]] = [
             # read by queries.detail with include=trace, the admin and schedule.sweep
             models.Index(fields=["delivery_id"], name="attempt_of_delivery"),
+            # read by health and account_hour: an organization's latest, whatever others send
+            models.Index(fields=["organization_id", "id"], name="attempt_of_organization"),
         ]
 
     def __str__(self) -> str:

@@ -27,25 +27,41 @@ log = structlog.get_logger(__name__)
 AWAY_SECONDS = 1.0
 """How long Redis is left alone after it did not answer."""
 
-# TAT, the theoretical arrival time, is when the bucket will have run empty. It is never believed
-# to be farther away than what may be owed, so that a limit that was raised and a clock that was
-# set back are both felt at once. Microseconds are written out: Lua would round to 0.1 ms.
-_GCRA = """
+# TAT, the theoretical arrival time, is when the bucket will have run empty. It is kept with the
+# count that it was reckoned with: when that was changed, as much as before has been used, so that a
+# limit that was raised has room at once. It is never believed to be farther away than what may be
+# owed, so that a clock that was set back is felt at once. Numbers are kept as they are: as text Lua
+# would round them to 0.1 ms.
+_BUCKET = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
+local function arrival(key, count)
+  local kept = redis.call('GET', key)
+  if not kept then return now end
+  local tat, before = struct.unpack('dd', kept)
+  if before ~= count then tat = now + (tat - now) * before / count end
+  return tat
+end
+local function keep(key, tat, count)
+  local life = math.ceil((tat - now) * 1000) + 1
+  redis.call('SET', key, struct.pack('dd', tat, count), 'PX', life)
+end
+"""
+_GCRA = """
 local cost = tonumber(ARGV[1])
 local wait, limits = 0, {}
 for i, key in ipairs(KEYS) do
   local count, largest = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
-  local interval = tonumber(ARGV[3 * i - 1]) / math.max(count, 1)
+  local rate = math.max(count, 1)
+  local interval = tonumber(ARGV[3 * i - 1]) / rate
   local full = interval * count
-  local tat = tonumber(redis.call('GET', key) or now)
+  local tat = arrival(key, rate)
   tat = math.min(math.max(tat, now), now + math.max(full, interval * largest))
   local asked = math.max(cost, 1)
   if asked > count and asked <= largest then asked = count end
   local missing = tat + interval * asked - now - full
   if missing > interval * 1e-6 then wait = math.max(wait, missing) end
-  limits[i] = {tat, interval, count, full}
+  limits[i] = {tat, interval, rate, full}
 end
 local answer = {math.ceil(wait - 1e-6)}
 if wait > 0 then
@@ -53,12 +69,9 @@ if wait > 0 then
   cost = 0
 end
 for i, key in ipairs(KEYS) do
-  local tat, interval, count, full = unpack(limits[i])
+  local tat, interval, rate, full = unpack(limits[i])
   local new = tat + interval * cost
-  if cost > 0 then
-    local life = math.ceil((new - now) * 1000) + 1
-    redis.call('SET', key, string.format('%.6f', new), 'PX', life)
-  end
+  if cost > 0 then keep(key, new, rate) end
   answer[2 * i] = math.max(0, math.floor((now + full - new) / interval + 1e-6))
   answer[2 * i + 1] = math.ceil(new - now - 1e-6)
 end
@@ -74,30 +87,30 @@ class Script:
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-_TAKE = Script(_GCRA)
+_TAKE = Script(_BUCKET + _GCRA)
 
 
 # The same bucket, of which as much is taken as is there. The wait, for the next one, is in ms.
-_GRANT = Script("""
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
+_GRANT = Script(
+    _BUCKET
+    + """
 local answer = {}
 for i, key in ipairs(KEYS) do
   local seconds, count = tonumber(ARGV[4 * i - 3]), tonumber(ARGV[4 * i - 2])
   local wanted, take = tonumber(ARGV[4 * i - 1]), ARGV[4 * i] == '1'
   local interval = seconds / count
-  local tat = tonumber(redis.call('GET', key) or now)
-  tat = math.min(math.max(tat, now), now + seconds)
+  local tat = math.min(math.max(arrival(key, count), now), now + seconds)
   local granted = math.min(wanted, math.floor((now + seconds - tat) / interval + 1e-6))
   if take and granted > 0 then
     tat = tat + interval * granted
-    redis.call('SET', key, string.format('%.6f', tat), 'PX', math.ceil((tat - now) * 1000) + 1)
+    keep(key, tat, count)
   end
   answer[2 * i - 1] = granted
   answer[2 * i] = math.max(0, math.ceil((tat + interval - seconds - now) * 1000 - 1e-3))
 end
 return answer
-""")
+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +166,7 @@ class Limiter:
 
         With cost 0 only look whether a call would pass.
         """
-        keys = [f"rme:limit:{key}:{limit.seconds}" for limit in limits]
+        keys = [f"rme:bucket:{key}:{limit.seconds}" for limit in limits]
         numbers = [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
         answer = self.run(_TAKE, keys, cost, *numbers)
         if answer is None:
@@ -166,7 +179,7 @@ class Limiter:
 
         Without `take` only look. When Redis is away, all are given.
         """
-        keys = [f"rme:limit:{key}:{limit.seconds}" for key, (limit, _) in wanted.items()]
+        keys = [f"rme:bucket:{key}:{limit.seconds}" for key, (limit, _) in wanted.items()]
         numbers = [
             number
             for limit, count in wanted.values()

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from messaging.models import (
     Category,
     ConsentEntry,
+    Delivery,
     Message,
     Partial,
     Pause,
@@ -27,7 +28,7 @@ from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db
 
-NEVER_ADDED = {Message, LogEntry}
+NEVER_ADDED = {Delivery, Message, LogEntry}
 
 
 def test_every_model_has_a_page():
@@ -36,7 +37,8 @@ def test_every_model_has_a_page():
         "crm.Account", "crm.Case", "crm.Contact", "crm.Event",
         "crm.EventRegistration", "crm.Exhibitor", "crm.Platform", "crm.Speaker",
         "messaging.Category",
-        "messaging.ConsentEntry", "messaging.Message", "messaging.Partial", "messaging.Pause",
+        "messaging.ConsentEntry", "messaging.Delivery", "messaging.Message",
+        "messaging.Partial", "messaging.Pause",
         "messaging.ProviderAccount", "messaging.SenderDomain", "messaging.SendingRules",
         "messaging.Suppression",
         "messaging.Template", "messaging.TemplateVersion", "push.Device", "tenants.ApiKey",

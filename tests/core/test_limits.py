@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from redis import Redis
 
 from rme.core import bell, errors, limits
-from rme.core.limits import Decision, Limit, Limiter, address_of
+from rme.core.limits import Decision, Grant, Limit, Limiter, address_of
 
 THREE = Limit(3, 60)
 
@@ -75,10 +75,28 @@ def test_a_fast_limit_is_counted_to_the_microsecond(redis):
     assert 100 <= taken <= 103  # a few ms pass meanwhile, and each earns 100
 
 
-def test_a_raised_limit_is_felt_at_once(redis):
+@pytest.mark.parametrize(
+    ("count", "decision"),
+    [
+        (1_000_000, Decision(allowed=True, remaining=(999_990,), resets=(1,))),
+        (20, Decision(allowed=True, remaining=(10,), resets=(43_200,))),
+        (11, Decision(allowed=True, remaining=(1,), resets=(78_546,))),
+        (10, Decision(allowed=False, retry_after=8_640, remaining=(0,), resets=(86_400,))),
+        (5, Decision(allowed=False, retry_after=17_280, remaining=(0,), resets=(86_400,))),
+        (0, Decision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
+    ],
+)
+def test_a_limit_that_was_changed_keeps_what_was_used(redis, count, decision):
     limiter = Limiter()
     limiter.take("k", Limit(10, 86_400), cost=10)
-    assert limiter.take("k", Limit(1_000_000, 86_400), cost=0).retry_after <= 1
+    assert limiter.take("k", Limit(count, 86_400), cost=0) == decision
+
+
+def test_a_rate_that_was_changed_keeps_what_was_used(redis):
+    limiter = Limiter()
+    assert limiter.grant({"k": (Limit(10, 60), 10)}) == [Grant(10, 6.0)]
+    (looked,) = limiter.grant({"k": (Limit(15, 60), 99)}, take=False)
+    assert looked.count == 5
 
 
 def test_what_is_over_leaves_nothing_behind(redis):
@@ -95,7 +113,7 @@ def test_a_call_is_counted_against_all_limits(redis):
     assert limiter.take("k", SECOND, DAY) == Decision(
         allowed=True, remaining=(2, 3), resets=(1, 21_600)
     )
-    assert sorted(redis.keys()) == [b"rme:limit:k:1", b"rme:limit:k:86400"]
+    assert sorted(redis.keys()) == [b"rme:bucket:k:1", b"rme:bucket:k:86400"]
 
 
 def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):

@@ -1,6 +1,7 @@
 """Limits of calls: counted for each organization, told on every answer, never in the way."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from django.conf import settings as django_settings
@@ -55,7 +56,7 @@ def test_every_answer_tells_where_the_organization_stands(org, api):
 def test_a_call_without_a_valid_token_counts_for_nobody(org, api):
     answer = api.call("GET", "/messages", Authorization="Bearer nobody")
     assert standing(answer) == (401, None, None)
-    assert bell.client().keys("rme:limit:calls:*") == []
+    assert bell.client().keys("rme:bucket:calls:*") == []
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,14 @@ def test_a_ceiling_counts_messages_all_or_none(org):
         send_limits.require(org.pk, rules, 1)
     assert raised.value.headers == {"Retry-After": "8640"}
     assert raised.value.message == send_limits.TOLD
+
+
+def test_a_ceiling_that_was_raised_has_room_at_once(org):
+    used = replace(sending(org), sends_per_day=10)
+    assert send_limits.take(org.pk, used, 10).allowed
+    assert not send_limits.take(org.pk, used, 1).allowed
+    raised = replace(used, sends_per_day=15)
+    assert [send_limits.take(org.pk, raised, count).allowed for count in (5, 1)] == [True, False]
 
 
 def test_a_bulk_above_the_ceiling_of_a_second_passes_once_and_holds_up_the_next(org):
