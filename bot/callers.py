@@ -13,7 +13,10 @@ from rme.tenants.api_keys import KeyRecord
 
 
 def caller_of(request: HttpRequest, organization_id: str) -> KeyRecord:
-    """Give the key that a call came with. One statement. Raises Failure (401, 429)."""
+    """Give the key that a call came with. One statement.
+
+    Raises Failure: 401, or 429 where too many keys of one address failed.
+    """
     address = address_of(request)
     key = None
     if organization_id and _safe(request):
@@ -22,10 +25,14 @@ def caller_of(request: HttpRequest, organization_id: str) -> KeyRecord:
     if key is None:
         raise _refuse(address)
     logs.caller.set({"organization_id": key.organization.id, "api_key": key.public_id})
+    return key
+
+
+def meter(key: KeyRecord) -> None:
+    """Hold a call against its organization's limits. Raises Failure (429)."""
     decision = call_limits.take(key.organization, "bot")
     if not decision.allowed:
         raise too_many(decision.retry_after)
-    return key
 
 
 def too_many(retry_after: int) -> Failure:

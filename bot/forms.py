@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.core.exceptions import (
     BadRequest,
     RequestDataTooBig,
+    SuspiciousMultipartForm,
     TooManyFieldsSent,
     TooManyFilesSent,
 )
@@ -19,7 +20,13 @@ from bot.envelope import Failure
 
 BODY_LIMIT = 1024 * 1024
 FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
-UNREADABLE = (MultiPartParserError, TooManyFieldsSent, TooManyFilesSent, UnreadablePostError)
+UNREADABLE = (
+    MultiPartParserError,
+    SuspiciousMultipartForm,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+    UnreadablePostError,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,12 +106,19 @@ def _answer(request: HttpRequest, organization_id: str, work: Work) -> HttpRespo
     try:
         with watchdog.bounded(deadline.until):
             key = callers.caller_of(request, organization_id)
-            call = Call(request, key, deadline)
+            call = request.bot_call = Call(request, key, deadline)  # type: ignore[attr-defined]
+            callers.meter(key)
             body = work(call)
     except (Failure, PlatformError, watchdog.StatementLate) as error:
         creates = call is not None and call.action in actions.CREATE
         failure = faults.failure_of(error, creates=creates)
         body, headers = failure.body(request.id), failure.headers  # type: ignore[attr-defined]
+    return _respond(request, body, headers)
+
+
+def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, str]) -> HttpResponse:
+    """Answer as the organization wishes, where it is known, and count the call for its key."""
+    call: Call | None = getattr(request, "bot_call", None)
     if call:
         _count(call, body["code"])
     always_200 = call is not None and call.policy.always_200
@@ -138,8 +145,7 @@ def _repeat_key(request: HttpRequest) -> str:
 def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Answer what no rule foresaw in the shape that bots read (`rme.core.api` calls this)."""
     failure = Failure(error.status, error.code.lower(), error.message, headers=error.headers)
-    body = failure.body(request.id)  # type: ignore[attr-defined]
-    return envelope.respond(body, always_200=False, headers=failure.headers)
+    return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
 
 
 api.speak = speak  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from messaging.models import (
 from push.models import Device
 from rme.core import clock
 from rme.core.clock import iso
-from rme.crm.models import Case, Contact, EventRegistration, Exhibitor, Speaker
+from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
 
 _M, _C, _D, _A, _E = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
@@ -68,7 +68,10 @@ _PARTS = {
     "contact": _rows_of(
         _CONTACT, "t.organization_id = %(organization)s AND t.id::text = %(contact)s"
     ),
-    "cases": _rows_of(Case._meta.db_table),
+    "cases": f"""SELECT to_jsonb(t) - 'organization_id' || jsonb_build_object('comments',
+      (SELECT coalesce(jsonb_agg(x.text ORDER BY x.id), '[]')
+       FROM {CaseComment._meta.db_table} x WHERE x.case_id = t.id))
+      FROM {Case._meta.db_table} t WHERE {_OWN} ORDER BY t.id""",
     "registrations": _rows_of(EventRegistration._meta.db_table),
     "speakers": _rows_of(Speaker._meta.db_table),
     "exhibitors": _rows_of(Exhibitor._meta.db_table),

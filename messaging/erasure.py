@@ -21,7 +21,7 @@ from messaging.states import TRANSITIONS, EventType, Status
 from push.models import Device
 from rme.core import clock, ids, sql
 from rme.core.states import advance
-from rme.crm.models import Case, Contact, EventRegistration
+from rme.crm.models import Case, CaseComment, Contact, EventRegistration
 
 GONE = "(erased)"
 """What stands where a text must."""
@@ -91,15 +91,22 @@ def _erase_platform(organization_id: str, contact_id: str) -> dict[str, int]:
     """Erase the person's records in the embedded platform; another platform erases its own."""
     key = ids.parse(contact_id) or UUID(int=0)  # which nobody has
     own: dict[str, Any] = {"organization_id": organization_id, "contact_id": key}
-    cases = Case.objects.filter(**own).exclude(issue=GONE)
     registrations = EventRegistration.objects.filter(**own).exclude(name=GONE)
     if not Contact.objects.filter(pk=key).exclude(organization_id=organization_id).exists():
         _forget(Contact, [contact_id])  # also of one that was deleted in the admin before
     return {
-        "cases": cases.update(subject=GONE, issue=GONE),
+        "cases": _erase_cases(Case.objects.filter(**own).exclude(issue=GONE)),
         "registrations": registrations.update(name=GONE, email=""),
         "contacts": _delete(Contact.objects.filter(organization_id=organization_id, pk=key)),
     }
+
+
+def _erase_cases(cases: models.QuerySet[Case]) -> int:
+    """Keep that there were cases: their texts, comments and changes go."""
+    found = list(cases.values_list("pk", flat=True))
+    _forget(Case, [str(key) for key in found])
+    CaseComment.objects.filter(case_id__in=found).delete()
+    return Case.objects.filter(pk__in=found).update(subject=GONE, issue=GONE)
 
 
 def _delete(rows: models.QuerySet[Any]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import transaction
 
@@ -75,7 +76,7 @@ def _addresses(base_url: str) -> dict[str, str]:
     return {
         "base_url": f"{base_url}/rme/v1",
         "auth_url": base_url,
-        "bot_base_url": f"{base_url}/bot",
+        "bot_base_url": f"{base_url}{settings.BOT_BASE_PATH}",
         "admin_url": f"{base_url}/admin/",
     }
 

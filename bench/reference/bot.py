@@ -8,7 +8,7 @@ from bot import callers, envelope, forms
 
 def empty(request: HttpRequest) -> HttpResponse:
     """Check the key, and answer that nothing was found."""
-    callers.caller_of(request, forms.organization(forms.query(request)))
+    callers.meter(callers.caller_of(request, forms.organization(forms.query(request))))
     return envelope.respond(envelope.found([], "bench"), always_200=False)
 
 

@@ -6,11 +6,13 @@ from typing import IO, Any, ClassVar
 from django.contrib import admin
 from django.db import models
 from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from rme.crm import platform_admin, record_export, record_files, record_import, tasks
 from rme.crm.models import (
     Account,
     Case,
+    CaseComment,
     Contact,
     Event,
     EventRegistration,
@@ -18,6 +20,7 @@ from rme.crm.models import (
     RecordImport,
     Speaker,
 )
+from rme.tenants.admin_base import TenantInline
 from rme.tenants.import_pages import FilePages
 
 
@@ -70,13 +73,32 @@ class ContactAdmin(RecordAdmin):
     autocomplete_fields = ("account",)
 
 
+class CommentInline(TenantInline):
+    """What was said of a case: added, and never changed."""
+
+    model = CaseComment
+    fields = ("text", "author", "created_at")
+    readonly_fields = ("author", "created_at")
+    ordering = ("id",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
 @admin.register(Case)
 class CaseAdmin(RecordAdmin):
+    inlines: ClassVar[list[Any]] = [CommentInline]
     list_display = ("number", "subject", "status", "priority", "contact", "organization")
     search_fields = ("number", "subject", "contact__email", "contact__last_name")
     list_filter = ("status", "priority")
     list_select_related = ("contact", "organization")
     autocomplete_fields = ("contact", "account")
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        for each in formset.forms:
+            each.instance.organization_id = form.instance.organization_id
+            each.instance.author = each.instance.author or request.user.get_username()
+        super().save_formset(request, form, formset, change)
 
 
 @admin.register(Event)

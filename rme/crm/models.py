@@ -121,6 +121,17 @@ class Case(Record):
         return f"{self.number}: {self.subject}"
 
 
+class CaseComment(Record):
+    """What somebody of the organization wrote about a case; bots are not shown it."""
+
+    case = models.ForeignKey(Case, models.CASCADE, related_name="comments")
+    text = models.TextField(max_length=32_000)
+    author = models.CharField(max_length=150, blank=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.author or 'Comment'}, {self.created_at:%Y-%m-%d %H:%M}"
+
+
 class Event(Record):
     """Something people register for."""
 

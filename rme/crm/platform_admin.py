@@ -4,6 +4,7 @@ import time
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
@@ -13,10 +14,12 @@ from unfold.decorators import action
 from rme.crm import mapping, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import MappingWrong, PlatformError
+from rme.crm.connectors.searching import Description
 from rme.crm.models_platform import Platform
 from rme.crm.platform_form import (
     SECRET_FIELDS,
     PlatformForm,
+    ask,
     describe,
     mapping_name,
     mapping_names,
@@ -70,6 +73,41 @@ class PlatformAdmin(TenantAdmin):
                 for kind in mapping.KINDS
             ),
         ]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)  # a class of this request alone
+        form.answer = getattr(request, "platform_answer", None)
+        return form
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        """Ask the platform first: Django saves in a transaction that begins with its own view."""
+        if request.method == "POST":
+            request.platform_answer = self._ask(request, object_id)  # type: ignore[attr-defined]
+        response: HttpResponse = super().changeform_view(
+            request, object_id, form_url, extra_context
+        )
+        return response
+
+    def _ask(
+        self, request: HttpRequest, object_id: str | None
+    ) -> Description | PlatformError | None:
+        """Give what the platform says of a form that is good so far; nothing of another."""
+        row = self.get_object(request, unquote(object_id)) if object_id else None
+        if not (
+            self.has_change_permission(request, row) if row else self.has_add_permission(request)
+        ):
+            return None
+        form = self.get_form(request, row, change=row is not None)(request.POST, instance=row)
+        good = form.is_valid() and form.to_ask is not None
+        return ask(form.to_ask) if good else None
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         obj.updated_at = Now()

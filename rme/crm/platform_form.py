@@ -4,7 +4,7 @@ A secret is typed and never shown: empty keeps what is stored.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from django import forms
@@ -134,7 +134,14 @@ SECRET_FIELDS = frozenset(
 
 
 class _PlatformForm(TenantForm):
-    """A platform with its settings and its mapping, checked against its own description."""
+    """A platform with its settings and its mapping, checked against its own description.
+
+    The description is not asked for here, where a transaction may be open: whoever validates the
+    form asks for what `to_ask` then names, and validates it again with the `answer`.
+    """
+
+    answer: ClassVar[Description | PlatformError | None] = None
+    to_ask: platforms.PlatformRecord | None = None
 
     kind = forms.ChoiceField(
         label="Platform",
@@ -190,11 +197,10 @@ class _PlatformForm(TenantForm):
         self.instance.credentials = orjson.dumps(settings).decode()
         self.instance.mapping = raw
         if not self.errors and not given.get("unchecked"):
-            self._compare(
-                platforms.record(
-                    organization.pk, kind, self.instance.credentials, raw, organization.region
-                )
+            self.to_ask = platforms.record(
+                organization.pk, kind, self.instance.credentials, raw, organization.region
             )
+            self._compare(self.to_ask)
         return given
 
     def _settings(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,10 +246,11 @@ class _PlatformForm(TenantForm):
         return raw
 
     def _compare(self, record: platforms.PlatformRecord) -> None:
-        try:
-            self._tell(mapping.problems_with(record.mappings, describe(record)))
-        except PlatformError as error:
-            self.add_error(setting_name(record.kind, "address"), told(error))
+        match self.answer:
+            case PlatformError() as error:
+                self.add_error(setting_name(record.kind, "address"), told(error))
+            case Mapping() as described:
+                self._tell(mapping.problems_with(record.mappings, described))
 
     def _tell(self, problems: Iterable[mapping.Problem]) -> None:
         for problem in problems:
@@ -267,6 +274,14 @@ def describe(record: platforms.PlatformRecord) -> Description:
     connector: Mapped = REMOTE[record.kind](record.organization_id, platform=record)
     objects = [each.object for each in record.mappings.values()]
     return connector.describe(objects, deadline=Deadline.after(CHECK_SECONDS))
+
+
+def ask(record: platforms.PlatformRecord) -> Description | PlatformError:
+    """Ask a platform for what its mapping names; gives what it said, or what went wrong."""
+    try:
+        return describe(record)
+    except PlatformError as error:
+        return error
 
 
 def told(error: PlatformError) -> str:

@@ -278,6 +278,36 @@ _ODOO: _Kind = {
     },
 }
 
+_ODOO_TASKS: _Kind = {
+    "object": "project.task",
+    "fields": {
+        "number": ["id"],
+        "subject": ["name"],
+        "issue": ["description"],
+        # tasks outside of projects have no stage
+        "status": ["stage_id", "state"],
+        "priority": ["priority"],
+        "is_closed": ["state"],
+        "contact_id": ["partner_id"],
+        "contact_email": ["partner_id.email"],
+        "find_contact_email": ["partner_id.email_normalized"],
+        "account_id": ["partner_id.commercial_partner_id"],
+    },
+    "values": {
+        "status": {
+            "01_in_progress": "In Progress",
+            "02_changes_requested": "Changes Requested",
+            "03_approved": "Approved",
+            "04_waiting_normal": "Waiting",
+            "1_done": "Done",
+            "1_canceled": "Cancelled",
+        },
+        "priority": {"0": "Low", "1": "Medium", "2": "High", "3": "Urgent"},
+        "is_closed": {"1_done": True, "1_canceled": True, "*": False},
+    },
+}
+"""Cases where there is no help desk, which Odoo's free edition lacks."""
+
 PRESETS: dict[str, tuple[str, str, _Kind]] = {
     "salesforce": ("salesforce", "Salesforce", {**_SALESFORCE, **_CAMPAIGNS}),
     "salesforce-blackthorn": (
@@ -286,6 +316,11 @@ PRESETS: dict[str, tuple[str, str, _Kind]] = {
         {**_SALESFORCE, **_BLACKTHORN},
     ),
     "salesforce-fonteva": ("salesforce", "Salesforce + Fonteva", {**_SALESFORCE, **_FONTEVA}),
-    "odoo": ("odoo", "Odoo 19", _ODOO),
+    "odoo": ("odoo", "Odoo 19 with Helpdesk", _ODOO),
+    "odoo-community": (
+        "odoo",
+        "Odoo 19 without Helpdesk: cases are project tasks",
+        {**_ODOO, "Case": _ODOO_TASKS},
+    ),
 }
 """By name: the platform, what people call it, and the mapping."""

@@ -156,6 +156,10 @@ def test_what_nobody_foresaw_has_the_same_shape(bot, platform, error, code, stat
     response = bot.get("Confirm_Contact", email=EMAIL)
     assert told(response) == (code, failure(code, status, name, message))
     assert response["Content-Type"] == "application/json"
+    builder = bot_of(factories.organization("builder"))
+    BotSettings.objects.create(organization=builder.org, always_200=True)
+    response = builder.get("Confirm_Contact", email=EMAIL)
+    assert told(response) == (200, failure(code, status, name, message))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,7 +3,9 @@
 import pytest
 
 from rme.core import counters
-from rme.tenants.models import ApiKey
+from rme.crm.connectors import REGISTRY
+from rme.crm.connectors.embedded import Embedded
+from rme.tenants.models import ApiKey, Organization
 
 pytestmark = pytest.mark.django_db
 
@@ -24,6 +26,26 @@ def test_every_call_is_counted_for_its_key(bot):
     }
 
 
+def test_calls_that_are_refused_or_fail_are_counted_too(bot, monkeypatch):
+    class Broken(Embedded):
+        def find_contacts_by_email(self, email, *, limit, deadline):
+            raise RuntimeError
+
+    monkeypatch.setitem(REGISTRY, "embedded", Broken)
+    bot.get("Confirm_Contact", email="a@b.example")
+    bot.get("Nonsense")
+    Organization.objects.update(calls_per_second=0)
+    bot.get("Nonsense")
+    key = ApiKey.objects.get().public_id
+    counters.flush()
+    counted = counters.read()["rme_bot_calls_total"]
+    assert {labels[1:]: number for labels, number in counted.items() if labels[0] == key} == {
+        ("Confirm_Contact", "500"): 1,
+        ("(none)", "400"): 1,
+        ("(none)", "429"): 1,
+    }
+
+
 def test_a_call_is_logged_without_what_it_says(bot, caplog):
     bot.get("Confirm_Contact", email="private@person.example")
     bot.post("Create_Contact", lastName="Private", email="private@person.example")
@@ -35,4 +57,4 @@ def test_a_call_is_logged_without_what_it_says(bot, caplog):
         ("POST", "/bot/api_create.php", 200, bot.org.pk, key, "Create_Contact", 200),
     ]
     assert "rivate" not in caplog.text
-    assert bot.key.rpartition("_")[2] not in caplog.text
+    assert bot.key.split("_", 2)[2] not in caplog.text

@@ -308,8 +308,20 @@ def test_always_200_changes_the_status_line_alone(bot):
     BotSettings.objects.create(organization=bot.org, always_200=True)
     wanted = bad("email", "is missing", "missing_parameter")
     assert told(bot.get("Confirm_Contact")) == (200, wanted)
+    ApiKey.objects.update(actions=["Confirm_Case"])
+    assert told(bot.get("Confirm_Contact")) == (200, UNAUTHORIZED)
     bot.key += "x"
-    assert bot.get("Confirm_Contact").json() == UNAUTHORIZED
+    assert told(bot.get("Confirm_Contact")) == (401, UNAUTHORIZED)
+
+
+def test_always_200_holds_for_a_call_too_many(bot):
+    BotSettings.objects.create(organization=bot.org, always_200=True)
+    Organization.objects.update(calls_per_second=1)
+    assert bot.confirm("Confirm_Contact", email=EMAIL) == []
+    response = bot.get("Confirm_Contact", email=EMAIL)
+    message = "Too many calls; see Retry-After"
+    assert told(response) == (200, failure(429, "Too Many Requests", "too_many_calls", message))
+    assert response["Retry-After"] == "1"
 
 
 def test_answers_are_json_that_nobody_keeps(bot):

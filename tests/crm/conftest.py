@@ -1,5 +1,6 @@
 """Fixtures for tests of platforms."""
 
+from tests.crm.bots import any_bot, any_rows, bot, keeper, on_odoo, on_salesforce, rows
 from tests.crm.opened import opened
 
-__all__ = ["opened"]
+__all__ = ["any_bot", "any_rows", "bot", "keeper", "on_odoo", "on_salesforce", "opened", "rows"]

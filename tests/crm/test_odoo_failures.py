@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rme.core.transport import AddressPolicy, Transport
+from rme.crm import mapping
 from rme.crm.connectors.base import (
     Deadline,
     Duplicate,
@@ -22,6 +23,7 @@ from rme.crm.connectors.base import (
 )
 from rme.crm.connectors.odoo import Odoo
 from rme.crm.platforms import PlatformRecord
+from rme.crm.presets import PRESETS
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
 from tests.fakes.http1 import respond
@@ -232,6 +234,45 @@ def test_a_text_becomes_html_and_comes_back(server):
     assert row["description"] == "It &lt;b&gt;fails&lt;/b&gt; &amp; stops<br/>always"
     (found,) = connector.find_cases("a@b.example", limit=5, deadline=Deadline.after(4))
     assert (found.id, found.issue) == (made, issue)
+
+
+def without_help_desk(server: OdooServer) -> Odoo:
+    raw = mapping.parse(PRESETS["odoo-community"][2])
+    record = PlatformRecord("acme", "odoo", "US", remote.odoo_settings(server), raw)
+    return Odoo("acme", platform=record, transport=remote.transport())
+
+
+def test_cases_are_tasks_where_there_is_no_help_desk(server):
+    connector = without_help_desk(server)
+    acme = server.add("res.partner", name="Acme", is_company=True)
+    ada = server.add("res.partner", name="Ada", email="a@b.example", parent_id=int(acme))
+    issue = "It <b>fails</b>\nalways"
+    made = connector.create(NewCase("S", issue, contact_id=ada), deadline=Deadline.after(4))
+    stage = int(server.stage("Solved", fold=True))
+    task = {"name": "Old", "partner_id": int(ada), "state": "1_done", "stage_id": stage}
+    closed = server.add("project.task", **task)
+    assert server.rows["helpdesk.ticket"] == []
+    found = connector.find_cases("a@b.example", limit=5, deadline=Deadline.after(4))
+    assert [
+        (each.id, each.number, each.subject, each.issue, each.status, each.is_closed)
+        for each in found
+    ] == [
+        (closed, closed, "Old", "", "Solved", True),
+        (made, made, "S", issue, "In Progress", False),
+    ]
+    assert {(each.contact_id, each.account_id) for each in found} == {(ada, acme)}
+
+
+def test_a_person_without_a_company_has_no_account(server):
+    connector = remote.odoo(server)
+    ada = server.add("res.partner", name="Ada", email="a@b.example")
+    event = server.add("event.event", name="Congress", date_begin="2026-03-04 09:30:00")
+    server.add("event.sponsor", event_id=int(event), partner_id=int(ada))
+    connector.create(NewCase("S", "I", contact_id=ada), deadline=Deadline.after(4))
+    (case,) = connector.find_cases("a@b.example", limit=5, deadline=Deadline.after(4))
+    (booth,) = connector.find_exhibitors(ada, limit=5, deadline=Deadline.after(4))
+    assert (case.contact_id, case.account_id) == (ada, "")
+    assert (booth.contact_id, booth.account_id, booth.account_name) == (ada, "", "")
 
 
 def test_an_address_with_letters_beyond_ascii_is_found(server):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
@@ -15,6 +16,7 @@ from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import button, page, person
 from tests.crm import remote
+from tests.fakes.http1 import Seen
 from tests.fakes.odoo import KEY, OdooServer
 from tests.fakes.salesforce import SalesforceServer
 
@@ -92,6 +94,29 @@ def test_names_are_compared_with_the_platforms_own(owner, org, odoo):
     assert not Platform.objects.exists()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
+    states: list[list[str]] = []
+    whole = odoo.answer
+
+    def answer(wire: Any, seen: Seen) -> bool | None:
+        with connection.cursor() as cursor:  # this thread's own
+            cursor.execute(
+                "SELECT state FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+            )
+            states.append([state for (state,) in cursor.fetchall()])
+        connection.close()
+        return whole(wire, seen)
+
+    odoo.answer = answer
+    given = form(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
+    assert owner.post(page(Platform, "add"), given).status_code == 302
+    assert owner.post(page(Platform, "change", org.pk), given).status_code == 302
+    assert states == [[]] * len(odoo.asked)
+    assert len(odoo.asked) == 2 * len({each["object"] for each in remote.ODOO_MAPPING.values()})
+
+
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
@@ -113,6 +138,7 @@ def test_a_platform_that_refuses_is_told(owner, org, odoo, typed, message):
         ({"setting_odoo_address": "odoo.example"}, "setting_odoo_address"),
         ({"setting_odoo_address": "https://x.example/path"}, "setting_odoo_address"),
         ({"setting_odoo_address": "ftp://x.example"}, "setting_odoo_address"),
+        ({"setting_odoo_address": "http://x.example"}, "setting_odoo_address"),
         ({"setting_odoo_api_key": ""}, "setting_odoo_api_key"),
         ({"map_Contact_email": "email; DROP"}, "map_Contact_email"),
         ({"map_Contact_email": ""}, "map_Contact_email"),

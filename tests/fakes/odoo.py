@@ -34,6 +34,16 @@ MODELS: dict[str, dict[str, str]] = {
         "stage_id": "helpdesk.stage",
         "partner_id": "res.partner",
     },
+    "project.project": {"name": "char"},
+    "project.task": {
+        "name": "char",
+        "description": "html",
+        "priority": "selection",
+        "state": "selection",
+        "stage_id": "helpdesk.stage",
+        "project_id": "project.project",
+        "partner_id": "res.partner",
+    },
     "event.event": {"name": "char", "date_begin": "datetime", "date_end": "datetime"},
     "event.event.ticket": {"name": "char"},
     "event.registration": {
@@ -160,6 +170,8 @@ class OdooServer(Http1Server):
         if model == "helpdesk.ticket":
             given.setdefault("stage_id", int(self.stage("New", fold=False)))
             given.setdefault("partner_email", self._email_of(given))
+        if model == "project.task":
+            given.setdefault("state", "01_in_progress")
         return self.add(model, **given)
 
     def _email_of(self, given: dict[str, Any]) -> Any:

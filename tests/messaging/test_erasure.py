@@ -24,7 +24,7 @@ from messaging.models import (
 )
 from push.models import Device
 from rme.core import clock
-from rme.crm.models import Case, Contact, EventRegistration
+from rme.crm.models import Case, CaseComment, EventRegistration
 from rme.crm.models import Event as Gathering
 from tests import factories
 from tests.rest import message, work
@@ -100,14 +100,17 @@ def fill(api, org, ada, bob):
     EventRegistration.objects.create(
         organization=org, event=gathering, contact=ada, name=SECRET, email=f"{SECRET}@x.example"
     )
-    LogEntry.objects.create(
-        user=api.user,
-        content_type=ContentType.objects.get_for_model(Contact),
-        object_id=str(ada.pk),
-        object_repr=SECRET,
-        action_flag=2,
-        change_message=f'[{{"values": {{"email": ["", "{SECRET}"]}}}}]',
-    )
+    case = Case.objects.get(contact=ada)
+    CaseComment.objects.create(organization=org, case=case, text=SECRET, author="agent")
+    for row in (ada, case):
+        LogEntry.objects.create(
+            user=api.user,
+            content_type=ContentType.objects.get_for_model(row),
+            object_id=str(row.pk),
+            object_repr=SECRET,
+            action_flag=2,
+            change_message=f'[{{"values": {{"email": ["", "{SECRET}"]}}}}]',
+        )
     return alone, both
 
 
@@ -276,6 +279,7 @@ def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, 
     }
     assert found["contact"]["email"] == f"{SECRET}@simulator.rme.test"
     assert [row["id"] for row in found["messages"]] == [alone, both]
+    assert found["cases"][0]["comments"] == [SECRET]
     single, shared = found["messages"]
     assert single["content"]["variables"] == {"note": SECRET}
     assert single["metadata"] == {"order": SECRET}

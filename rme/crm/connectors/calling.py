@@ -4,13 +4,21 @@ A read is repeated, once, where its answer failed to come for another reason tha
 never is: where it may have been carried out, the error is PlatformSlow.
 """
 
+import time
 from typing import Any
 
 import orjson
 
 from rme.core.transport import Failure, FailureKind, Reply, Request, Transport
 from rme.core.transport.messages import TIME_OUT
-from rme.crm.connectors.base import Deadline, PlatformAway, PlatformLimit, PlatformSlow
+from rme.crm.connectors.base import (
+    Deadline,
+    PlatformAway,
+    PlatformError,
+    PlatformLimit,
+    PlatformSlow,
+)
+from rme.crm.connectors.circuit import Circuit
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 3.0
@@ -22,11 +30,16 @@ _MAX_WAIT = 3600
 
 
 class Caller:
-    """Makes the calls of one connector. `deadline` bounds them together."""
+    """Makes the calls of one connector. `deadline` bounds them together. Without a circuit what
+    came of others' calls does not count.
+    """
 
-    def __init__(self, transport: Transport, ca_pem: str = "") -> None:
+    def __init__(
+        self, transport: Transport, ca_pem: str = "", circuit: Circuit | None = None
+    ) -> None:
         self.transport = transport
         self.ca_pem = ca_pem
+        self.circuit = circuit or Circuit()
         self.deadline = Deadline()
 
     def call(
@@ -39,8 +52,27 @@ class Caller:
         creates: bool = False,
     ) -> Reply:
         """Give the answer, whatever its status. Raises PlatformSlow, PlatformAway."""
+        self.deadline.require()
+        self.circuit.enter()
+        began = time.monotonic()
+        result = self._perform(url, method, headers, body, creates)
+        took = time.monotonic() - began
+        if isinstance(result, Reply):
+            self.circuit.leave(took, None)
+            return result
+        error = _error_of(result, creates)
+        self.circuit.leave(took, error)
+        raise error
+
+    def _perform(
+        self,
+        url: str,
+        method: str,
+        headers: tuple[tuple[str, str], ...],
+        body: bytes,
+        creates: bool,
+    ) -> Reply | Failure:
         for last in (True,) if creates else (False, True):
-            self.deadline.require()
             left = self.deadline.left
             request = Request(
                 url,
@@ -53,12 +85,14 @@ class Caller:
                 ca_pem=self.ca_pem,
             )
             result = self.transport.perform([request])[0]
-            if last or not _may_repeat(result):
+            if last or not _may_repeat(result) or self.deadline.left <= 0.0:
                 break
-        if isinstance(result, Failure):
-            in_doubt = result.kind is FailureKind.UNKNOWN and (creates or _is_late(result))
-            raise PlatformSlow if in_doubt else PlatformAway
         return result
+
+
+def _error_of(failure: Failure, creates: bool) -> type[PlatformError]:
+    in_doubt = failure.kind is FailureKind.UNKNOWN and (creates or _is_late(failure))
+    return PlatformSlow if in_doubt else PlatformAway
 
 
 def _is_late(failure: Failure) -> bool:

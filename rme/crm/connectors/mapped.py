@@ -13,7 +13,7 @@ from typing import ClassVar
 from rme.core import addresses
 from rme.core.transport import Transport, shared
 from rme.crm import folding, mapping, platforms
-from rme.crm.connectors import rows
+from rme.crm.connectors import circuit, rows
 from rme.crm.connectors.base import (
     NO_DEADLINE,
     AccountRecord,
@@ -66,7 +66,10 @@ class Mapped(Connector):
         super().__init__(organization_id)
         self.platform = platform or platforms.get(organization_id)
         ca_pem = str(self.platform.settings.get("ca_pem", ""))
-        self.caller = Caller(transport or shared(), ca_pem)
+        # Who names the platform tests it, and is not told what came of earlier calls.
+        address = str(self.platform.settings.get("address", ""))
+        known = circuit.of(organization_id, address) if platform is None else None
+        self.caller = Caller(transport or shared(), ca_pem, known)
 
     # --- what a platform's connector says -------------------------------------------------------
     @abstractmethod

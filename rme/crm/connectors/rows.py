@@ -78,6 +78,12 @@ def account(found: Values) -> AccountRecord:
     )
 
 
+def _company(found: Values, contact_id: str) -> str:
+    """Give the account; Odoo says of a person without a company that it is its own."""
+    account_id = found.key("account_id")
+    return "" if account_id == contact_id else account_id
+
+
 def case(found: Values) -> CaseRecord:
     return CaseRecord(
         id=found.text("id"),
@@ -90,7 +96,7 @@ def case(found: Values) -> CaseRecord:
         created_at=found.time("created_at"),
         contact_id=found.key("contact_id"),
         contact_email=found.text("contact_email"),
-        account_id=found.key("account_id"),
+        account_id=_company(found, found.key("contact_id")),
     )
 
 
@@ -128,12 +134,13 @@ def speaker(found: Values, contact_id: str) -> SpeakerRecord:
 
 
 def exhibitor(found: Values, contact_id: str) -> ExhibitorRecord:
+    account_id = _company(found, contact_id)
     return ExhibitorRecord(
         id=found.text("id"),
         event_id=found.key("event_id"),
         event_name=found.text("event_name"),
-        account_id=found.key("account_id"),
-        account_name=found.text("account_name"),
+        account_id=account_id,
+        account_name=found.text("account_name") if account_id else "",
         contact_id=contact_id,
         booth=found.text("booth"),
         level=found.text("level"),

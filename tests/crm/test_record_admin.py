@@ -1,0 +1,83 @@
+"""Pages of records: what is typed is kept in its normal form, and searched."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from rme.crm.models import Account, Case, CaseComment, Contact
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import page, person
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+
+
+@pytest.fixture
+def editor(org):
+    return person("editor", org, Role.EDITOR)
+
+
+def inline(*texts: str, existing: int = 0, **more: str):
+    """Write the form of a case's comments."""
+    form = {"comments-TOTAL_FORMS": str(existing + len(texts)), **more}
+    form |= {"comments-INITIAL_FORMS": str(existing)}
+    return form | {f"comments-{existing + i}-text": text for i, text in enumerate(texts)}
+
+
+def case_form(org, **more: str):
+    given = {"organization": org.pk, "number": "7", "subject": "S", "issue": "I"}
+    return given | {"status": "New", "priority": "Medium"} | more
+
+
+def test_phones_are_kept_as_e164_and_what_is_none_is_refused(org, editor):
+    given = {"organization": org.pk, "last_name": "L", "mobile": "(212) 736-5000"}
+    assert editor.post(page(Contact, "add"), given).status_code == 302
+    assert Contact.objects.get().mobile == "+12127365000"
+    shown = editor.post(page(Contact, "add"), given | {"phone": "x", "email": "y"})
+    assert {name: [*each] for name, each in shown.context["adminform"].form.errors.items()} == {
+        "phone": ["This is not a phone number."],
+        "email": ["This is not an email address."],
+    }
+
+
+def test_an_accounts_folded_name_follows_its_name(org, editor):
+    given = {"organization": org.pk, "name": "Café Müller GmbH"}
+    editor.post(page(Account, "add"), given)
+    row = Account.objects.get()
+    assert row.name_folded == "cafemuller"
+    editor.post(page(Account, "change", row.pk), given | {"name": "Acme, Inc."})
+    row.refresh_from_db()
+    assert row.name_folded == "acme"
+
+
+def test_records_are_searched(org, editor):
+    factories.contact(org, first_name="Ada", email="ada@x.example", mobile="+12125550100")
+    factories.contact(org, first_name="Bob", email="bob@x.example", mobile="+12125550101")
+    for text in ("ada@x", "5550100", "Ada"):
+        shown = editor.get(page(Contact, "changelist") + f"?q={text}").content.decode()
+        assert ("ada@x.example" in shown, "bob@x.example" in shown) == (True, False)
+
+
+def test_a_case_has_comments_by_who_wrote_them(org, editor):
+    editor.post(page(Case, "add"), case_form(org, **inline("First")))
+    case = Case.objects.get()
+    (first,) = case.comments.all()
+    assert (first.organization_id, first.text, first.author) == (org.pk, "First", "editor")
+    other = person("other", org, Role.EDITOR)
+    changed = {"comments-0-id": str(first.pk), "comments-0-case": str(case.pk)}
+    changed["comments-0-text"] = "Something else"
+    form = case_form(org, status="Closed", **inline("Second", existing=1, **changed))
+    assert other.post(page(Case, "change", case.pk), form).status_code == 302
+    rows = CaseComment.objects.order_by("id").values_list("text", "author")
+    assert list(rows) == [("First", "editor"), ("Second", "other")]
+    assert Case.objects.get().status == "Closed"
+    assert "Second" in LogEntry.objects.latest("pk").change_message
+
+
+def test_a_viewer_comments_nothing(org, editor):
+    editor.post(page(Case, "add"), case_form(org, **inline()))
+    case = Case.objects.get()
+    viewer = person("viewer", org, Role.VIEWER)
+    form = case_form(org, **inline("Mine"))
+    assert viewer.post(page(Case, "change", case.pk), form).status_code == 403
+    assert not CaseComment.objects.exists()
