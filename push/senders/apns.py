@@ -250,7 +250,8 @@ class Apns(Sender):
             case Verdict.BACKOFF:
                 return Backoff(reason, first=60.0, wish=retry_after(reply))
             case Verdict.DEVICE:
-                return Retryable(reason, retry_after(reply) or DEVICE_DELAY)
+                delay = retry_after(reply) or DEVICE_DELAY
+                return Retryable(reason, delay, blames_account=False)
             case Verdict.BUSY:
                 return Backoff(reason, wish=retry_after(reply), later=LATER)
         return Unknown(f"unexpected answer: {reply.status}")
@@ -261,7 +262,7 @@ def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
     since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _END else None
     registered = content.registered_at
     if since is not None and registered is not None and int(registered.timestamp() * 1000) > since:
-        return Retryable(f"{reason}, before the device registered again")
+        return Retryable(f"{reason}, before the device registered again", blames_account=False)
     return Gone(reason, since)
 
 

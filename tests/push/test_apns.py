@@ -193,7 +193,7 @@ def test_a_refusal_means_what_the_table_says(transport, status, reason, kind):
         (400, "IdleTimeout", Retryable("IdleTimeout")),
         (403, "UnrelatedKeyIdInToken", Retryable("UnrelatedKeyIdInToken")),
         (429, "TooManyProviderTokenUpdates", Retryable("TooManyProviderTokenUpdates", 60.0)),
-        (429, "TooManyRequests", Retryable("TooManyRequests", 60.0)),
+        (429, "TooManyRequests", Retryable("TooManyRequests", 60.0, blames_account=False)),
         (500, "InternalServerError", Retryable("InternalServerError", 900.0)),
         (503, "ServiceUnavailable", Retryable("ServiceUnavailable", 900.0)),
         (503, "Shutdown", Retryable("Shutdown")),
@@ -252,7 +252,7 @@ def test_a_token_is_dead_unless_it_registered_since(transport, reason, registere
     at = None if registered is None else died + timedelta(milliseconds=registered)
     with apple(**{TOKEN: (410, {"reason": reason, "timestamp": MS})}) as service:
         found = outcome(made(service), transport, shot(registered_at=at))
-    again = Retryable(f"{reason}, before the device registered again")
+    again = Retryable(f"{reason}, before the device registered again", blames_account=False)
     assert found == (Gone(reason, MS) if dead else again)
 
 
