@@ -8,9 +8,9 @@
 
 A failure is what speaks against the provider: Misconfigured, Unknown, and Retryable unless it says
 that the account is well. What it refuses for the recipient or the content it has answered. Where a
-provider says how long to leave it alone, it goes last for that time, whatever its circuit. A circuit
-puts an account last and never takes it away: when all are open, they are tried all the same. Redis
-is never needed: without it, all circuits are closed.
+provider says how long to leave it alone, it goes last for that time, whatever its circuit. A
+circuit puts an account last and never takes it away: when all are open, they are tried all the
+same. Redis is never needed: without it, all circuits are closed.
 """
 
 import math
