@@ -6,11 +6,13 @@ Read by the health call and by the admin's first page, for one organization or m
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
 from django.db.models import F, Func, Q, Value
 
-from messaging import policy
+from messaging import policy, providers
 from messaging.models import ProviderAccount, SenderDomain, Template, TemplateVersion
+from push import devices
 from rme.core.channels import Channel
 
 TEMPLATES_LIMIT = 50
@@ -34,13 +36,14 @@ class Finding:
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Say what is to be set right in organizations. Three statements, however many they are."""
+    """Say what is to be set right in organizations. Four statements, however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
     return [
         *_broken(accounts),
         *_unserved(accounts),
+        *_vapid(accounts),
         *_domains(organization_ids),
         *_languages(organization_ids),
     ]
@@ -75,6 +78,27 @@ def _unserved(accounts: Accounts) -> list[Finding]:
                 text = f"no provider account for {channel} is active."
                 found.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
     return found
+
+
+def _vapid(accounts: Accounts) -> list[Finding]:
+    """Name organizations that push to browsers with a key that goes when another one does."""
+    if settings.VAPID_KEY_IS_SET:
+        return []
+    with_devices = devices.with_browsers(list(accounts))
+    text = (
+        "VAPID_PRIVATE_KEY is not set: the key is made of SECRET_KEY, and all browsers are lost "
+        "when that changes."
+    )
+    return [
+        Finding(organization_id, WARNING, "VAPID_KEY_MISSING", text)
+        for organization_id, rows in accounts.items()
+        if organization_id in with_devices or any(_reaches_browsers(row) for row in rows)
+    ]
+
+
+def _reaches_browsers(row: ProviderAccount) -> bool:
+    kind = providers.REGISTRY.get(row.kind)
+    return kind is not None and "WEB" in kind.platforms
 
 
 def _domains(organization_ids: Sequence[str]) -> list[Finding]:

@@ -163,6 +163,10 @@ class Apns(Sender):
     kind: ClassVar[str] = "apns"
     label: ClassVar[str] = "Apple Push Notification service"
     platforms: ClassVar[frozenset[str]] = frozenset({"IOS"})
+    refused: ClassVar[tuple[str, str] | None] = (
+        "APNS_KEY_REFUSED",
+        "{} is refused by Apple: its key, team or topic is wrong.",
+    )
     Settings: ClassVar[type[SenderSettings]] = ApnsSettings
     settings: ApnsSettings
 

@@ -110,6 +110,8 @@ class Sender:
     """The devices it reaches. Others are left alone: their tokens would seem dead to it."""
     lanes_are_the_account: ClassVar[bool] = True
     """False: its lanes are hosts, and one that asks for patience says nothing of the account."""
+    refused: ClassVar[tuple[str, str] | None] = None
+    """What health says while the service refuses an account, if not what it says of any other."""
     Settings: ClassVar[type[SenderSettings]] = SenderSettings
 
     def __init__(self, settings: BaseModel) -> None:
