@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test test-odoo check browser demo-json bench lock format clean clean-data
+.PHONY: help run test test-browser test-odoo check browser demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -19,6 +19,9 @@ run: $(VENV)/.runtime  ## everything on this machine: engines, web, worker, beat
 
 test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(T) $(ARGS)
+
+test-browser: browser $(VENV)/.dev  ## the tests in real browsers, which are installed where that can be done
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs tests/browser $(ARGS)
 
 test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on first use (or says why not)
 	@$(BIN)/python -m tests.crm.real_odoo $(ARGS)
@@ -30,9 +33,11 @@ check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py makemigrations --check --dry-run
 
-browser:  ## install Debian's Chromium, for the tests in tests/browser (as root)
-	@command -v chromium >/dev/null 2>&1 || { apt-get update -qq && \
-	  apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+browser:  ## install Debian's Chromium and Firefox, for the tests in tests/browser (as root)
+	@for each in chromium firefox-esr; do command -v $$each >/dev/null 2>&1 || \
+	  { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$each >/dev/null; } || \
+	  echo "$$each cannot be installed here: the tests that need it are skipped." >&2; done
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

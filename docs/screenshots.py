@@ -1,4 +1,4 @@
-"""Make the pictures of the recipients' pages from the running demo: `make run`, then this."""
+"""Make the pictures of the pages from the running demo: `make run`, then this."""
 
 import json
 import os
@@ -24,7 +24,7 @@ ARGUMENTS = [
 
 
 def main() -> None:
-    """Open the pages of the demo's first contact, and save what they look like."""
+    """Open the demo's pages (its first contact's, and the push demo); save what they look like."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
     sys.path.insert(0, str(ROOT))
     django.setup()
@@ -42,6 +42,8 @@ def main() -> None:
         )
         _save(page, f"{demo['auth_url']}/p/{token}", "preferences")
         _save(page, f"{demo['auth_url']}/p/u/{token}", "unsubscribe")
+        _log_in(page, demo)
+        _save(page, f"{demo['auth_url']}/push-demo", "push-demo")
         browser.close()
 
 
@@ -55,6 +57,14 @@ def _demo() -> dict[str, str]:
     )
     found: dict[str, str] = json.loads(said.stdout)
     return found
+
+
+def _log_in(page: Page, demo: dict[str, str]) -> None:
+    page.goto(demo["admin_url"])
+    page.get_by_label("Username").fill(demo["admin_user"])
+    page.locator("input[name=password]").fill(demo["admin_password"])
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_load_state()
 
 
 def _save(page: Page, address: str, name: str) -> None:

@@ -6,11 +6,11 @@
 | OPEN | others go first | after 30 s: HALF_OPEN |
 | HALF_OPEN | a few sends try it | five were answered: CLOSED; one failed: OPEN |
 
-A failure is what speaks against the provider: Retryable, Misconfigured, Unknown. What it refuses
-for the recipient or the content it has answered. Where a provider says how long to leave it alone,
-it goes last for that time, whatever its circuit. A circuit puts an account last and never takes
-it away: when all are open, they are tried all the same. Redis is never needed: without it, all
-circuits are closed.
+A failure is what speaks against the provider: Misconfigured, Unknown, and Retryable unless it says
+that the account is well. What it refuses for the recipient or the content it has answered. Where a
+provider says how long to leave it alone, it goes last for that time, whatever its circuit. A
+circuit puts an account last and never takes it away: when all are open, they are tried all the
+same. Redis is never needed: without it, all circuits are closed.
 """
 
 import math
@@ -118,6 +118,8 @@ class Tally:
 
     def count(self, outcome: Outcome) -> None:
         """Add one send."""
+        if isinstance(outcome, Retryable) and not outcome.blames_account:
+            return
         failed = isinstance(outcome, Retryable | Misconfigured | Unknown)
         self.good += not failed
         self.bad += failed

@@ -6,11 +6,13 @@ Read by the health call and by the admin's first page, for one organization or m
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
 from django.db.models import F, Func, Q, Value
 
-from messaging import held, policy
+from messaging import held, policy, providers
 from messaging.models import ProviderAccount, SenderDomain, Template, TemplateVersion
+from push import devices
 from rme.core.channels import Channel
 
 TEMPLATES_LIMIT = 50
@@ -41,6 +43,7 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
     return [
         *_broken(accounts),
         *_unserved(accounts),
+        *_vapid(accounts),
         *_domains(organization_ids),
         *_languages(organization_ids),
         *_held(organization_ids),
@@ -76,6 +79,27 @@ def _unserved(accounts: Accounts) -> list[Finding]:
                 text = f"no provider account for {channel} is active."
                 found.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
     return found
+
+
+def _vapid(accounts: Accounts) -> list[Finding]:
+    """Name organizations that push to browsers with a key that goes when another one does."""
+    if settings.VAPID_KEY_IS_SET:
+        return []
+    with_devices = devices.with_browsers(list(accounts))
+    text = (
+        "VAPID_PRIVATE_KEY is not set: the key is made of SECRET_KEY, and all browsers are lost "
+        "when that changes."
+    )
+    return [
+        Finding(organization_id, WARNING, "VAPID_KEY_MISSING", text)
+        for organization_id, rows in accounts.items()
+        if organization_id in with_devices or any(_reaches_browsers(row) for row in rows)
+    ]
+
+
+def _reaches_browsers(row: ProviderAccount) -> bool:
+    kind = providers.REGISTRY.get(row.kind)
+    return kind is not None and "WEB" in kind.platforms
 
 
 def _domains(organization_ids: Sequence[str]) -> list[Finding]:

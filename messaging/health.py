@@ -17,6 +17,7 @@ from redis import RedisError
 
 from messaging import circuits, configuration, policy
 from messaging.models import Attempt, Delivery
+from messaging.providers.base import Provider
 from messaging.routing import SIMULATORS
 from rme import __version__
 from rme.core import bell, ids, signs
@@ -159,12 +160,7 @@ def _numbers(organization_id: str) -> dict[str, Any]:
     found = configuration.findings([organization_id])
     accounts = policy.of(organization_id).accounts
     failing = [
-        configuration.Finding(
-            organization_id,
-            configuration.ERROR,
-            "CREDENTIALS_FAILING",
-            f"{account.name} is refused by its provider: its settings are wrong.",
-        )
+        _refused(organization_id, account)
         for account in accounts
         if records.get((account.id, account.channel), Record()).misconfigured
     ]
@@ -173,6 +169,12 @@ def _numbers(organization_id: str) -> dict[str, Any]:
         "providers": _providers(accounts, records),
         "configuration": [finding.as_json() for finding in [*found, *failing]],
     }
+
+
+def _refused(organization_id: str, account: policy.Account) -> configuration.Finding:
+    code, text = account.provider.refused if account.provider else Provider.refused
+    named = text.format(account.name)
+    return configuration.Finding(organization_id, configuration.ERROR, code, named, account.id)
 
 
 def _queues(organization_id: str) -> list[dict[str, Any]]:

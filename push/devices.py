@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from push import device_tokens
 from push.device_tokens import DeviceToken
@@ -17,6 +18,7 @@ from push.models import Device
 from rme.core import errors, ids, sql
 from rme.core.clock import iso
 from rme.crm.contacts import get_contacts
+from rme.tenants.models import Organization
 
 _T = Device._meta.db_table
 
@@ -55,6 +57,13 @@ def active_devices(
     for row in rows:
         found.setdefault(row[1], []).append(DeviceRecord(*row))
     return found
+
+
+def with_browsers(organization_ids: Sequence[str]) -> set[str]:
+    """Say which organizations have browsers among their active devices, in one query."""
+    browsers = Device.objects.filter(organization_id=OuterRef("pk"), active=True, platform="WEB")
+    own = Organization.objects.filter(Exists(browsers), pk__in=organization_ids)
+    return set(own.values_list("pk", flat=True))
 
 
 # --- registering ----------------------------------------------------------------------------------

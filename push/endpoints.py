@@ -10,7 +10,8 @@ from django.conf import settings
 from rme.core.transport import AddressPolicy
 from rme.core.transport.addresses import origin_of
 
-_URL = re.compile(r"[\x21-\x7e]{1,2000}")
+_URL = re.compile(r'[!"$-\[\]-~]{1,2000}')
+"""Visible ASCII without `#` and the backslash, which no browser's endpoint has."""
 
 
 def refusal(endpoint: str, policy: AddressPolicy) -> str:
@@ -18,7 +19,7 @@ def refusal(endpoint: str, policy: AddressPolicy) -> str:
 
     It is https, port 443, at one of the known push services or below it; or at a host that the
     deployment has opened. The host is the one that the transport will call, never a guess by a
-    pattern over the URL.
+    pattern over the URL; and it is written as browsers write it, without a dot at its end.
     """
     where = origin_of(endpoint) if _URL.fullmatch(endpoint) else None
     if where is None or where.scheme != "https":
@@ -27,7 +28,9 @@ def refusal(endpoint: str, policy: AddressPolicy) -> str:
         return ""
     if where.port != 443:
         return "must be on port 443"
+    written = endpoint.split("/", 3)[2].lower().removesuffix(":443")
+    plain = written == where.host and all(where.host.split("."))
     known = settings.WEB_PUSH_HOSTS
-    if not any(where.host == host or where.host.endswith(f".{host}") for host in known):
-        return "is not of a push service that is known here"
-    return ""
+    if plain and any(where.host == host or where.host.endswith(f".{host}") for host in known):
+        return ""
+    return "is not of a push service that is known here"

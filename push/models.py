@@ -77,6 +77,12 @@ class Device(models.Model):
                 name="device_unseen",
                 condition=models.Q(active=True, platform="ANDROID"),
             ),
+            # read by devices.with_browsers: which organizations push to browsers
+            models.Index(
+                fields=["organization"],
+                name="device_of_browser",
+                condition=models.Q(active=True, platform="WEB"),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -23,7 +23,10 @@ _headers: TtlCache[tuple[str, str, str], str] = TtlCache(seconds=KEPT_SECONDS)
 
 @lru_cache(maxsize=4)
 def _key(private: str) -> ec.EllipticCurvePrivateKey:
-    return ec.derive_private_key(int.from_bytes(decoded(private)), ec.SECP256R1())
+    secret = decoded(private)
+    if len(secret) != 32:
+        raise ValueError("VAPID_PRIVATE_KEY must be 32 bytes in base64url")
+    return ec.derive_private_key(int.from_bytes(secret), ec.SECP256R1())
 
 
 def _public(private: str) -> str:
@@ -36,7 +39,7 @@ def _public(private: str) -> str:
 
 
 def public_key() -> str:
-    """Give the public key: a browser's `applicationServerKey`."""
+    """Give the public key: a browser's `applicationServerKey`. Raises ValueError without a key."""
     return _public(settings.VAPID_PRIVATE_KEY)
 
 

@@ -239,6 +239,7 @@ CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))
 CIRCUIT_OPEN_SECONDS = float(ENV.get("CIRCUIT_OPEN_SECONDS", "30"))
 
 # --- push ---------------------------------------------------------------------------------------
+VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV
 VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or (
     base64.urlsafe_b64encode(hashlib.sha256(f"rme.vapid:{SECRET_KEY}".encode()).digest()).decode()
 )

@@ -133,6 +133,11 @@ class Provider:
     channels: ClassVar[frozenset[Channel]]
     platforms: ClassVar[frozenset[str]] = frozenset()
     """Of PUSH: the devices that it reaches; none named: all."""
+    refused: ClassVar[tuple[str, str]] = (
+        "CREDENTIALS_FAILING",
+        "{} is refused by its provider: its settings are wrong.",
+    )
+    """What health says while the provider refuses an account: a code, and a text for its name."""
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
 
     def __init__(self, settings: ProviderSettings) -> None:

@@ -41,6 +41,7 @@ def _provider(sender: type[Sender]) -> type[Provider]:
             "kind": sender.kind,
             "label": sender.label,
             "platforms": sender.platforms,
+            "refused": sender.refused or PushProvider.refused,
             "sender": sender,
             "Settings": sender.Settings,
         },

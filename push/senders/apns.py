@@ -105,6 +105,7 @@ ANSWERS: dict[tuple[int, str], Verdict] = {
     (503, "ServiceUnavailable"): V.BUSY,
     (503, "Shutdown"): V.RETRY,
 }
+_RECONNECT = frozenset(reason for (_, reason), verdict in ANSWERS.items() if verdict is V.RETRY)
 _OTHERWISE = {
     400: V.PAYLOAD,
     403: V.CONFIG,
@@ -163,6 +164,10 @@ class Apns(Sender):
     kind: ClassVar[str] = "apns"
     label: ClassVar[str] = "Apple Push Notification service"
     platforms: ClassVar[frozenset[str]] = frozenset({"IOS"})
+    refused: ClassVar[tuple[str, str] | None] = (
+        "APNS_KEY_REFUSED",
+        "{} is refused by Apple: its key, team or topic is wrong.",
+    )
     Settings: ClassVar[type[SenderSettings]] = ApnsSettings
     settings: ApnsSettings
 
@@ -218,6 +223,13 @@ class Apns(Sender):
             ca_pem=given.ca_pem,
         )
 
+    def perform(self, shots: Sequence[Shot], transport: Transport, credential: str) -> list[Answer]:
+        """Send over the key's own connections: Apple binds each to the key that it saw first."""
+        answers = super().perform(shots, transport.apart(self._name), credential)
+        if any(isinstance(one, Retryable) and one.reason in _RECONNECT for one in answers):
+            transport.leave(self._name)
+        return answers
+
     def took(self, shots: Sequence[Shot]) -> None:
         """Note which credential and which topics work."""
         lanes = {self.lane(shot) for shot in shots}
@@ -250,7 +262,7 @@ class Apns(Sender):
             case Verdict.BACKOFF:
                 return Backoff(reason, first=60.0, wish=retry_after(reply))
             case Verdict.DEVICE:
-                return Retryable(reason, retry_after(reply) or DEVICE_DELAY)
+                return Retryable(reason, retry_after(reply) or DEVICE_DELAY, blames_account=False)
             case Verdict.BUSY:
                 return Backoff(reason, wish=retry_after(reply), later=LATER)
         return Unknown(f"unexpected answer: {reply.status}")
@@ -261,7 +273,7 @@ def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
     since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _END else None
     registered = content.registered_at
     if since is not None and registered is not None and int(registered.timestamp() * 1000) > since:
-        return Retryable(f"{reason}, before the device registered again")
+        return Retryable(f"{reason}, before the device registered again", blames_account=False)
     return Gone(reason, since)
 
 

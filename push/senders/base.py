@@ -35,6 +35,7 @@ retry_after = patience.retry_after
 
 DAY = 86_400
 """The default life of a notification that nobody could be given, in seconds."""
+PATIENCE = "the push service asked for patience"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,10 @@ class Sender:
     label: ClassVar[str]
     platforms: ClassVar[frozenset[str]]
     """The devices it reaches. Others are left alone: their tokens would seem dead to it."""
+    lanes_are_the_account: ClassVar[bool] = True
+    """False: its lanes are hosts, and one that asks for patience says nothing of the account."""
+    refused: ClassVar[tuple[str, str] | None] = None
+    """What health says while the service refuses an account, if not what it says of any other."""
     Settings: ClassVar[type[SenderSettings]] = SenderSettings
 
     def __init__(self, settings: BaseModel) -> None:
@@ -181,7 +186,7 @@ class Sender:
         going = [place for place, answer in enumerate(answers) if answer is None]
         for place in going:
             if (left := held.get(self.lane(shots[place]))) is not None:
-                answers[place] = Retryable("the push service asked for patience", left)
+                answers[place] = Retryable(PATIENCE, left, blames_account=False)
         going = [place for place in going if answers[place] is None]
         if going:
             fresh, used = self._exchange([shots[place] for place in going], transport, refused)
@@ -240,7 +245,8 @@ class Sender:
             lane = self.lane(shot)
             if lane not in seconds:
                 seconds[lane] = holds.hold(lane, answer.first, answer.wish)
-            told.append(Retryable(answer.reason, max(seconds[lane], answer.later)))
+            wait = max(seconds[lane], answer.later)
+            told.append(Retryable(answer.reason, wait, self.lanes_are_the_account))
         return told
 
 

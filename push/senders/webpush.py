@@ -76,6 +76,7 @@ class WebPush(Sender):
     kind: ClassVar[str] = "webpush"
     label: ClassVar[str] = "Web Push"
     platforms: ClassVar[frozenset[str]] = frozenset({"WEB"})
+    lanes_are_the_account: ClassVar[bool] = False
     Settings: ClassVar[type[SenderSettings]] = WebPushSettings
     settings: WebPushSettings
 

@@ -38,6 +38,8 @@ class Retryable:
 
     reason: str
     retry_after: float | None = None
+    blames_account: bool = True
+    """False: it is about one device or host alone, or nobody was asked; the account is well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ class Apple:
     answers: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     expired: set[str] = field(default_factory=set)
     """Provider tokens that have expired."""
+    keys: dict[int, str] = field(default_factory=dict)
+    """By connection, the key that it saw first: Apple binds it to that one."""
     server: Http2Server = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,9 @@ class Apple:
         status, said = self.answers.get(token, (200, {}))
         if provider_token in self.expired:
             status, said = 403, {"reason": "ExpiredProviderToken"}
+        used = jwt.get_unverified_header(provider_token)["kid"]
+        if self.keys.setdefault(stream.connection, used) != used:
+            status, said = 403, {"reason": "UnrelatedKeyIdInToken"}
         identifier = stream.headers["apns-id"]
         connection.respond(stream, status, orjson.dumps(said) if said else b"", apns_id=identifier)
 

@@ -70,6 +70,7 @@ def test_failures_of_long_ago_do_not_count(settings):
         (Rejected("no such number", hard=True), State.CLOSED),
         (Rejected("spam", Fault.CONTENT), State.CLOSED),
         (Gone("dead"), State.CLOSED),
+        (Retryable("that host", 60.0, blames_account=False), State.CLOSED),
         (BAD, State.OPEN),
         (Unknown("silence"), State.OPEN),
         (Misconfigured("wrong key"), State.OPEN),
@@ -136,6 +137,10 @@ def test_a_wish_to_be_left_alone_puts_it_last_for_that_time():
     assert (state(), circuits.look([A, B])) == (State.CLOSED, OPEN)
     time.sleep(0.55)
     assert circuits.look([A, B]) == Standing()
+
+
+def test_a_wish_of_one_host_puts_no_account_last():
+    assert circuits.report([(A, Retryable("busy", 60.0, blames_account=False))]) == Standing()
 
 
 @pytest.mark.parametrize("wish", [float("nan"), float("inf"), -5.0, 0.0, None])

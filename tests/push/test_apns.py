@@ -121,6 +121,39 @@ def test_a_window_shares_a_connection_and_a_token(transport):
         assert len(service.provider_tokens) == 1
 
 
+def test_keys_side_by_side_have_connections_of_their_own(transport):
+    with apple() as service:
+        one, two = made(service), made(service, key_id="OTHER12345")
+        for number in range(2):
+            for account in (one, two):
+                assert isinstance(outcome(account, transport, shot(number)), Accepted)
+        assert set(service.keys.values()) == {KEY, "OTHER12345"}
+        assert service.server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")],
+)
+def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, status, reason):
+    with apple(**{TOKEN: (status, {"reason": reason})}) as service:
+        account = made(service)
+        assert outcome(account, transport, shot(1)) == Retryable(reason)
+        assert isinstance(outcome(account, transport, shot(2, token=OTHER)), Accepted)
+        assert isinstance(outcome(account, transport, shot(3, token=OTHER)), Accepted)
+        assert [seen.connection for seen in service.seen] == [0, 1, 1]
+
+
+def test_too_many_provider_tokens_make_no_new_one(transport):
+    refusal = (429, {"reason": "TooManyProviderTokenUpdates"})
+    with apple(**{TOKEN: refusal}) as service:
+        account, old = aged(service, 30)  # old enough to be renewed, were it refused
+        outcome(account, transport, shot(1))
+        bell.client().delete(f"rme:push:hold:{account.lane(shot())}")
+        outcome(account, transport, shot(2, token=OTHER))
+        assert service.provider_tokens == {old}
+
+
 @pytest.mark.parametrize("token", ["simulator-bounce", "../../x", "AB" * 32, "ab" * 31, ""])
 def test_what_is_no_token_does_not_leave(transport, token):
     with apple() as service:
@@ -193,7 +226,7 @@ def test_a_refusal_means_what_the_table_says(transport, status, reason, kind):
         (400, "IdleTimeout", Retryable("IdleTimeout")),
         (403, "UnrelatedKeyIdInToken", Retryable("UnrelatedKeyIdInToken")),
         (429, "TooManyProviderTokenUpdates", Retryable("TooManyProviderTokenUpdates", 60.0)),
-        (429, "TooManyRequests", Retryable("TooManyRequests", 60.0)),
+        (429, "TooManyRequests", Retryable("TooManyRequests", 60.0, blames_account=False)),
         (500, "InternalServerError", Retryable("InternalServerError", 900.0)),
         (503, "ServiceUnavailable", Retryable("ServiceUnavailable", 900.0)),
         (503, "Shutdown", Retryable("Shutdown")),
@@ -252,7 +285,7 @@ def test_a_token_is_dead_unless_it_registered_since(transport, reason, registere
     at = None if registered is None else died + timedelta(milliseconds=registered)
     with apple(**{TOKEN: (410, {"reason": reason, "timestamp": MS})}) as service:
         found = outcome(made(service), transport, shot(registered_at=at))
-    again = Retryable(f"{reason}, before the device registered again")
+    again = Retryable(f"{reason}, before the device registered again", blames_account=False)
     assert found == (Gone(reason, MS) if dead else again)
 
 

@@ -159,7 +159,7 @@ SUBSCRIPTION = "must be a PushSubscription: endpoint and keys"
         (endpoint("https://evilnotify.windows.com/"), "token.endpoint", HOST),
         (endpoint("https://fcm.googleapis.com@127.0.0.1/"), "token.endpoint", HTTPS),
         (endpoint("https://127.0.0.1\\@fcm.googleapis.com/"), "token.endpoint", HTTPS),
-        (endpoint("https://127.0.0.1#.fcm.googleapis.com/"), "token.endpoint", HOST),
+        (endpoint("https://127.0.0.1#.fcm.googleapis.com/"), "token.endpoint", HTTPS),
         (endpoint("https://fcm.googleapis.com/\u00e9"), "token.endpoint", HTTPS),
         (endpoint("https://fcm.googleapis.com/" + "x" * 2000), "token.endpoint", HTTPS),
         (keys(p256dh="AAAA"), "token.keys.p256dh", POINT),

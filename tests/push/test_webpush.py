@@ -174,8 +174,8 @@ def said(status):
             b"credentials used to create the subscriptions.",
             Gone("subscribed with another key"),
         ),
-        (406, b"", Retryable(said(406), 10.0)),
-        (429, b"", Retryable(said(429), 10.0)),
+        (406, b"", Retryable(said(406), 10.0, blames_account=False)),
+        (429, b"", Retryable(said(429), 10.0, blames_account=False)),
         (301, b"", Retryable(said(301))),
         (307, b"", Retryable(said(307))),
         (500, b"", Retryable(said(500))),
@@ -198,7 +198,7 @@ def test_a_host_that_asks_for_patience_is_left_alone_and_no_other(transport):
         window = [to(slow.browser("fine"), 2), to(other.browser(), 3)]
         held, taken = account.send(window, transport)
         assert len(slow.seen) == 1
-    assert asked == Retryable(said(429), 120.0)
+    assert asked == Retryable(said(429), 120.0, blames_account=False)
     assert isinstance(held, Retryable)
     assert 100 < held.retry_after <= 120
     assert isinstance(taken, Accepted)

@@ -21,6 +21,8 @@ Way = Exchange | MailConnection
 _BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 _CLOSE_ENOUGH = 0.01
 """Seconds by which who waits gives up early: together with those of whom it hears the same."""
+_APART = 50
+"""So many names have connections of their own."""
 _DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
 
 
@@ -53,7 +55,34 @@ class Transport:
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
         self._post = Post(self._loop, self.policy, self._resolve)
+        self._apart: dict[str, Transport] = {}
         self._lock = threading.Lock()
+
+    def apart(self, name: str) -> "Transport":
+        """Give a transport alike, whose connections only who gives the same name shares.
+
+        For services that bind a connection to whoever speaks first on it. The last used are kept.
+        """
+        with self._lock:
+            own = self._apart.pop(name, None)
+            if own is None:
+                own = Transport(
+                    self.policy,
+                    per_host=self.per_host,
+                    streams=self.streams,
+                    resolve=self._resolve,
+                )
+            self._apart[name] = own
+            if len(self._apart) > _APART:
+                self._apart.pop(next(iter(self._apart))).close()
+        return own
+
+    def leave(self, name: str) -> None:
+        """Close the connections of a name: the next request opens new ones."""
+        with self._lock:
+            own = self._apart.pop(name, None)
+        if own:
+            own.close()
 
     def perform(self, requests: Sequence[Request]) -> list[Reply | Failure]:
         """Perform requests and give their answers in the same order.
@@ -67,6 +96,9 @@ class Transport:
     def close(self) -> None:
         """Close all connections."""
         with self._lock:
+            for own in self._apart.values():
+                own.close()
+            self._apart.clear()
             for exchange in self._idle:
                 exchange.curl.close()
             self._idle.clear()

@@ -1,0 +1,165 @@
+"""What health says of push: a VAPID key that is not set, credentials that are refused."""
+
+import json
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging import configuration
+from messaging.accept import send_push
+from messaging.models import ProviderAccount
+from push.models import Device
+from rme.core.cache import TtlCache
+from rme.core.transport import AddressPolicy, Transport
+from tests import factories
+from tests.fakes.apns import apple
+from tests.fakes.fcm import google
+from tests.rest import work
+
+pytestmark = pytest.mark.django_db
+
+VAPID = {
+    "severity": "warning",
+    "code": "VAPID_KEY_MISSING",
+    "message": "VAPID_PRIVATE_KEY is not set: the key is made of SECRET_KEY, and all browsers are "
+    "lost when that changes.",
+}
+PUSH = {"VAPID_KEY_MISSING", "APNS_KEY_REFUSED", "CREDENTIALS_FAILING"}
+
+
+def said(api):
+    """Give what health says of push."""
+    TtlCache.clear_all()
+    found = api.call("GET", "/health").json()["configuration"]
+    return [each for each in found if each["code"] in PUSH]
+
+
+def account(org, kind, settings, **fields):
+    return ProviderAccount.objects.create(
+        organization=org, name=kind, kind=kind, channel="PUSH", credentials=json.dumps(settings),
+        **fields,
+    )  # fmt: skip
+
+
+def device(org, platform, active=True, token="token"):
+    row = factories.device(org, factories.contact(org), token)
+    Device.objects.filter(pk=row.pk).update(platform=platform, active=active)
+    return row
+
+
+# --- the VAPID key --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("platform", "active", "kind", "found"),
+    [
+        ("WEB", True, None, [VAPID]),
+        ("WEB", False, None, []),
+        ("IOS", True, None, []),
+        (None, True, "webpush", [VAPID]),
+        (None, True, "fcm", []),
+        ("WEB", True, "webpush", [VAPID]),
+        (None, True, None, []),
+    ],
+)
+def test_who_pushes_to_browsers_is_told_that_the_key_is_not_set(
+    org, api, settings, platform, active, kind, found
+):
+    settings.VAPID_KEY_IS_SET = False
+    other = factories.organization("other")
+    device(other, "WEB")
+    account(other, "webpush", {"subject": "mailto:ops@example.com"})
+    if platform:
+        device(org, platform, active)
+    if kind:
+        account(org, kind, {"subject": "mailto:ops@example.com"})
+    assert said(api) == found
+
+
+def test_with_a_key_nothing_is_said_and_nothing_asked(org, api, settings):
+    settings.VAPID_KEY_IS_SET = True
+    device(org, "WEB")
+    assert said(api) == []
+    with CaptureQueriesContext(connection) as captured:
+        configuration.findings([org.pk])
+    assert len(captured) == 3
+
+
+def test_many_organizations_and_devices_cost_as_much_as_one(db, settings):
+    settings.VAPID_KEY_IS_SET = False
+    found = []
+    for count in (1, 20):
+        owners = [factories.organization(f"o{count}x{n}") for n in range(count)]
+        for place, owner in enumerate(owners):
+            device(owner, "WEB", token=f"a{place}")
+            device(owner, "WEB", token=f"b{place}")
+        with CaptureQueriesContext(connection) as captured:
+            findings = configuration.findings([owner.pk for owner in owners])
+        told = [each.organization_id for each in findings if each.code == "VAPID_KEY_MISSING"]
+        assert told == [owner.pk for owner in owners]
+        found.append(len(captured))
+    assert found == [4, 4]
+
+
+@pytest.mark.parametrize("key", ["", "short", "not base64url!", "AA" * 22, "A" * 43])
+def test_with_a_key_that_is_none_nothing_starts(settings, key):
+    settings.VAPID_PRIVATE_KEY = key
+    with pytest.raises(ValueError):
+        apps.get_app_config("push").ready()
+
+
+# --- credentials ----------------------------------------------------------------------------------
+def send(person, times=1):
+    for _ in range(times):
+        send_push(person.organization_id, str(person.pk), title="Hello", body="Hi")
+    transport = Transport(AddressPolicy(["localhost"]))
+    work(transport)
+    transport.close()
+
+
+REFUSED = {
+    "severity": "error",
+    "code": "APNS_KEY_REFUSED",
+    "message": "apns is refused by Apple: its key, team or topic is wrong.",
+}
+
+
+@pytest.mark.parametrize("reason", ["InvalidProviderToken", "TopicDisallowed", "BadDeviceToken"])
+def test_a_key_that_apple_refuses_is_named_until_it_is_taken_again(
+    org, api, settings, redis, reason
+):
+    settings.VAPID_KEY_IS_SET = True
+    token, other = "ab" * 32, "cd" * 32
+    with apple(**{token: (403, {"reason": reason}), other: (200, {})}) as service:
+        account(org, "apns", service.settings())
+        first = device(org, "IOS", token=token)
+        second = device(org, "IOS", token=other)
+        send(person_of(first))
+        assert said(api) == [REFUSED]
+        (shown,) = api.call("GET", "/health").json()["providers"]
+        assert (shown["status"], shown["circuit"], shown["lastError"]) == ("down", "OPEN", reason)
+        send(person_of(second))
+        assert said(api) == []
+    redis.flushdb()
+
+
+def person_of(row):
+    from rme.crm.models import Contact
+
+    return Contact.objects.get(pk=row.contact_id)
+
+
+def test_a_service_account_that_google_refuses_is_named(org, api, settings, redis):
+    settings.VAPID_KEY_IS_SET = True
+    with google() as service:
+        service.login = (400, {"error": "invalid_grant"})
+        account(org, "fcm", service.settings())
+        send(person_of(device(org, "ANDROID", token="fcm:token")))
+    assert said(api) == [
+        {
+            "severity": "error",
+            "code": "CREDENTIALS_FAILING",
+            "message": "fcm is refused by its provider: its settings are wrong.",
+        }
+    ]
+    redis.flushdb()
