@@ -16,7 +16,7 @@ from typing import Any
 
 from bench import push_peers
 from bench.push_scene import PushScene
-from bench.push_server import PushServer, push_server
+from bench.push_server import push_server
 from bench.push_transport import transport
 from bench.scene import ROOT, Scene
 
@@ -26,7 +26,7 @@ CHOSEN = os.environ.get("BENCH_PUSH", "apns webpush fcm transport").split()
 
 @dataclass(frozen=True)
 class Contest:
-    """A push service, how many messages go to it, and how many times faster than whom we mean to be."""
+    """A push service, how many messages go to it, and how much faster than whom we mean to be."""
 
     platform: str
     count: int

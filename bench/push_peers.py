@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from bench.scene import ROOT
@@ -22,7 +21,7 @@ PEERS = {
 
 
 def command(peer: str) -> list[str]:
-    """Give the command of a peer, installed where it is not. Raises OSError or CalledProcessError."""
+    """Give the command of a peer, and install it first. Raises OSError or SubprocessError."""
     script = ROOT / "bench" / "peers" / PEERS[peer]
     if script.suffix == ".mjs":
         _install_node()

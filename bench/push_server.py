@@ -1,4 +1,4 @@
-"""Push services that take everything: nginx, HTTP/1.1 and HTTP/2 over TLS with a certificate of ours.
+"""Push services that take everything: nginx, HTTP/1.1 and HTTP/2 over TLS by a CA of the tests.
 
 It answers as Apple, Google and browsers' services do when all is well, and costs the machine as
 little as can be: on two cores whatever a server in Python used up would be missing to the senders.

@@ -1,4 +1,7 @@
-"""aioapns: one client, as many notifications under way as one connection takes streams."""
+"""aioapns: one client that opens the connections it needs, fifty notifications under way.
+
+With more under way at once, 200 to 3,000, it took up to a fifth more processor time for each.
+"""
 
 import asyncio
 import json
@@ -49,7 +52,7 @@ async def main(job: dict[str, Any]) -> None:
             taken += answer.is_successful
 
     wall, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(send() for _ in range(job.get("under_way", 500))))
+    await asyncio.gather(*(send() for _ in range(job.get("under_way", 50))))
     told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     assert taken == len(requests), taken
     print(json.dumps({**told, "count": taken}))
