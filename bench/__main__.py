@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable
 
 from bench import load
+from bench.accepting import accept_in_process
 from bench.bot import bot
 from bench.history import history
+from bench.push import push
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
@@ -62,26 +64,6 @@ def accept(scene: Scene) -> None:
     say("accept, bulk of 500: rme", ours[1], "messages/s", note)
 
 
-def _caller(scene: Scene):
-    from rme.tenants import organizations
-    from rme.tenants.authentication import Caller
-
-    return Caller(organizations.get("bench"), scene.application_id, 1, False)
-
-
-def _accept_in_process(scene: Scene, count: int) -> None:
-    from messaging import accept as accepting
-    from messaging.schemas.messages import MESSAGE
-    from messaging.schemas.parsing import parse
-
-    caller = _caller(scene)
-    for start in range(0, count, 500):
-        submissions = [
-            accepting.Submission(parse(MESSAGE, scene.body(start + i))) for i in range(500)
-        ]
-        accepting.accept_bulk(caller, submissions, key=None, request_id="bench")
-
-
 def smtp(scene: Scene) -> None:
     """From rows in the database to a mail server, against Django's backend sending alone."""
     from django.core.mail import EmailMultiAlternatives
@@ -119,7 +101,7 @@ def _drain(scene: Scene, port: int, *, senders: int) -> float:
     """Send what waits in the database, by the worker's own task; gives mails a second."""
     from django.db import connection
 
-    _accept_in_process(scene, 20_000)
+    accept_in_process(scene, 20_000)
     before = taken(port)
     spawning = multiprocessing.get_context("spawn")
     start = spawning.Barrier(senders + 1)
@@ -209,6 +191,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "history": history,
     "bot": bot,
     "receipts": receipts,
+    "push": push,
 }
 
 

@@ -16,6 +16,7 @@ from django.db import connection
 
 from messaging.models import Delivery, Message, MessageContent
 from messaging.states import TRANSITIONS, Status
+from rme.core import clock
 from rme.core.states import seizing
 
 WINDOW = 50
@@ -55,7 +56,8 @@ WITH picked AS (
   {seizing(Delivery, TRANSITIONS, Status.SENDING, _LEASE)}
 )
 SELECT d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel, d.address,
-  d.template_version_id, d.fence, d.tries, d.expires_at, d.test, m.template,
+  d.template_version_id, d.fence, d.tries, extract(epoch FROM d.expires_at)::float8, d.test,
+  m.template,
   CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
   CASE WHEN d.fence > 1 THEN d.account_id END, c.body
 FROM claimed d JOIN {Message._meta.db_table} m ON m.id = d.message_id
@@ -85,6 +87,9 @@ class Claimed(NamedTuple):
     tried: int | None
     """The account by which the last try was, where there was one."""
     given: dict[str, Any]
+
+
+_EXPIRES_AT = Claimed._fields.index("expires_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +124,11 @@ def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH)
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, [channel, priority, organization_id, limit, settings.LEASE_SECONDS])
         rows = cursor.fetchall()
-    claimed = [Claimed._make((*row[:-1], orjson.loads(row[-1]))) for row in rows]
+    claimed = [_claimed(*row) for row in rows]
     return Claim(organization_id, channel, claimed, full=len(claimed) == limit)
+
+
+def _claimed(*row: Any) -> Claimed:
+    *columns, given = row
+    columns[_EXPIRES_AT] = clock.of_epoch(columns[_EXPIRES_AT])
+    return Claimed._make((*columns, orjson.loads(given)))

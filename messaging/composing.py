@@ -4,7 +4,7 @@ Literal content fills any channel: on SMS a push's title goes before its body, o
 is the subject, on push an SMS's text is the body.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,16 @@ def sms(letter: Letter) -> Sms:
 
 
 def push(letter: Letter, device: DeviceRecord) -> Push:
-    """Compose a push for one device. What the request says goes over what the template says."""
+    """Compose a push for one device."""
+    (composed,) = pushes(letter, [device])
+    return composed
+
+
+def pushes(letter: Letter, devices: Sequence[DeviceRecord]) -> list[Push]:
+    """Compose a push for each device: one text, rendered once.
+
+    What the request says goes over what the template says.
+    """
     over = letter.given.get("push", {})
     if letter.template:
         rendered = rendering.render_push(letter.template.compiled, letter.context)
@@ -150,19 +159,27 @@ def push(letter: Letter, device: DeviceRecord) -> Push:
         title = content.get("title") or content.get("subject", "")
         body = content.get("body") or content.get("text", "")
         data, badge, image, link = dict(content.get("data", {})), content.get("badge"), "", ""
-    return Push(
-        token=device.token,
-        platform=device.platform,
+    data |= over.get("data", {})
+    shared = Push(
+        token="",
+        platform="",
         title=title,
         body=body,
-        data={**data, **over.get("data", {})},
+        data=data,
         badge=over.get("badge", badge),
         image=over.get("image", image),
         link=over.get("link", link),
         ttl=over.get("ttl"),
         collapse_key=over.get("collapse_key") or letter.message_id,
         priority=over.get("priority", "HIGH"),
-        app=device.app,
-        environment=device.environment,
-        registered_at=device.registered_at,
     )
+    return [
+        shared._replace(
+            token=device.token,
+            platform=device.platform,
+            app=device.app,
+            environment=device.environment,
+            registered_at=device.registered_at,
+        )
+        for device in devices
+    ]

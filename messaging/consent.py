@@ -25,7 +25,8 @@ _PRESENT = f"""
 SELECT DISTINCT ON (contact_id, channel, category)
   contact_id, channel, category, status, occurred_at, id::text
 FROM {ConsentEntry._meta.db_table}
-WHERE organization_id = %s AND contact_id = ANY(%s) AND channel = ANY(%s) AND category = ANY(%s)
+WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND channel = ANY(%s)
+  AND category = ANY(%s)
 ORDER BY contact_id, channel, category, occurred_at DESC, status DESC
 """
 # Of entries of one instant OPTED_OUT comes first: it sorts after OPTED_IN, and the order is down.
@@ -95,7 +96,7 @@ def present(
     with connection.cursor() as cursor:
         cursor.execute(
             _PRESENT,
-            [organization_id, list(contact_ids), [*channels, ALL], [*categories, ALL]],
+            [organization_id, sql.array(contact_ids), [*channels, ALL], [*categories, ALL]],
         )
         return Present({tuple(row[:3]): State(*row[3:]) for row in cursor.fetchall()})
 

@@ -63,8 +63,9 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
         receipts += _send(window, transport, until)
         standing = circuits.report(_answered(window))
         routing.lower((t for s in (*window, *fresh) for t in s.turns.values()), standing)
+        now, may_go_on = clock.now(), monotonic() < until
         for sending in window:
-            sending.judge(now=clock.now(), may_go_on=monotonic() < until)
+            sending.judge(now=now, may_go_on=may_go_on)
     return receipts
 
 

@@ -137,4 +137,5 @@ def _contents(
             return [(None, composing.email(letter))]
         case Channel.SMS:
             return [(None, composing.sms(letter))]
-    return [(device.id, composing.push(letter, device)) for device in sending.devices]
+    composed = composing.pushes(letter, sending.devices)
+    return [(d.id, push) for d, push in zip(sending.devices, composed, strict=True)]

@@ -22,11 +22,11 @@ _T = Suppression._meta.db_table
 
 _LISTED = f"""
 SELECT channel, address, '', id::text FROM {_T}
-WHERE organization_id = %s AND address = ANY(%s) AND NOT (address = '')
+WHERE organization_id = %s AND address = ANY(%s::text[]) AND NOT (address = '')
   AND (expires_at IS NULL OR expires_at > now())
 UNION ALL
 SELECT channel, '', contact_id, id::text FROM {_T}
-WHERE organization_id = %s AND contact_id = ANY(%s) AND NOT (contact_id = '')
+WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND NOT (contact_id = '')
   AND (expires_at IS NULL OR expires_at > now())
 """
 
@@ -93,7 +93,7 @@ def listed(
     with connection.cursor() as cursor:
         cursor.execute(
             _LISTED,
-            [organization_id, list(addresses), organization_id, list(contact_ids)],
+            [organization_id, sql.array(addresses), organization_id, sql.array(contact_ids)],
         )
         rows = cursor.fetchall()
     return Listed(

@@ -7,7 +7,7 @@ ANSWERS below is the table of what its reasons mean.
 import re
 from collections.abc import Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar
 
@@ -171,7 +171,7 @@ class Apns(Sender):
     Settings: ClassVar[type[SenderSettings]] = ApnsSettings
     settings: ApnsSettings
 
-    @property
+    @cached_property
     def _name(self) -> str:
         given = self.settings
         key = given.private_key.get_secret_value()
@@ -192,7 +192,11 @@ class Apns(Sender):
         return Token(text, moment)
 
     def lane(self, shot: Shot) -> str:
-        return f"{self._name}:{shot.content.environment}"
+        return self._lanes[shot.content.environment == "SANDBOX"]
+
+    @cached_property
+    def _lanes(self) -> tuple[str, str]:
+        return f"{self._name}:PRODUCTION", f"{self._name}:SANDBOX"
 
     def _topic(self, content: Notification) -> str:
         return content.app or self.settings.topic
@@ -238,7 +242,7 @@ class Apns(Sender):
 
     def answer(self, shot: Shot, reply: Reply) -> Answer:
         if reply.status == 200:
-            return Accepted(reply.headers.get("apns-id", str(shot.attempt_id))[:255])
+            return Accepted((reply.headers.get("apns-id") or str(shot.attempt_id))[:255])
         said = read_object(reply.body)
         reason = str(said.get("reason") or reply.status)[:64]
         verdict = ANSWERS.get((reply.status, reason)) or _OTHERWISE.get(reply.status)

@@ -8,8 +8,9 @@ said of tokens is in the outcomes, and `push.feedback` takes it from there.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
@@ -38,15 +39,14 @@ DAY = 86_400
 PATIENCE = "the push service asked for patience"
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """A push for one device. `ttl` in seconds, `badge` a count; missing texts are empty."""
 
-    token: str = field(repr=False)
+    token: str
     platform: str
     title: str
     body: str
-    data: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = MappingProxyType({})
     badge: int | None = None
     image: str = ""
     link: str = ""
@@ -57,6 +57,10 @@ class Notification:
     """The app it is for; on IOS its bundle id."""
     environment: str = "PRODUCTION"
     registered_at: datetime | None = None
+
+    def __repr__(self) -> str:
+        """Leave out the token, which is a secret of its owner, and what is written to them."""
+        return f"{type(self).__name__}({self.platform})"
 
 
 class Shot(NamedTuple):

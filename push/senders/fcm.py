@@ -18,7 +18,7 @@ https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode
 """
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
@@ -100,11 +100,11 @@ class Fcm(Sender):
     Settings: ClassVar[type[SenderSettings]] = FcmSettings
     settings: FcmSettings
 
-    @property
+    @cached_property
     def account(self) -> dict[str, str]:
         return _account(self.settings.service_account_json.get_secret_value())
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name the credential."""
         return f"fcm:{tokens.name_of(*self.account.values())}"

@@ -18,6 +18,7 @@ the table of what a result's `statusCode` means. Of the request as a whole:
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
@@ -118,7 +119,7 @@ class Platform(Sender):
     Settings: ClassVar[type[SenderSettings]] = PlatformSettings
     settings: PlatformSettings
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name the credential."""
         given = self.settings

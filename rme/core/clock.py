@@ -6,7 +6,7 @@ nobody sets.
 """
 
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
@@ -26,6 +26,14 @@ def now() -> datetime:
     answer = _asked.get("now", _ask)
     assert answer is not None  # _ask answers or raises
     return answer[0] + timedelta(seconds=time.monotonic() - answer[1])
+
+
+def of_epoch(seconds: float) -> datetime:
+    """Read an instant that a statement gives as `extract(epoch FROM …)::float8`: exact to the µs.
+
+    Many are read so, for it costs a twentieth of what Django takes for a timestamp.
+    """
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def iso(moment: datetime | None) -> str | None:

@@ -1,9 +1,12 @@
 """Record ids: UUIDv7 (RFC 9562 §5.7) in canonical text form, so that ids sort by time."""
 
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 
 import uuid_utils
+
+_CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def new_id() -> uuid.UUID:
@@ -14,6 +17,11 @@ def new_id() -> uuid.UUID:
 def new_text_id() -> str:
     """Make an id in its canonical text form, which is what the API shows."""
     return str(uuid_utils.uuid7())
+
+
+def is_canonical(text: str) -> bool:
+    """Say whether a text is an id in canonical form."""
+    return _CANONICAL.fullmatch(text) is not None
 
 
 def parse(text: str) -> uuid.UUID | None:

@@ -43,9 +43,9 @@ def ca_pem() -> str:
     return _authority()[1].public_bytes(serialization.Encoding.PEM).decode()
 
 
-@lru_cache(maxsize=8)
-def server_context(*protocols: str) -> ssl.SSLContext:
-    """Give a server's context for loopback and the test names; `protocols` go to ALPN."""
+@lru_cache(maxsize=1)
+def server_pem() -> bytes:
+    """Give a server's key and certificate for loopback and the test names."""
     authority_key, authority = _authority()
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
@@ -62,17 +62,21 @@ def server_context(*protocols: str) -> ssl.SSLContext:
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+@lru_cache(maxsize=8)
+def server_context(*protocols: str) -> ssl.SSLContext:
+    """Give a server's context for loopback and the test names; `protocols` go to ALPN."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "server.pem"
-        path.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            + certificate.public_bytes(serialization.Encoding.PEM)
-        )
+        path.write_bytes(server_pem())
         context.load_cert_chain(path)
     if protocols:
         context.set_alpn_protocols(list(protocols))

@@ -34,14 +34,14 @@ class Exchange:
     """An easy handle with its callbacks, used again and again, for one request at a time."""
 
     def __init__(
-        self, policy: AddressPolicy, resolve: list[str], kept_sockets: dict[int, int]
+        self, policy: AddressPolicy, resolve: list[str], kept_sockets: dict[int, "KeptSocket"]
     ) -> None:
         self.curl = pycurl.Curl()
         self.policy = policy
         self.resolve = resolve
         self.kept_sockets = kept_sockets
-        """The descriptors of kept connections by their local ports. An entry may be out of date:
-        then a connection is given up for nothing, or taken for alive, and both are safe."""
+        """Kept connections by their local ports. An entry may be out of date: then a connection is
+        given up for nothing, or taken for alive, and both are safe."""
         self.chunks: list[bytes] = []
         """The answer's body."""
         self.lines: list[bytes] = []
@@ -59,7 +59,6 @@ class Exchange:
         """Set the handle up for a request. Nothing moves until a multi handle has it."""
         self.request = request
         self.where = where
-        self.opened = self.policy.opens(where.host, where.port)
         self.started = 0
         self.refused = False
         self.stale = False
@@ -125,7 +124,8 @@ class Exchange:
     def _open_socket(self, purpose: int, address: Any) -> socket.socket | int:
         """Open the socket that is about to connect, if its address may be called."""
         family, kind, protocol, where = address
-        if not (self.opened or self.policy.allows(where[0], where[1])):
+        opened = self.policy.opens(self.where.host, self.where.port)
+        if not (opened or self.policy.allows(where[0], where[1])):
             self.refused = True
             refusal: int = pycurl.SOCKET_BAD
             return refusal
@@ -140,18 +140,27 @@ class Exchange:
         if self.request.method in _REPEATABLE:
             self.started += 1
             return go
-        descriptor = self.kept_sockets.get(local_port)
-        if self.started == 0 and descriptor is not None and _is_closed(descriptor):
+        kept = self.kept_sockets.get(local_port)
+        if self.started == 0 and kept is not None and kept.is_closed():
             self.stale = True
             return stop
         self.started += 1
         return go if self.started == 1 else stop
 
 
-def _is_closed(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, _CLOSED)
-    return any(events & _DEAD for _, events in poll.poll(0))
+class KeptSocket:
+    """The socket of a kept connection, by its descriptor."""
+
+    __slots__ = ("_poll", "descriptor")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, _CLOSED)
+
+    def is_closed(self) -> bool:
+        """Say whether the other side has ended the connection."""
+        return any(events & _DEAD for _, events in self._poll.poll(0))
 
 
 def _shape(request: Request) -> tuple[object, ...]:

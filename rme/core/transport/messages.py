@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 _BREAKING = re.compile(r"[^\x20-\x7e\t]")
 """Anything that could end a line, and anything whose bytes would depend on a guessed encoding."""
@@ -11,6 +12,11 @@ _URL = re.compile(r"[\x21-\x7e]+")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _MAILBOX = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]*>|[\x21-\x3b\x3d\x3f-\x7e]*")
 """No spaces, no inner angle brackets: what follows them is a parameter (RFC 5321 §4.1.2)."""
+
+
+@lru_cache(maxsize=512)
+def _is_token(text: str) -> bool:
+    return _TOKEN.fullmatch(text) is not None
 
 
 TIME_OUT = "time-out"
@@ -90,11 +96,11 @@ class Request:
     def __post_init__(self) -> None:
         if not _URL.fullmatch(self.url):
             raise InvalidRequest("a character that no URL has")
-        if not _TOKEN.fullmatch(self.method):
+        if not _is_token(self.method):
             raise InvalidRequest("a method that is none")
         for name, value in self.headers:
-            if not _TOKEN.fullmatch(name) or _BREAKING.search(value):
-                raise InvalidRequest(f"a header that cannot be written: {name!r}")
+            if not _is_token(name) or not (value.isascii() and value.isprintable()):
+                _look_closely(name, value)
         if self.envelope:
             if not self.body.count(b"\r\n") == self.body.count(b"\n") == self.body.count(b"\r"):
                 raise InvalidRequest("a message with bare line ends")  # some servers see ends there
@@ -106,6 +112,11 @@ class Request:
         """Leave out all that may be secret or personal: path, query, headers and body."""
         origin = "/".join(self.url.split("/", 3)[:3]).rpartition("@")[2]
         return f"Request({self.method} {origin}, {len(self.body)} bytes)"
+
+
+def _look_closely(name: str, value: str) -> None:
+    if not _is_token(name) or _BREAKING.search(value):  # a tab may stand in a value
+        raise InvalidRequest(f"a header that cannot be written: {name!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
-from rme.core.transport.exchange import Exchange
+from rme.core.transport.exchange import Exchange, KeptSocket
 from rme.core.transport.loop import Loop
 from rme.core.transport.mail import MailConnection
 from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
@@ -51,7 +51,7 @@ class Transport:
         self.streams = streams
         self._resolve = list(resolve)
         self._idle: list[Exchange] = []
-        self._kept_sockets: dict[int, int] = {}
+        self._kept_sockets: dict[int, KeptSocket] = {}
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
         self._post = Post(self._loop, self.policy, self._resolve)
@@ -144,7 +144,10 @@ class Transport:
         curl = exchange.curl
         descriptor = curl.getinfo(pycurl.ACTIVESOCKET) if code == 0 else -1
         if descriptor >= 0:
-            self._kept_sockets[curl.getinfo(pycurl.LOCAL_PORT)] = descriptor
+            port = curl.getinfo(pycurl.LOCAL_PORT)
+            kept = self._kept_sockets.get(port)
+            if kept is None or kept.descriptor != descriptor:
+                self._kept_sockets[port] = KeptSocket(descriptor)
         self._loop.remove(curl)
         verdict = judge(exchange, code)
         self._idle.append(exchange)

@@ -93,9 +93,9 @@ def _headers(lines: Iterable[bytes]) -> dict[str, str] | None:
     """
     headers: dict[str, str] = {}
     whole = False
-    for line in lines:
-        name, colon, value = line.decode("latin-1").partition(":")
-        if line.startswith(b"HTTP/"):
+    for line in b"".join(lines).decode("latin-1").split("\n")[:-1]:  # each ends with one
+        name, colon, value = line.partition(":")
+        if line.startswith("HTTP/"):
             headers.clear()
             whole = False
         elif colon:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from rme.core import ids
+from rme.core import ids, sql
 from rme.crm import folding
 from rme.crm.connectors import embedded_creates as creates
 from rme.crm.connectors import embedded_finds as finds
@@ -31,7 +31,7 @@ from rme.crm.models import Contact
 # the statement.
 _FIELDS = "id::text, first_name, last_name, email, mobile, language, zone"
 _CONTACTS = f"""
-SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s)
+SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s::uuid[])
 """
 _BY_MOBILE = f"""
 SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND mobile = ANY(%s)
@@ -45,9 +45,9 @@ class Embedded(Connector):
     def get_contacts(
         self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, ContactRecord]:
-        keys = [key for text in contact_ids if (key := ids.parse(text))]
+        keys = [text for text in contact_ids if ids.is_canonical(text)]
         with connection.cursor() as cursor:
-            cursor.execute(_CONTACTS, [self.organization_id, keys])
+            cursor.execute(_CONTACTS, [self.organization_id, sql.array(keys)])
             return {row[0]: ContactRecord(*row) for row in cursor.fetchall()}
 
     def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
