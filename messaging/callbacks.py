@@ -17,7 +17,7 @@ import orjson
 import structlog
 from django.db import connection, transaction
 
-from messaging import inbound_sms, policy, receipts, unknown_codes
+from messaging import gate_lock, inbound_sms, policy, receipts, unknown_codes
 from messaging.inbound_sms import Answer, Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
@@ -134,6 +134,7 @@ def work() -> tuple[int, list[Answer]]:
                     _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
+        gate_lock.hold(letter.organization_id for letter in letters)
         early = receipts.settle(reports)
         answers = inbound_sms.apply(letters)
         with connection.cursor() as cursor:

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 from django.db import connection, transaction
 
+from messaging import gate_lock
 from messaging.models import ConsentEntry
 from rme.core import ids, sql
 from rme.core.channels import ALL
@@ -197,7 +198,7 @@ def _hold_chain(organization_id: str) -> datetime:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0)), clock_timestamp()",
-            [f"consent:{organization_id}"],
+            [gate_lock.name(organization_id)],
         )
         now: datetime = cursor.fetchone()[1]
     return now.astimezone(UTC)

@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from messaging import circuits, gates, policy, preparing, rates, routing, suppression
+from messaging import circuits, gate_lock, gates, policy, preparing, rates, routing, suppression
 from messaging.claiming import WINDOW, Claim
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt, Sending, Shot
@@ -53,6 +53,8 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
         following = _next_window(window, fresh)
         rates.hold(following, clock.now())
         with transaction.atomic():
+            if following:
+                gate_lock.share(claim.organization_id)
             _write_outcomes(claim, window)
             _record(claim, settled)  # before the gates, so that frequency caps count it
             _pass_gates(claim, _open(following))

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from messaging import gate_lock
 from messaging.models import Suppression
 from rme.core import addresses, errors, ids, sql
 from rme.core.channels import ALL, Channel
@@ -203,6 +204,7 @@ def add(organization_id: str, entries: Sequence[Entry]) -> list[tuple[Suppressio
     """Suppress, and give for each entry what is on the list now and whether it is new."""
     named, contacts = [e.address for e in entries], [e.contact_id for e in entries]
     with transaction.atomic():  # what the first statement found there is locked until the second
+        gate_lock.hold([organization_id])
         change = suppress(entries)
         rows = Suppression.objects.raw(_NAMED, [organization_id, named, organization_id, contacts])
         found = {

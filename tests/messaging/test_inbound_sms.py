@@ -265,4 +265,4 @@ def test_statements_do_not_grow_with_the_letters(org, scene):
             callbacks.work()
         counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         ConsentEntry.objects.all().delete()
-    assert counts == [8, 8]
+    assert counts == [9, 9]

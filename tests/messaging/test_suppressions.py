@@ -269,7 +269,7 @@ def test_adding_many_asks_as_often_as_adding_one(api, count):
         with CaptureQueriesContext(connection) as captured:
             assert add_many(api, *entries(count)).json()["accepted"] == count
         found.append(len(captured))
-    assert found == [4, 4]  # a savepoint, two statements, and its release
+    assert found == [5, 5]  # a savepoint, the lock, two statements, and its release
     assert Suppression.objects.count() == count
 
 

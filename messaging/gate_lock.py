@@ -1,0 +1,35 @@
+"""One after the other: the last look at the gates, and what people decide.
+
+A worker looks at the gates and commits its attempts under a lock that the workers of an
+organization share. Who writes down what a person decided has it alone until that is committed. So
+no attempt begins after a decision that its worker did not see. Whoever needs rows of deliveries
+too takes the lock before them: it is a transaction's, and in another order two could wait for each
+other.
+"""
+
+from collections.abc import Iterable
+
+from django.db import connection
+
+
+def name(organization_id: str) -> str:
+    """Name the lock, for `hashtextextended(name, 0)`; the chain of consent is under it too."""
+    return f"consent:{organization_id}"
+
+
+def share(organization_id: str) -> None:
+    """Let nobody decide until the transaction ends; others may look too."""
+    _take("pg_advisory_xact_lock_shared", [organization_id])
+
+
+def hold(organization_ids: Iterable[str]) -> None:
+    """Let nobody look until the transaction ends."""
+    _take("pg_advisory_xact_lock", sorted(set(organization_ids)))
+
+
+def _take(function: str, organization_ids: list[str]) -> None:
+    if not organization_ids:
+        return
+    statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [list(map(name, organization_ids))])
