@@ -261,11 +261,16 @@ class Sending:
 
 
 def _takes(account: Account, content: Content) -> bool:
-    """Say whether an account reaches a device of that platform."""
+    """Say whether an account reaches a device: by its platform, and what the account matches.
+
+    It matches platforms and apps: an organization may have a key for each.
+    """
     if not isinstance(content, Push):
         return True
     reached = account.provider.platforms if account.provider else frozenset()
-    return all(content.platform in names for names in (reached, account.match) if names)
+    if reached and content.platform not in reached:
+        return False
+    return not account.match or not {content.platform, content.app}.isdisjoint(account.match)
 
 
 _ENDINGS = {
