@@ -6,9 +6,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging import schedule
 from messaging.models import Attempt, Delivery, Message, ProviderAccount
 from push import tasks
 from push.models import Device
+from rme.core import clock
 from rme.core.transport import AddressPolicy, Transport
 from rme.tenants.models import Membership
 from tests import factories
@@ -110,6 +112,25 @@ def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
         message_id = send(api, person, channel=None, channels=["PUSH", "SMS"])
     assert outcomes() == [("fcm", "Gone", "UNREGISTERED"), ("sms", "Accepted", None)]
     assert events(message_id) == ["accepted", "fallback", "sent", "delivered"]
+
+
+def test_a_push_that_nobody_confirms_is_followed_by_the_next_channel(api, org):
+    person = factories.contact(org)
+    given = {"channel": None, "channels": ["PUSH", "SMS", "EMAIL"], "strategy": "FIRST_DELIVERED"}
+    with google() as two:
+        account(org, "fcm", two.settings())
+        for channel in ("SMS", "EMAIL"):
+            ProviderAccount.objects.create(
+                organization=org, name=channel, kind="simulator", channel=channel
+            )
+        register(api, person, "ANDROID", "fcm:token")
+        message_id = send(api, person, **given, fallbackAfter=60)
+        assert (schedule.fall_back(), len(two.sent)) == (0, 1)
+        Delivery.objects.update(due_at=clock.now())
+        assert schedule.fall_back() == 1
+        work()
+    assert events(message_id) == ["accepted", "sent", "fallback", "sent", "delivered"]
+    assert outcomes() == [("SMS", "Accepted", None), ("fcm", "Accepted", None)]
 
 
 def test_devices_that_nobody_serves_wait(api, org):
