@@ -268,7 +268,9 @@ class Sending:
 
 
 def _takes(account: Account, content: Content) -> bool:
-    return not isinstance(content, Push) or routing.reaches(account, content.platform)
+    if not isinstance(content, Push):
+        return True
+    return routing.reaches(account, content.platform, content.app)
 
 
 _ENDINGS = {

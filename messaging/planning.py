@@ -85,8 +85,8 @@ def _read_people(organization: OrganizationRecord, plans: Sequence[Plan]) -> Non
                 address = composing.address_of(contact, channel)
                 own = devices.get(contact.id, []) if channel is Channel.PUSH else []
                 if address or own:
-                    platforms = frozenset(device.platform for device in own)
-                    recipient.options.append(Option(channel, address, platforms))
+                    kinds = frozenset((device.platform, device.app) for device in own)
+                    recipient.options.append(Option(channel, address, kinds))
                 else:
                     recipient.note(channel, errors.Unreachable.code)
 
@@ -168,7 +168,7 @@ def _take_route(
     caller: Caller, policy: Policy, each: Plan, recipient: Recipient, option: Option
 ) -> errors.ApiError | None:
     accounts = routing.configured(
-        policy, option.channel, option.address, platforms=option.platforms, test=caller.test
+        policy, option.channel, option.address, devices=option.devices, test=caller.test
     )
     if not accounts:
         return errors.ProviderError(f"No provider is configured for {option.channel}.")

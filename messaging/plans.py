@@ -22,8 +22,8 @@ class Option:
 
     channel: Channel
     address: str | None
-    platforms: frozenset[str] = frozenset()
-    """Those of the person's devices, for PUSH."""
+    devices: frozenset[tuple[str, str]] = frozenset()
+    """What the person's devices are, for PUSH: (platform, app)."""
     template: ActiveTemplate | None = None
 
 

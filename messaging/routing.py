@@ -17,13 +17,15 @@ SIMULATORS = {
 }
 """What takes the sends of TEST applications, and of organizations that have no provider yet."""
 
+Devices = frozenset[tuple[str, str]]
+"""What a person's devices are, for PUSH: (platform, app)."""
 
 _standings: TtlCache[tuple[int, ...], Standing] = TtlCache(seconds=1)
 
 
-def _matches(account: Account, address: str | None, platforms: frozenset[str]) -> bool:
+def _matches(account: Account, address: str | None, devices: Devices) -> bool:
     if account.channel is Channel.PUSH:
-        return not platforms or any(reaches(account, platform) for platform in platforms)
+        return not devices or any(reaches(account, *device) for device in devices)
     if not account.match or not address:
         return True
     if account.channel is Channel.EMAIL:
@@ -31,10 +33,15 @@ def _matches(account: Account, address: str | None, platforms: frozenset[str]) -
     return address.startswith(account.match)
 
 
-def reaches(account: Account, platform: str) -> bool:
-    """Say whether a push account reaches devices of a platform."""
+def reaches(account: Account, platform: str, app: str) -> bool:
+    """Say whether an account reaches a device: by its platform, and what the account matches.
+
+    It matches platforms and apps: an organization may have a key for each.
+    """
     reached = account.provider.platforms if account.provider else frozenset()
-    return all(platform in names for names in (reached, account.match) if names)
+    if reached and platform not in reached:
+        return False
+    return not account.match or not {platform, app}.isdisjoint(account.match)
 
 
 def configured(
@@ -43,9 +50,9 @@ def configured(
     address: str | None,
     *,
     test: bool,
-    platforms: frozenset[str] = frozenset(),
+    devices: Devices = frozenset(),
 ) -> list[Account]:
-    """Give the accounts that are set up for an address, or for any of the platforms, in no order.
+    """Give the accounts that are set up for an address, or for any of the devices, in no order.
 
     Those that are paused too, for which messages may wait; those that are draining not.
     """
@@ -56,7 +63,7 @@ def configured(
         for account in policy.accounts
         if account.channel == channel
         and not account.draining
-        and _matches(account, address, platforms)
+        and _matches(account, address, devices)
     ]
 
 

@@ -249,7 +249,9 @@ def _test_content(account: ProviderAccount, to: str) -> Content:
         case "SMS":
             return Sms(to=to, text=text)
         case "PUSH":
-            return Push(token=to, platform="ANDROID", title="Test", body=text)
+            kind = providers.REGISTRY[account.kind]
+            platform = next(iter(kind.platforms), "ANDROID")
+            return Push(token=to, platform=platform, title="Test", body=text)
     verified = policy.of(account.organization_id).default_domain
     domain = verified.domain if verified else "localhost.localdomain"
     return Email(

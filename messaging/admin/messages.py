@@ -230,13 +230,13 @@ class MessageAdmin(ReadOnly, TenantAdmin):
 
     @admin.display(description="attempts")
     def attempts(self, row: Message) -> str:
-        names = ("started_at", "channel", "provider", "outcome", "reason", "provider_id")
+        names = ("started_at", "channel", "provider", "device_id", "outcome", "reason")
         # attempts are found by their deliveries: that is the index they have
         deliveries = list(_of(Delivery, row).values_list("pk", flat=True)[:ROWS])
         rows = Attempt.objects.filter(
             delivery_id__in=deliveries, organization_id=row.organization_id
         ).order_by("id")
-        return _table((*names, "latency_ms", "fence"), rows)
+        return _table((*names, "provider_id", "latency_ms", "fence"), rows)
 
     @admin.display(description="events")
     def events(self, row: Message) -> str:

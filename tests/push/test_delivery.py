@@ -7,11 +7,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.models import Attempt, Delivery, ProviderAccount
+from messaging import schedule
+from messaging.models import Attempt, Delivery, Message, ProviderAccount
 from push import tasks
 from push.models import Device
+from rme.core import clock
 from rme.core.transport import AddressPolicy, Transport
+from rme.tenants.models import Membership
 from tests import factories
+from tests.admin.scene import page
+from tests.admin.scene import person as member
 from tests.fakes.apns import GOOD, apple
 from tests.fakes.fcm import google
 from tests.fakes.webpush import push_service
@@ -110,6 +115,25 @@ def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
     assert events(message_id) == ["accepted", "fallback", "sent", "delivered"]
 
 
+def test_a_push_that_nobody_confirms_is_followed_by_the_next_channel(api, org):
+    person = factories.contact(org)
+    given = {"channel": None, "channels": ["PUSH", "SMS", "EMAIL"], "strategy": "FIRST_DELIVERED"}
+    with google() as two:
+        account(org, "fcm", two.settings())
+        for channel in ("SMS", "EMAIL"):
+            ProviderAccount.objects.create(
+                organization=org, name=channel, kind="simulator", channel=channel
+            )
+        register(api, person, "ANDROID", "fcm:token")
+        message_id = send(api, person, **given, fallbackAfter=60)
+        assert (schedule.fall_back(), len(two.sent)) == (0, 1)
+        Delivery.objects.update(due_at=clock.now())
+        assert schedule.fall_back() == 1
+        work()
+    assert events(message_id) == ["accepted", "sent", "fallback", "sent", "delivered"]
+    assert outcomes() == [("SMS", "Accepted", None), ("fcm", "Accepted", None)]
+
+
 def test_devices_that_nobody_serves_are_refused(api, org):
     person = factories.contact(org)
     with google() as two:
@@ -145,6 +169,45 @@ def test_an_account_may_be_for_some_platforms(api, org):
     send(api, person)
     (attempt,) = Attempt.objects.all()
     assert attempt.device_id == Device.objects.get(platform="IOS").pk
+
+
+def test_an_account_may_be_for_some_apps(api, org):
+    person = factories.contact(org)
+    with apple() as one, apple() as two:
+        account(org, "apns", one.settings(), match=["com.example.one"])
+        ProviderAccount.objects.create(
+            organization=org, name="two", kind="apns", channel="PUSH", match=["com.example.two"],
+            credentials=json.dumps(two.settings(key_id="OTHER12345")),
+        )  # fmt: skip
+        register(api, person, "IOS", GOOD, app="com.example.one")
+        register(api, person, "IOS", "cd" * 32, app="com.example.two")
+        register(api, person, "IOS", "ef" * 32)
+        send(api, person)
+        for service, app in ((one, "com.example.one"), (two, "com.example.two")):
+            assert [seen.headers["apns-topic"] for seen in service.seen] == [app]
+    assert outcomes() == [("apns", "Accepted", None), ("two", "Accepted", None)]
+
+
+def test_each_devices_attempt_is_told_in_the_detail_and_in_the_admin(api, org):
+    person = factories.contact(org)
+    gone = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
+    with google(**{"fcm:dead": gone}) as two:
+        account(org, "fcm", two.settings())
+        register(api, person, "ANDROID", "fcm:alive")
+        register(api, person, "ANDROID", "fcm:dead")
+        message_id = send(api, person)
+    alive, dead = (str(row.pk) for row in Device.objects.order_by("id"))
+    told = api.call("GET", f"/messages/{message_id}?include=trace").json()
+    steps = [step for step in told["trace"][0]["steps"] if step["step"] == "ATTEMPT"]
+    said = [(one["deviceId"], one["provider"], one["result"], one.get("detail")) for one in steps]
+    assert said == [
+        (alive, "fcm", "ACCEPTED", None), (dead, "fcm", "GONE", "UNREGISTERED"),
+    ]  # fmt: skip
+    editor = member("editor", org, Membership.Role.EDITOR)
+    shown = editor.get(page(Message, "change", message_id)).content.decode()
+    for device_id, outcome in ((alive, "Accepted"), (dead, "Gone")):
+        cell = f'<td class="pr-4 align-top">{device_id}</td>'
+        assert f'{cell}<td class="pr-4 align-top">{outcome}</td>' in shown
 
 
 @pytest.mark.parametrize("dead", [1, 40])

@@ -103,6 +103,19 @@ def test_a_window_shares_a_connection_and_a_signature(transport):
         assert len({bytes(seen.body) for seen in service.seen}) == 100
 
 
+def test_each_origin_has_a_signature_of_its_own(transport):
+    with push_service() as one, push_service() as two:
+        account = made(one)
+        account.send([to(one.browser(), 1), to(two.browser(), 2)], transport)
+        first, second = (
+            one.claims(one.seen[0]),
+            two.claims(two.seen[0]),
+        )  # each checks whom it is for
+    assert [first["aud"], second["aud"]] == [
+        f"https://localhost:{s.server.port}" for s in (one, two)
+    ]
+
+
 def test_a_payload_is_measured_before_it_leaves(transport):
     overhead = len(b'{"title":"Hello","body":""}')
     with push_service() as service:

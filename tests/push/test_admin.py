@@ -1,0 +1,89 @@
+"""Push accounts and devices in the admin."""
+
+import pytest
+
+from messaging.models import ProviderAccount
+from messaging.policy import account_of
+from push import feedback
+from push.feedback import Said
+from push.models import Device
+from rme.core import clock
+from rme.core.outcomes import Gone
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import button, page, person
+from tests.fakes import apns as fake_apns
+from tests.fakes import fcm as fake_fcm
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner(org):
+    return person("owner", org, Membership.Role.OWNER)
+
+
+def form(org, kind, **settings):
+    return {
+        "organization": org.pk, "name": "push", "kind": kind, "channel": "PUSH", "priority": 1,
+        "weight": 1, "match": "", "state": "ACTIVE",
+        **{f"setting_{kind}_{name}": value for name, value in settings.items()},
+    }  # fmt: skip
+
+
+APNS = {**fake_apns.settings(1, "", 5.0), "private_key": fake_apns.key_pem()}
+
+
+def test_a_key_of_apples_is_kept_and_never_shown(owner, org):
+    answer = owner.post(page(ProviderAccount, "add"), form(org, "apns", **APNS))
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    row = ProviderAccount.objects.get()
+    assert account_of(row).active
+    shown = owner.get(page(ProviderAccount, "change", row.pk)).content.decode()
+    assert "PRIVATE KEY" not in shown
+
+
+RSA = fake_fcm.key_pem()
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", RSA, "a\x00b"],
+    ids=["text", "broken", "rsa", "nul"],
+)
+def test_a_p8_that_is_no_key_is_refused(owner, org, key):
+    given = form(org, "apns", **{**APNS, "private_key": key})
+    answer = owner.post(page(ProviderAccount, "add"), given)
+    assert answer.status_code == 200
+    assert set(answer.context["adminform"].form.errors) == {"setting_apns_private_key"}
+    assert key.splitlines()[-1] not in answer.content.decode()
+    assert not ProviderAccount.objects.exists()
+
+
+@pytest.mark.parametrize("text", ["no JSON", "{}", fake_fcm.account(1, private_key="no key")])
+def test_a_service_account_that_is_none_is_refused(owner, org, text):
+    answer = owner.post(
+        page(ProviderAccount, "add"), form(org, "fcm", service_account_json=text, timeout=5)
+    )
+    assert answer.status_code == 200
+    wrong = set(answer.context["adminform"].form.errors)
+    assert "setting_fcm_service_account_json" in wrong
+    assert not ProviderAccount.objects.exists()
+
+
+def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
+    """What Apple could not have given is told from a device that is not Apple's."""
+    owner.post(page(ProviderAccount, "add"), form(org, "apns", **APNS))
+    row = ProviderAccount.objects.get()
+    answer = owner.post(button(ProviderAccount, row, "test-send"), {"to": "no-token"})
+    assert b"Gone: BadDeviceToken" in answer.content
+
+
+def test_a_device_tells_its_history(owner, org):
+    device = factories.device(org, factories.contact(org))
+    at = clock.now()
+    feedback.note(org.pk, [Said(device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])
+    feedback.retire()
+    shown = owner.get(page(Device, "change", device.pk)).content.decode()
+    assert "devices (MSG_Device__c)" in owner.get(page(Device, "changelist")).content.decode()
+    assert "DEACTIVATED UNREGISTERED" in shown
