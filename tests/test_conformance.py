@@ -1,4 +1,4 @@
-"""docs/conformance.md names tests that exist, and for every sentence at least one."""
+"""The pages docs/conformance*.md name tests that exist, and for every sentence at least one."""
 
 import ast
 import re
@@ -10,10 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = [
     (claim.strip(), tuple(re.findall(r"`([^`]+)`", held)))
+    for page in sorted((ROOT / "docs").glob("conformance*.md"))
     for claim, held in re.findall(
-        r"^\| (?!claim \|)(.+) \| (.*)\|$",
-        (ROOT / "docs" / "conformance.md").read_text(),
-        re.MULTILINE,
+        r"^\| (?!claim \|)(.+) \| (.*)\|$", page.read_text(), re.MULTILINE
     )
 ]
 
