@@ -54,7 +54,10 @@ def test_a_key_is_issued_for_some_actions(org, owner, redis):
     bot = Bot(org, shown_key(response), owner)
     assert bot.confirm("Confirm_Contact", email="a@b.example") == []
     assert bot.get("Confirm_Case", email="a@b.example").status_code == 401
-    assert "Confirm_Contact" in owner.get(page(ApiKey, "change", key.pk)).content.decode()
+    assert response["Cache-Control"].startswith("no-store")
+    later = owner.get(page(ApiKey, "change", key.pk)).content.decode()
+    assert ("Confirm_Contact" in later, bot.key.split("_", 2)[2] in later) == (True, False)
+    assert bot.key.split("_", 2)[2] not in owner.get(page(ApiKey, "changelist")).content.decode()
 
 
 def test_an_action_that_is_none_is_refused(org, owner):

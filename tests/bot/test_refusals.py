@@ -230,6 +230,28 @@ def test_an_unknown_action_is_refused_before_its_parameters(bot, action):
     assert told(bot.post(action.replace("Create", "Confirm"))) == (400, wanted)
 
 
+def test_problems_are_told_in_their_order(bot):
+    """Everything is wrong at first, and what was told is set right each time."""
+    path, right, bot.key = f"{POST}?org={bot.org.pk}", bot.key, "wrong"
+    form = "action={}&email=x"
+
+    def told_of(method, content_type, action):
+        body = form.format(action)
+        response = bot.client.generic(method, path, body, content_type, headers=bot.headers())
+        return response.status_code, response.json().get("error")
+
+    assert told_of("PUT", "application/json", "x") == (401, None)
+    bot.key = right
+    assert told_of("PUT", "application/json", "x") == (405, "method_not_allowed")
+    assert told_of("POST", "application/json", "x") == (415, "unsupported_media_type")
+    assert told_of("POST", FORM, "x") == (400, "unknown_action")
+    assert told_of("POST", FORM, "Create_Contact") == (400, "missing_parameter")
+    form += "&lastName=L"
+    assert told_of("POST", FORM, "Create_Contact") == (400, "invalid_email")
+    form = form.replace("=x", "=a@b.example")
+    assert told_of("POST", FORM, "Create_Contact") == (200, None)
+
+
 # --- parameters ---------------------------------------------------------------------------------
 REQUIRED = [
     ("Confirm_Contact", "email"),

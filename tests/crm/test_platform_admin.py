@@ -7,6 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 
+from rme.core.transport import process
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.models_platform import Platform
@@ -130,6 +131,30 @@ def test_a_platform_that_refuses_is_told(owner, org, odoo, typed, message):
         "setting_odoo_address": [message]
     }
     assert owner.post(page(Platform, "add"), given | {"unchecked": "on"}).status_code == 302
+
+
+def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, odoo, settings):
+    settings.OUTBOUND_OPEN_HOSTS = []
+    process._local.__dict__.clear()
+    for address in (odoo.url, "https://169.254.169.254", "http://odoo.com"):
+        given = form(org, "odoo", remote.odoo_settings(odoo, address=address), remote.ODOO_MAPPING)
+        assert errors_of(owner.post(page(Platform, "add"), given)) == {
+            "setting_odoo_address": ["The platform cannot be reached."]
+        }
+    assert (odoo.connections, Platform.objects.exists()) == (0, False)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_offered_and_taken(owner, org, preset):
+    kind, label, raw = PRESETS[preset]
+    assert label in owner.get(page(Platform, "add")).content.decode()
+    settings = {
+        "odoo": {"address": "https://acme.example", "api_key": "k"},
+        "salesforce": {"address": "https://acme.example", "client_id": "a", "client_secret": "s"},
+    }[kind]
+    given = form(org, kind, settings, {}, preset=preset, unchecked="on")
+    assert owner.post(page(Platform, "add"), given).status_code == 302
+    assert platforms.get(org.pk).mappings == mapping.parse(raw)
 
 
 @pytest.mark.parametrize(
