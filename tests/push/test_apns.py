@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+import time_machine
 from pydantic import ValidationError
 
 from push import tokens
@@ -327,8 +328,9 @@ def test_patience_doubles_and_ends_with_the_first_success(transport):
 # --- the provider token ---------------------------------------------------------------------------
 def aged(service, minutes):
     """Give an account whose token was made a while ago, and that token."""
-    account = made(service)
-    old = tokens.Token(account._sign().text, time.time() - 60 * minutes)
+    account, then = made(service), time.time() - 60 * minutes
+    with time_machine.travel(then, tick=False):
+        old = tokens.Token(account._sign().text, then)
     tokens.keep(account._name, apns.TOKEN_LIFE, old)
     TtlCache.clear_all()  # it comes from Redis
     return account, old.text
