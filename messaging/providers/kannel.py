@@ -30,6 +30,7 @@ from messaging.providers.base import (
     ProviderSettings,
     Report,
 )
+from rme.core import gsm
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.transport import Failure, Reply, Request
@@ -44,11 +45,6 @@ REPORTS: dict[int, str] = {
 """`%d`, the bits of a report. 4, buffered, says nothing new; 66, unknown, nothing at all."""
 MASK = 1 | 2 | 8 | 16
 INBOUND_AGE = timedelta(days=1)
-# GSM 03.38, the default alphabet and its extension: for all else Kannel is to write UCS-2.
-GSM = frozenset(
-    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    "ÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\f^{}\\[~]|€"
-)
 
 
 class KannelSettings(http.HttpSettings):
@@ -84,7 +80,7 @@ class Kannel(Provider):
             "from": sms.sender or account.sender,
             "text": sms.text,
             "charset": "UTF-8",
-            "coding": "0" if GSM.issuperset(sms.text) else "2",
+            "coding": "0" if gsm.CHARACTERS.issuperset(sms.text) else "2",
         }
         if account.smsc:
             query["smsc"] = account.smsc
