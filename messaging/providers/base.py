@@ -115,7 +115,9 @@ class Inbound:
 class ProviderSettings(BaseModel):
     """An account's settings. Secrets are `SecretStr`; the admin's form is made from the fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=True, hide_input_in_errors=True
+    )
 
 
 class Provider:

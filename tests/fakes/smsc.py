@@ -35,7 +35,7 @@ class Smsc:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._do(self._server.stop)
+        self.stop()
         self._loop.call_soon_threadsafe(self._serving.cancel)
         self._thread.join(10)
 
@@ -96,6 +96,10 @@ class Smsc:
         )
         answer = self.deliver(text.encode(), esm_class=0x04, **fields)
         return int(answer.command_status)
+
+    def stop(self) -> None:
+        """Go away: no port, no connections."""
+        self._do(self._server.stop)
 
     def unbind(self) -> None:
         """Unbind every ESME."""
