@@ -71,9 +71,9 @@ class Line:
         link = self._ready(policy)
         return link.submit(bodies) if isinstance(link, Link) else [link] * len(bodies)
 
-    def listen(self, hear: Hear, policy: AddressPolicy) -> None:
-        """Keep a link from now on, beside; to be called every few seconds, or it ends."""
-        self._hear, self._heard_until = hear, time.monotonic() + LISTENED_SECONDS
+    def listen(self, hear: Hear, policy: AddressPolicy, seconds: float = LISTENED_SECONDS) -> None:
+        """Keep a link for some seconds, beside; to be called again before they are over."""
+        self._hear, self._heard_until = hear, time.monotonic() + seconds
         link, opening = self._link, self._opening
         if link and not link.ended and link.hears:
             return

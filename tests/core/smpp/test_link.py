@@ -230,7 +230,8 @@ def test_unbind_of_the_other_side_is_answered() -> None:
         ask(server.port)
         server.send(Pdu(Command.UNBIND, 77))
         wait_for(lambda: Pdu(Command.UNBIND | RESPONSE, 77) in server.seen)
-        assert statuses(ask(server.port)) == [0]
+        wait_for(lambda: not server._open)
+        wait_for(lambda: statuses(ask(server.port)) == [0])
         assert server.connections == 2
 
 
@@ -305,6 +306,19 @@ def test_listened_line_binds_again_by_itself() -> None:
         wait_for(lambda: len(server.seen) == 1)
         server.last.shutdown(socket.SHUT_RDWR)
         wait_for(listen)
+
+
+def test_line_that_is_listened_to_no_more_unbinds() -> None:
+    with SmppServer() as server:
+        line(server.port).listen(lambda bodies: True, POLICY, 0.2)
+        wait_for(lambda: len(server.seen) == 1)
+
+        def has_left() -> bool:
+            line(1)  # as any other account's does when it is used
+            return bool(server.of(Command.UNBIND))
+
+        assert not has_left()
+        wait_for(has_left)
 
 
 def test_close_waits_for_what_is_under_way_and_unbinds() -> None:
