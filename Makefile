@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test test-odoo check browser demo-json bench lock format clean clean-data
+.PHONY: help run test test-odoo test-sms check browser gateway demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,6 +23,10 @@ test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messagi
 test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on first use (or says why not)
 	@$(BIN)/python -m tests.crm.real_odoo $(ARGS)
 
+SMS := tests/sms tests/core/smpp tests/messaging/providers/test_smpp.py tests/messaging/test_listening.py
+test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
+	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
+
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -33,6 +37,10 @@ check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 browser:  ## install Debian's Chromium, for the tests in tests/browser (as root)
 	@command -v chromium >/dev/null 2>&1 || { apt-get update -qq && \
 	  apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+gateway:  ## install Debian's Kannel with its fake of an SMSC, for the tests in tests/sms (as root)
+	@test -x /usr/lib/kannel/test/fakesmsc || { apt-get update -qq && \
+	  apt-get install -y -qq --no-install-recommends kannel kannel-extras >/dev/null 2>&1; }
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

@@ -1,5 +1,6 @@
 """A real Kannel on loopback, with its own fake of an SMSC behind it."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -12,7 +13,8 @@ import requests
 from tests.fakes.smsc import wait_for
 from tests.service import free_port
 
-BEARERBOX, SMSBOX = shutil.which("bearerbox"), shutil.which("smsbox")
+_PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
+BEARERBOX, SMSBOX = shutil.which("bearerbox", path=_PATH), shutil.which("smsbox", path=_PATH)
 FAKESMSC = Path("/usr/lib/kannel/test/fakesmsc")
 MISSING = not (BEARERBOX and SMSBOX and FAKESMSC.exists())
 
