@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test test-browser test-odoo check browser demo-json bench lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms check browser gateway demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,6 +26,10 @@ test-browser: browser $(VENV)/.dev  ## the tests in real browsers, which are ins
 test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on first use (or says why not)
 	@$(BIN)/python -m tests.crm.real_odoo $(ARGS)
 
+SMS := tests/sms tests/core/smpp tests/messaging/providers/test_smpp.py tests/messaging/test_listening.py
+test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
+	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
+
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -38,6 +42,11 @@ browser:  ## install Debian's Chromium and Firefox, for the tests in tests/brows
 	  { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$each >/dev/null; } || \
 	  echo "$$each cannot be installed here: the tests that need it are skipped." >&2; done
+
+gateway:  ## install Debian's Kannel with its fake of an SMSC, for the tests in tests/sms (as root)
+	@test -x /usr/lib/kannel/test/fakesmsc || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kannel kannel-extras >/dev/null 2>&1; } || \
+	  echo "Kannel cannot be installed here: the tests that need it are skipped." >&2
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

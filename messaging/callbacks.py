@@ -8,7 +8,7 @@ that the message left, comes to the same.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ import orjson
 import structlog
 from django.db import connection, transaction
 
-from messaging import gate_lock, inbound_sms, policy, receipts, unknown_codes
+from messaging import gate_lock, inbound_sms, policy, receipts, references, unknown_codes
 from messaging.inbound_sms import Answer, Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
@@ -31,6 +31,9 @@ BATCH = 500
 KEPT_DAYS = 7
 PUT_OFF_DAYS = 1
 """A report that came too early for so long will never fit."""
+STRANGE_TRIES = 9
+"""How often a report on a message that we do not know is tried, over eight minutes: an account may
+be shared with others, whose reports come to us too."""
 _T = Row._meta.db_table
 _HEADERS = ("content-type", "user-agent")
 """What of the headers is kept: signatures were checked, and others may hold secrets."""
@@ -38,9 +41,9 @@ _SECRET = re.compile(r"(?<![^&])key=[^&]*")
 
 _KEEP = f"""
 INSERT INTO {_T} (id, organization_id, account_id, digest, method, query, headers, body,
-  received_at, tries)
-VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, 0) ON CONFLICT (digest) DO NOTHING
-"""
+  received_at, tries) VALUES """
+_ROW = "(%s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, 0)"
+_ONCE = " ON CONFLICT (digest) DO NOTHING"
 _DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
 FROM {_T} WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT {BATCH}
@@ -86,13 +89,20 @@ def _receiver(row: ProviderAccount) -> Receiver | None:
     return Receiver(row.pk, row.organization_id, account.callback_url, account.provider)
 
 
-def keep(whose: Receiver, callback: Callback) -> bool:
-    """Keep an authentic call, once; say whether it is new."""
+def keep(whose: Receiver, *calls: Callback) -> bool:
+    """Keep authentic calls, each once, by one statement; say whether any is new."""
+    values = [value for call in calls for value in _row(whose, call)]
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP + ", ".join([_ROW] * len(calls)) + _ONCE, values)
+        return bool(cursor.rowcount)
+
+
+def _row(whose: Receiver, callback: Callback) -> list[Any]:
     digest = hashlib.sha256(
         orjson.dumps([whose.account_id, callback.method, callback.query]) + callback.body
     ).hexdigest()
     headers = {name: callback.headers[name] for name in _HEADERS if name in callback.headers}
-    values: list[Any] = [
+    return [
         ids.new_id(),
         whose.organization_id,
         whose.account_id,
@@ -103,9 +113,6 @@ def keep(whose: Receiver, callback: Callback) -> bool:
         callback.body,
         callback.received_at,
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(_KEEP, values)
-        return bool(cursor.rowcount)
 
 
 def work() -> tuple[int, list[Answer]]:
@@ -122,6 +129,7 @@ def work() -> tuple[int, list[Answer]]:
         known = ProviderAccount.objects.in_bulk({row[2] for row in rows})
         whose = {pk: _receiver(row) for pk, row in known.items()}
         reports: dict[UUID, list[tuple[int, Report]]] = {}
+        strange: dict[UUID, list[tuple[int, Report]]] = {}
         letters: list[Letter] = []
         for row in rows:
             account = whose.get(row[2])
@@ -129,17 +137,42 @@ def work() -> tuple[int, list[Answer]]:
                 continue
             for said in _read(account, row):
                 if isinstance(said, Report):
-                    reports.setdefault(row[0], []).append((row[2], said))
+                    known_as = reports if said.attempt_id else strange
+                    known_as.setdefault(row[0], []).append((row[2], said))
                 elif isinstance(said, UnknownCode):
                     _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
         gate_lock.hold(letter.organization_id for letter in letters)
+        unknown = _recognize(strange, reports)
         early = receipts.settle(reports)
+        early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}
         answers = inbound_sms.apply(letters)
         with connection.cursor() as cursor:
             cursor.execute(_DONE, [list(early), [row[0] for row in rows]])
     return len(rows), answers
+
+
+def _recognize(
+    strange: Mapping[UUID, Sequence[tuple[int, Report]]],
+    reports: dict[UUID, list[tuple[int, Report]]],
+) -> set[UUID]:
+    """Add the reports that name a provider's own id to those on attempts; give the keys of others.
+
+    The worker may have yet to write down the id; or it is of what somebody else sent.
+    """
+    found = references.find(
+        {(account, said.provider_id) for said_of in strange.values() for account, said in said_of}
+    )
+    unknown: set[UUID] = set()
+    for key, entries in strange.items():
+        for account, said in entries:
+            attempt_id = found.get((account, said.provider_id))
+            if attempt_id is None:
+                unknown.add(key)
+            else:
+                reports.setdefault(key, []).append((account, replace(said, attempt_id=attempt_id)))
+    return unknown
 
 
 def purge() -> None:

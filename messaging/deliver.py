@@ -15,9 +15,19 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from messaging import circuits, gate_lock, gates, policy, preparing, rates, routing, suppression
+from messaging import (
+    circuits,
+    gate_lock,
+    gates,
+    policy,
+    preparing,
+    rates,
+    references,
+    routing,
+    suppression,
+)
 from messaging.claiming import WINDOW, Claim
-from messaging.models import Attempt, Delivery, Event
+from messaging.models import Attempt, Delivery, Event, ProviderReference
 from messaging.outcome import Receipt, Sending, Shot
 from messaging.providers.base import Dispatch
 from messaging.states import TRANSITIONS, Status
@@ -189,9 +199,11 @@ def _hand_over(shots: Sequence[Shot], transport: Transport) -> list[Outcome]:
 
 def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:
     """Write what each attempt of this round came to, and which tokens are dead."""
-    rows, said = [], []
+    rows, said, own_ids = [], [], []
     for sending in hand:
         for shot in sending.heard():
+            account = shot.account
+            own_ids += references.row(shot.attempt_id, account.id, account.provider, shot.outcome)
             if shot.device_id and shot.outcome:
                 said.append(feedback.Said(shot.device_id, shot.started_at, shot.outcome))
             rows.append(
@@ -204,6 +216,7 @@ def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:
                 }
             )
     sql.update(Attempt, rows)
+    sql.insert({ProviderReference: own_ids})
     feedback.note(claim.organization_id, said)
 
 

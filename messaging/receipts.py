@@ -72,7 +72,8 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
     reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
     another has taken the place of. Belongs into a transaction.
     """
-    wanted = {report.attempt_id for entries in reports.values() for _, report in entries}
+    named = (report.attempt_id for entries in reports.values() for _, report in entries)
+    wanted = {attempt_id for attempt_id in named if attempt_id}
     if not wanted:
         return set()
     with connection.cursor() as cursor:
@@ -82,7 +83,7 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
     receipts: list[Receipt] = []
     for key, entries in reports.items():
         for account_id, report in entries:
-            own, *found = attempts.get(report.attempt_id) or (None,)
+            own, *found = (report.attempt_id and attempts.get(report.attempt_id)) or (None,)
             if own != account_id:
                 continue
             delivery_id, channel, provider, in_hand, last = found

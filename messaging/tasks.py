@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from celery import shared_task
-from celery.signals import worker_ready
+from celery.signals import worker_process_init, worker_process_shutdown, worker_ready
 from kombu.exceptions import KombuError
 from redis import RedisError
 
@@ -20,8 +20,10 @@ from messaging import (
     deliver,
     idempotency,
     inbound_sms,
+    listening,
     rates,
     receipts,
+    references,
     retention,
     schedule,
     suppression_import,
@@ -100,6 +102,7 @@ def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
     callbacks.purge()
+    references.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -160,3 +163,15 @@ def live(sender: Any, **_: Any) -> None:
     sender.sign_of_life = sender.timer.call_repeatedly(
         signs.EVERY_SECONDS, signs.leave, ("worker",)
     )
+
+
+@worker_process_init.connect
+def listen(**_: Any) -> None:
+    """Listen in each process that works, for it is the one that sends."""
+    listening.begin(ring_callbacks)
+
+
+@worker_process_shutdown.connect
+def fall_silent(**_: Any) -> None:
+    """Unbind before the process ends."""
+    listening.end()

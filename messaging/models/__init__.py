@@ -12,7 +12,7 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.models.receipts import Callback
+from messaging.models.receipts import Callback, ProviderReference
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Partial",
     "Pause",
     "ProviderAccount",
+    "ProviderReference",
     "SenderDomain",
     "SendingRules",
     "Suppression",

@@ -38,3 +38,25 @@ class Callback(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class ProviderReference(models.Model):
+    """A provider's own id of a message, for providers whose reports name nothing else.
+
+    Apart from the attempt, which has it too: an index there would be paid for by every attempt of
+    every channel, as PostgreSQL then writes a row's entries anew into all indexes. A provider may
+    give an id a second time, so the newest counts. Rows are kept for some days.
+    """
+
+    id = models.UUIDField(primary_key=True)  # the attempt's
+    account_id = models.BigIntegerField()
+    reference = models.CharField(max_length=255)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by references.find
+            models.Index(fields=["account_id", "reference"], name="provider_reference_of"),
+        ]
+
+    def __str__(self) -> str:
+        return self.reference

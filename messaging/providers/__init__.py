@@ -5,11 +5,12 @@ from messaging.providers.http_sms import HttpSms
 from messaging.providers.kannel import Kannel
 from messaging.providers.push import PUSH
 from messaging.providers.simulator import Simulator
+from messaging.providers.smpp import Smpp
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
 
-_ALL: tuple[type[Provider], ...] = (Smtp, Twilio, Vonage, Kannel, HttpSms, *PUSH, Simulator)
+_ALL: tuple[type[Provider], ...] = (Smtp, Twilio, Vonage, Kannel, Smpp, HttpSms, *PUSH, Simulator)
 REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}
 
 

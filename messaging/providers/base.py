@@ -5,7 +5,7 @@ deployment, no organization. It turns a `Dispatch` into a transport `Request` an
 `Reply` or `Failure` into an `Outcome`. One instance serves one account (its checked settings).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
@@ -17,9 +17,11 @@ from pydantic import BaseModel, ConfigDict
 from push.senders.base import Notification
 from rme.core.channels import Channel
 from rme.core.outcomes import Fault, Outcome, Rejected
-from rme.core.transport import Failure, Reply, Request, Transport
+from rme.core.transport import AddressPolicy, Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
+
+Hear = Callable[[Sequence[bytes]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,16 @@ class Report:
 
     Providers send our own id of the attempt there and back. It is in the database before the
     message leaves, so that no report comes too early to be understood, and it is known where the
-    provider's own id never arrived.
+    provider's own id never arrived. One that cannot (`names_its_own_ids`) has no `attempt_id`, and
+    `provider_id` is what it answered when it took the message.
     """
 
-    attempt_id: UUID
+    attempt_id: UUID | None
     type: str
     reason: str | None = None
     soft: bool = False
     """A failure of the person's device for now: many of them in a row say that it is dead."""
+    provider_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,9 @@ class Inbound:
 class ProviderSettings(BaseModel):
     """An account's settings. Secrets are `SecretStr`; the admin's form is made from the fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=True, hide_input_in_errors=True
+    )
 
 
 class Provider:
@@ -139,6 +145,10 @@ class Provider:
     )
     """What health says while the provider refuses an account: a code, and a text for its name."""
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
+    listens: ClassVar[bool] = False
+    """It hears over a link that it keeps: `listen` is called every few seconds by each worker."""
+    names_its_own_ids: ClassVar[bool] = False
+    """Its reports name its own ids of messages, which are then kept to be looked up."""
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.settings = settings
@@ -168,6 +178,12 @@ class Provider:
     def outcome(self, reply: Reply | Failure) -> Outcome:
         """Say what the other side's answer, or its absence, means."""
         raise NotImplementedError
+
+    def listen(self, hear: Hear, policy: AddressPolicy) -> None:
+        """Keep the link open, without waiting for it; what comes is given to `hear`.
+
+        That takes what was heard and says whether it is safe. It is `read` later, as calls are.
+        """
 
     def authentic(self, callback: Callback) -> bool:
         """Say whether a call comes from the provider, and not long ago. Nothing is read before.

@@ -3,9 +3,10 @@
 | answer of sendsms | outcome |
 |---|---|
 | 202 (`0: Accepted for delivery`, `3: Queued for later delivery`) | Accepted |
-| 403 with `denied` (a black list) | Rejected, the recipient's fault |
+| 400 or 403 with `denied` (by a list, or no number) | Rejected, the recipient's fault |
 | 401, 403, 404 | Misconfigured |
 | 400 with `receiver` | Rejected, the number is dead |
+| 400 with `Sender` (there is none, and no global one) | Misconfigured |
 | another 400 | Rejected, the content's fault |
 | 429 (of what stands before it), 503 | Retryable: `Temporal failure, try again later` |
 | anything else | Unknown |
@@ -31,9 +32,12 @@ from messaging.providers.base import (
     Report,
     UnknownCode,
 )
+from rme.core import gsm
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Failure, Reply, Request
+from rme.core.smpp import texts
+from rme.core.smpp.texts import Alphabet
+from rme.core.transport import Failure, InvalidRequest, Reply, Request
 
 REPORTS: dict[int, str] = {
     1: "delivered",
@@ -48,11 +52,6 @@ QUIET = frozenset({4, 66})
 SOFT = 34
 MASK = 1 | 2 | 8 | 16
 INBOUND_AGE = timedelta(days=1)
-# GSM 03.38, the default alphabet and its extension: for all else Kannel is to write UCS-2.
-GSM = frozenset(
-    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    "ÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\f^{}\\[~]|€"
-)
 
 
 class KannelSettings(http.HttpSettings):
@@ -65,6 +64,9 @@ class KannelSettings(http.HttpSettings):
         default="", description="The link to use; empty: as Kannel routes."
     )
     sender: Annotated[str, Field(max_length=20)] = ""
+    max_messages: Annotated[int, Field(ge=1, le=255)] = Field(
+        default=10, description="As the sendsms-user has it: Kannel cuts off what is longer."
+    )
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
         default=SecretStr(""), description="Signs the reports' URLs; without one none is asked for."
     )
@@ -81,6 +83,8 @@ class Kannel(Provider):
 
     def request(self, dispatch: Dispatch) -> Request:
         sms, account = http.sms(dispatch), self.settings
+        if len(texts.write(sms.text, Alphabet.GSM).parts()) > account.max_messages:
+            raise InvalidRequest("a longer text than Kannel sends: it would cut it off and say 202")
         query = {
             "username": account.username,
             "password": account.password.get_secret_value(),
@@ -88,7 +92,7 @@ class Kannel(Provider):
             "from": sms.sender or account.sender,
             "text": sms.text,
             "charset": "UTF-8",
-            "coding": "0" if GSM.issuperset(sms.text) else "2",
+            "coding": "0" if gsm.CHARACTERS.issuperset(sms.text) else "2",
         }
         if account.smsc:
             query["smsc"] = account.smsc
@@ -109,12 +113,14 @@ class Kannel(Provider):
         match reply.status:
             case 202 if said.startswith(("0:", "3:")):
                 return Accepted()
-            case 403 if "denied" in said.lower() and "auth" not in said.lower():
+            case 400 | 403 if "denied" in said.lower() and "auth" not in said.lower():
                 return Rejected(reason)
             case 401 | 403 | 404:
                 return Misconfigured(reason)
             case 400 if "receiver" in said.lower():
                 return Rejected(reason, hard=True)
+            case 400 if said.lower().startswith("sender"):
+                return Misconfigured(reason)
             case 400:
                 return Rejected(reason, Fault.CONTENT)
             case 429 | 503:

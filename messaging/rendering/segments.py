@@ -8,14 +8,10 @@ surrogate pair is never split. So a segment may stay one short, and the rest mov
 import re
 from dataclasses import dataclass
 
-_BASIC = (
-    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
-    "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
-)
-_EXTENSION = "\f^{}\\[~]|€"
+from rme.core import gsm
 
-_GSM = re.compile(f"[{re.escape(_BASIC + _EXTENSION)}]*")
-_ESCAPED = re.compile(f"[{re.escape(_EXTENSION)}]")
+_GSM = re.compile(f"[{re.escape(gsm.BASIC + gsm.EXTENSION)}]*")
+_ESCAPED = re.compile(f"[{re.escape(gsm.EXTENSION)}]")
 _PAIRED = re.compile("[\U00010000-\U0010ffff]")
 
 

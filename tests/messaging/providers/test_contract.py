@@ -6,7 +6,7 @@ are the same for all.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from uuid import UUID
@@ -17,10 +17,13 @@ from messaging.providers import REGISTRY
 from messaging.providers.base import Content, Dispatch, Email, Provider, Push, Sms
 from rme.core.channels import Channel
 from rme.core.outcomes import Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.smpp import close_all
+from rme.core.smpp.pdu import Command
 from rme.core.transport import Transport
-from tests.fakes import http1, smtp, tcp
+from tests.fakes import http1, smpp, smtp, tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Server
+from tests.fakes.smpp import SmppServer
 from tests.fakes.smtp import SmtpServer
 from tests.fakes.tls import ca_pem, server_context
 from tests.push import harnesses
@@ -46,6 +49,11 @@ def _smtp(port: int, ca: str, timeout: float) -> dict[str, object]:
     return {"host": "localhost", "port": port, "security": "TLS", "timeout": timeout, "ca_pem": ca}
 
 
+def _smpp(port: int, ca: str, timeout: float) -> dict[str, object]:
+    where = {"host": "localhost", "port": port, "tls": True, "ca_pem": ca}
+    return {**where, "system_id": "esme", "password": "secret", "timeout": timeout}
+
+
 def _http(**own: str) -> Callable[[int, str, float], dict[str, object]]:
     """Give the settings of an account over HTTP; `{}` in a text is the server's address."""
 
@@ -62,6 +70,7 @@ HARNESSES: dict[str, Harness] = {
     "twilio": Harness("http", _http(base_url="{}", account_sid="AC" + "0" * 32, auth_token="t")),
     "vonage": Harness("http", _http(base_url="{}", api_key="k", api_secret="s")),
     "kannel": Harness("http", _http(base_url="{}", username="u", password="p")),
+    "smpp": Harness("smpp", _smpp),
     "http_sms": Harness("http", _http(url="{}/send")),
     "apns": Harness("http2", harnesses.apns),
     "fcm": Harness("http2", harnesses.fcm_logged_in, harnesses.android),
@@ -71,6 +80,14 @@ HARNESSES: dict[str, Harness] = {
 CALLS_THE_RECIPIENT = {"webpush"}
 """Where it calls is no fault of the account: tried by its own tests."""
 WITHOUT_NETWORK = {"simulator"}
+
+
+@pytest.fixture(autouse=True)
+def _no_links() -> Iterator[None]:
+    """Keep no link of a test for the next."""
+    yield
+    close_all(1)
+
 
 # Each fault is a server; each protocol has its own way to it.
 
@@ -102,6 +119,10 @@ def _after(
     """Fail when the whole request is there."""
     if protocol == "smtp":
         return SmtpServer({"END": mail}, tls=server_context())
+    if protocol == "smpp":
+        whole = http1.Seen(0, "POST", "/", (), b"")
+        steps: dict[int, smpp.Step] = {Command.SUBMIT_SM: lambda c, _: http(c, whole)}
+        return SmppServer(steps, server_context())
     if protocol == "http2":
         whole = http1.Seen(0, "POST", "/", (), b"")
         return Http2Server(lambda connection, stream: http(connection.socket, whole))

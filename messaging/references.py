@@ -1,0 +1,55 @@
+"""Providers' own ids of messages, where reports name nothing else: kept, and looked up."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import connection
+
+from messaging.models import ProviderReference
+from messaging.providers.base import Provider
+from rme.core import clock, ids
+from rme.core.outcomes import Accepted, Outcome
+from rme.core.sql import Row
+
+KEPT = timedelta(days=7)
+"""Networks give up after three days."""
+_T = ProviderReference._meta.db_table
+
+Key = tuple[int, str]
+"""An account, and what it calls the message."""
+
+# The newest counts: an SMSC begins its numbers anew some day.
+_FIND = f"""
+SELECT DISTINCT ON (r.account_id, r.reference) r.account_id, r.reference, r.id
+FROM unnest(%s::bigint[], %s::text[]) AS w(account_id, reference)
+JOIN {_T} r ON r.account_id = w.account_id AND r.reference = w.reference
+ORDER BY r.account_id, r.reference, r.id DESC
+"""
+
+
+def row(
+    attempt_id: UUID, account_id: int | None, provider: Provider | None, outcome: Outcome | None
+) -> list[Row]:
+    """Give the row that an answer makes, none for most."""
+    if not (provider and provider.names_its_own_ids and isinstance(outcome, Accepted)):
+        return []
+    if account_id is None or not outcome.provider_id:
+        return []
+    return [{"id": attempt_id, "account_id": account_id, "reference": outcome.provider_id[:255]}]
+
+
+def find(wanted: Collection[Key]) -> dict[Key, UUID]:
+    """Find the attempts that accounts' own ids are of. One statement, and none for nothing."""
+    if not wanted:
+        return {}
+    accounts, references = zip(*sorted(wanted), strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(_FIND, [list(accounts), list(references)])
+        return {(account, reference): found for account, reference, found in cursor.fetchall()}
+
+
+def purge() -> None:
+    """Delete what no report comes on any more. The id of an attempt begins with its time."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {_T} WHERE id < %s", [ids.at_least(clock.now() - KEPT)])

@@ -1,0 +1,209 @@
+"""What goes over the wire: a header of four numbers, and for what we use, the body (§3, §4, §5)."""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+_HEADER = struct.Struct(">LLLL")
+_TLV = struct.Struct(">HH")
+LONGEST = 70_000
+"""Bytes of a PDU: a `message_payload` of 64 KiB and all that may stand beside it."""
+RESPONSE = 0x80000000
+
+
+class Command(IntEnum):
+    """What a PDU is (§5.1.2.1). A response is its request's with the highest bit."""
+
+    GENERIC_NACK = 0x80000000
+    BIND_TRANSMITTER = 0x02
+    SUBMIT_SM = 0x04
+    DELIVER_SM = 0x05
+    UNBIND = 0x06
+    BIND_TRANSCEIVER = 0x09
+    ENQUIRE_LINK = 0x15
+
+
+class Tag(IntEnum):
+    """Optional parameters (§5.3.2)."""
+
+    RECEIPTED_MESSAGE_ID = 0x001E
+    SAR_MSG_REF_NUM = 0x020C
+    SAR_TOTAL_SEGMENTS = 0x020E
+    SAR_SEGMENT_SEQNUM = 0x020F
+    MESSAGE_PAYLOAD = 0x0424
+    MESSAGE_STATE = 0x0427
+
+
+class Senseless(Exception):
+    """What came is no PDU, or not the body of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pdu:
+    """One PDU. `status` is 0 in requests."""
+
+    command: int
+    sequence: int
+    status: int = 0
+    body: bytes = field(default=b"", repr=False)
+
+    def encode(self) -> bytes:
+        length = _HEADER.size + len(self.body)
+        return _HEADER.pack(length, self.command, self.status, self.sequence) + self.body
+
+    def answer(self, status: int = 0, body: bytes = b"") -> "Pdu":
+        """Make the response to this request."""
+        return Pdu(self.command | RESPONSE, self.sequence, status, body)
+
+
+def take(buffer: bytearray) -> Pdu | None:
+    """Take the first PDU out of a buffer; None while it is not whole. Raises Senseless."""
+    if len(buffer) < _HEADER.size:
+        return None
+    length, command, status, sequence = _HEADER.unpack_from(buffer)
+    if not _HEADER.size <= length <= LONGEST:
+        raise Senseless("no PDU is so long")
+    if len(buffer) < length:
+        return None
+    body = bytes(buffer[_HEADER.size : length])
+    del buffer[:length]
+    return Pdu(command, sequence, status, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A number or a name, with the type of number and the numbering plan (§5.2.5, §5.2.6)."""
+
+    text: str
+    ton: int = 0
+    npi: int = 0
+
+    def encode(self) -> bytes:
+        return bytes([self.ton, self.npi]) + c_string(self.text, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The body of `submit_sm` and `deliver_sm`. `text` is as encoded, a user data header included.
+
+    `payload`: the text travels as the parameter `message_payload`, of any length, and not in the
+    field of 254 bytes.
+    """
+
+    source: Address
+    destination: Address
+    text: bytes = field(default=b"", repr=False)
+    esm_class: int = 0
+    data_coding: int = 0
+    registered_delivery: int = 0
+    service_type: str = ""
+    parameters: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+    payload: bool = False
+
+    def encode(self) -> bytes:
+        """Write the body. Raises ValueError for what a field cannot hold."""
+        short = b"" if self.payload else self.text
+        if len(short) > 254:
+            raise ValueError("a text longer than its field")
+        parameters = dict(self.parameters)
+        if self.payload:
+            parameters[Tag.MESSAGE_PAYLOAD] = self.text
+        return b"".join(
+            (
+                c_string(self.service_type, 5),
+                self.source.encode(),
+                self.destination.encode(),
+                bytes([self.esm_class, 0, 0]),  # protocol_id, priority_flag
+                b"\0\0",  # schedule_delivery_time, validity_period: the SMSC's own
+                bytes([self.registered_delivery, 0, self.data_coding, 0, len(short)]),
+                short,
+                *(_TLV.pack(tag, len(value)) + value for tag, value in parameters.items()),
+            )
+        )
+
+    @classmethod
+    def decode(cls, body: bytes) -> "Message":
+        """Read a body. Raises Senseless. What the parameters hold is not looked at."""
+        rest = _Reader(body)
+        service_type = rest.string()
+        source, destination = rest.address(), rest.address()
+        esm_class, _, _ = rest.take(3)
+        rest.string(), rest.string()
+        registered_delivery, _, data_coding, _, length = rest.take(5)
+        text = rest.take(length)
+        parameters = rest.parameters()
+        payload = Tag.MESSAGE_PAYLOAD in parameters and not text
+        return cls(
+            source,
+            destination,
+            parameters.pop(Tag.MESSAGE_PAYLOAD, b"") if payload else text,
+            esm_class,
+            data_coding,
+            registered_delivery,
+            service_type,
+            parameters,
+            payload,
+        )
+
+
+def bind(
+    system_id: str, password: str, system_type: str, addresses: Address, *, limit: int = 64
+) -> bytes:
+    """Write the body of a bind (§4.1.1). The standard's 8 characters bind no real password."""
+    return b"".join(
+        (
+            c_string(system_id, 15),
+            c_string(password, limit),
+            c_string(system_type, 12),
+            bytes([0x34, addresses.ton, addresses.npi]),  # the version of the interface
+            c_string(addresses.text, 40),
+        )
+    )
+
+
+def c_string(text: str, limit: int) -> bytes:
+    """Write a text that ends with NUL. Raises ValueError where it does not fit."""
+    encoded = text.encode("ascii")
+    if len(encoded) > limit or b"\0" in encoded:
+        raise ValueError("a text that does not fit into its field")
+    return encoded + b"\0"
+
+
+def first_string(body: bytes) -> str:
+    """Read what a body begins with, such as the message id of `submit_sm_resp`."""
+    return body.partition(b"\0")[0].decode("ascii", "replace")
+
+
+class _Reader:
+    """Reads a body from front to end."""
+
+    def __init__(self, body: bytes) -> None:
+        self._rest = body
+
+    def take(self, length: int) -> bytes:
+        if len(self._rest) < length:
+            raise Senseless("half a body")
+        taken, self._rest = self._rest[:length], self._rest[length:]
+        return taken
+
+    def string(self) -> str:
+        text, end, self._rest = self._rest.partition(b"\0")
+        if not end:
+            raise Senseless("a text without an end")
+        return text.decode("latin-1")
+
+    def address(self) -> Address:
+        ton, npi = self.take(2)
+        return Address(self.string(), ton, npi)
+
+    def parameters(self) -> dict[int, bytes]:
+        """Read the optional parameters; half of one at the end is left out."""
+        found: dict[int, bytes] = {}
+        while len(self._rest) >= _TLV.size:
+            tag, length = _TLV.unpack_from(self._rest)
+            self.take(_TLV.size)
+            if len(self._rest) < length:
+                break
+            found[tag] = self.take(length)
+        return found

@@ -1,0 +1,55 @@
+"""An SMSC on loopback, by hand, so that it can be broken anywhere."""
+
+import socket
+import ssl
+from collections.abc import Callable
+
+from rme.core.smpp.pdu import Command, Pdu, take
+from tests.fakes.tcp import TcpServer
+
+Step = Callable[[socket.socket, Pdu], bool | None]
+"""Answers a request. False ends the connection."""
+
+
+def accept(connection: socket.socket, request: Pdu) -> None:
+    """Take whatever is asked: binds, messages (by the number of the request), and so on."""
+    connection.sendall(request.answer(0, f"id{request.sequence}\0".encode()).encode())
+
+
+def refuse(status: int) -> Step:
+    """Refuse with a status."""
+    return lambda connection, request: connection.sendall(request.answer(status).encode())
+
+
+class SmppServer(TcpServer):
+    """Answer requests by a function for each command, or take them; remember them."""
+
+    def __init__(
+        self,
+        steps: dict[int, Step] | None = None,
+        tls: ssl.SSLContext | None = None,
+        *,
+        otherwise: Step = accept,
+    ) -> None:
+        super().__init__(self._requests, tls)
+        self.steps, self.otherwise = steps or {}, otherwise
+        self.seen: list[Pdu] = []
+
+    def of(self, command: int) -> list[Pdu]:
+        return [each for each in self.seen if each.command == command]
+
+    def send(self, request: Pdu) -> None:
+        """Send a request of the SMSC's own on the connection that was made last."""
+        self.last.sendall(request.encode())
+
+    def _requests(self, connection: socket.socket, number: int) -> None:
+        self.last = connection
+        buffer = bytearray()
+        while part := connection.recv(65536):
+            buffer += part
+            while (request := take(buffer)) is not None:
+                self.seen.append(request)
+                step = self.steps.get(request.command, self.otherwise)
+                is_request = not request.command & Command.GENERIC_NACK
+                if is_request and step(connection, request) is False:
+                    return

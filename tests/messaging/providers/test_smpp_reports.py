@@ -1,0 +1,161 @@
+"""What an SMSC delivers: receipts in all their forms, and what people wrote."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from messaging.providers.base import Callback, Inbound, Report
+from messaging.providers.smpp import Smpp
+from rme.core.outcomes import Accepted
+from rme.core.smpp import Address, Message, Pdu
+from rme.core.smpp.pdu import Command, Tag
+
+PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
+TEXT = "id:{} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{} err:{} text:x"
+
+
+def provider(**given: Any) -> Smpp:
+    settings = {"host": "h", "system_id": "esme", "password": "p", **given}
+    return Smpp(Smpp.Settings.model_validate(settings))
+
+
+def call(body: bytes) -> Callback:
+    return Callback("", "LINK", "", {}, body, datetime.now(UTC))
+
+
+def read(message: Message, **given: Any) -> list[Report | Inbound]:
+    return list(provider(**given).read(call(message.encode())))
+
+
+def receipt(text: str = "", **parameters: bytes) -> Message:
+    named = {Tag[name.upper()]: value for name, value in parameters.items()}
+    return Message(PERSON, OURS, text.encode(), 0x04, parameters=named)
+
+
+@pytest.mark.parametrize(
+    ("stat", "error", "expected"),
+    [
+        ("DELIVRD", "000", Report(None, "delivered", "DELIVRD 000", provider_id="abc")),
+        ("delivrd", "000", Report(None, "delivered", "delivrd 000", provider_id="abc")),
+        ("UNDELIV", "027", Report(None, "failed", "UNDELIV 027", provider_id="abc")),
+        ("UNDELIV", "001", Report(None, "bounced", "UNDELIV 001", provider_id="abc")),
+        ("DELIVRD", "001", Report(None, "delivered", "DELIVRD 001", provider_id="abc")),
+        ("EXPIRED", "099", Report(None, "failed", "EXPIRED 099", provider_id="abc")),
+        ("REJECTD", "099", Report(None, "failed", "REJECTD 099", provider_id="abc")),
+        ("DELETED", "099", Report(None, "failed", "DELETED 099", provider_id="abc")),
+        ("ACCEPTD", "000", Report(None, "sent", "ACCEPTD 000", provider_id="abc")),
+        ("ENROUTE", "000", None),
+        ("UNKNOWN", "000", None),
+        ("SOMETHING", "000", None),
+    ],
+)
+def test_receipt_as_text(stat: str, error: str, expected: Report | None) -> None:
+    said = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"])
+    assert said == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [(2, "delivered"), (3, "failed"), (4, "failed"), (5, "failed"), (6, "sent"), (8, "failed")],
+)
+def test_receipt_by_parameters(state: int, kind: str) -> None:
+    message = receipt(receipted_message_id=b"ABC\0", message_state=bytes([state]))
+    assert read(message) == [Report(None, kind, None, provider_id="abc")]
+
+
+@pytest.mark.parametrize("state", [0, 1, 7, 9, 255])
+def test_state_that_says_nothing_new(state: int) -> None:
+    assert read(receipt(receipted_message_id=b"A\0", message_state=bytes([state]))) == []
+
+
+def test_parameters_go_before_the_text() -> None:
+    message = receipt(
+        TEXT.format("other", "UNDELIV", "1"), receipted_message_id=b"A", message_state=b"\2"
+    )
+    assert read(message) == [Report(None, "delivered", "UNDELIV 1", provider_id="a")]
+
+
+def test_the_first_of_a_field_counts() -> None:
+    """A person's text stands at the end, and may look like a receipt."""
+    text = TEXT.format("1", "UNDELIV", "2").replace("text:x", "text:stat:DELIVRD id:9")
+    assert read(receipt(text)) == [Report(None, "failed", "UNDELIV 2", provider_id="1")]
+
+
+@pytest.mark.parametrize(
+    ("ids", "answered", "reported", "same"),
+    [
+        ("SAME", "0ABC", "0abc", "0abc"),
+        ("HEX_IN_RESPONSES", "1F", "31", "31"),
+        ("HEX_IN_RESPONSES", "0000001f", "0000000031", "31"),
+        ("HEX_IN_RECEIPTS", "31", "1F", "31"),
+        ("HEX_IN_RESPONSES", "no-hex", "no-hex", "no-hex"),
+    ],
+)
+def test_ids_are_the_same_in_answers_and_receipts(
+    ids: str, answered: str, reported: str, same: str
+) -> None:
+    own = provider(message_ids=ids)
+    answer = Pdu(Command.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
+    assert own._outcome(answer) == Accepted(same)
+    (said,) = own.read(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
+    assert said == Report(None, "delivered", "DELIVRD 000", provider_id=same)
+    told = receipt(receipted_message_id=answered.encode(), message_state=b"\2")
+    assert own.read(call(told.encode())) == [Report(None, "delivered", None, provider_id=same)]
+
+
+@pytest.mark.parametrize("text", ["", "stat:DELIVRD", "id: stat:", "id:1", "hello"])
+def test_receipt_that_names_nothing(text: str) -> None:
+    assert read(receipt(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (Message(PERSON, OURS, b"STOP"), Inbound("+12025550123", "12025550100", "STOP")),
+        (
+            Message(Address("12025550123"), OURS, b"stop"),
+            Inbound("+12025550123", "12025550100", "stop"),
+        ),
+        (
+            Message(PERSON, OURS, "СТОП".encode("utf-16-be"), data_coding=8),
+            Inbound("+12025550123", "12025550100", "СТОП"),
+        ),
+        (
+            Message(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
+            Inbound("+12025550123", "12025550100", "STOP"),
+        ),
+        (
+            Message(PERSON, OURS, b"STOP", payload=True),
+            Inbound("+12025550123", "12025550100", "STOP"),
+        ),
+        (Message(Address("Bank", 5), OURS, b"Hi"), Inbound("Bank", "12025550100", "Hi")),
+        (
+            Message(Address("4915112345", 2, 1), OURS, b"STOP"),
+            Inbound("4915112345", "12025550100", "STOP"),
+        ),
+    ],
+    ids=["plain", "no-type", "ucs2", "header", "payload", "name", "national"],
+)
+def test_what_a_person_wrote(message: Message, expected: Inbound) -> None:
+    assert read(message) == [expected]
+
+
+@pytest.mark.parametrize("esm_class", [0x08, 0x10, 0x18])
+def test_other_kinds_say_nothing(esm_class: int) -> None:
+    assert read(Message(PERSON, OURS, b"id:1 stat:DELIVRD", esm_class)) == []
+
+
+@given(st.binary(max_size=120), st.integers(0, 255), st.sampled_from([0, 1, 3, 4, 8, 255]))
+def test_junk_is_read_by_nobody(junk: bytes, esm_class: int, coding: int) -> None:
+    message = Message(PERSON, OURS, junk, esm_class, coding)
+    for body in (junk, message.encode()):
+        for said in provider(message_ids="HEX_IN_RECEIPTS").read(call(body)):
+            assert isinstance(said, Report | Inbound)
+            assert "\0" not in (said.text if isinstance(said, Inbound) else said.provider_id)
+
+
+def test_nothing_that_comes_by_http_is_authentic() -> None:
+    assert not provider().authentic(call(receipt(TEXT.format("1", "DELIVRD", "0")).encode()))
