@@ -1,5 +1,6 @@
 """The registry of providers: the one place where it is written which exist."""
 
+from messaging.providers.anymail import Anymail
 from messaging.providers.base import Provider
 from messaging.providers.http_sms import HttpSms
 from messaging.providers.kannel import Kannel
@@ -9,7 +10,16 @@ from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
 
-_ALL: tuple[type[Provider], ...] = (Smtp, Twilio, Vonage, Kannel, HttpSms, *PUSH, Simulator)
+_ALL: tuple[type[Provider], ...] = (
+    Smtp,
+    Anymail,
+    Twilio,
+    Vonage,
+    Kannel,
+    HttpSms,
+    *PUSH,
+    Simulator,
+)
 REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}
 
 

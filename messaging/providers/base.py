@@ -95,6 +95,10 @@ class Report:
     attempt_id: UUID
     type: str
     reason: str | None = None
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
+    soft: bool = False
+    """Of a failure: the address could not be reached for now. Several such end it."""
 
 
 @dataclass(frozen=True, slots=True)
