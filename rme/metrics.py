@@ -22,6 +22,7 @@ from rme.core import counters, signs
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
     "rme_bot_calls_total": ("Bot calls, by key.", ["key", "action", "code"]),
+    "rme_unknown_reports_total": ("Reports of providers that we do not know.", ["provider"]),
     "rme_request_seconds_total": ("Time spent on answering them.", ["method", "path"]),
 }
 FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via")

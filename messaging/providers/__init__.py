@@ -5,6 +5,7 @@ from messaging.providers.base import Provider
 from messaging.providers.http_sms import HttpSms
 from messaging.providers.kannel import Kannel
 from messaging.providers.push import PUSH
+from messaging.providers.ses import Ses
 from messaging.providers.simulator import Simulator
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
@@ -13,6 +14,7 @@ from messaging.providers.vonage import Vonage
 _ALL: tuple[type[Provider], ...] = (
     Smtp,
     Anymail,
+    Ses,
     Twilio,
     Vonage,
     Kannel,

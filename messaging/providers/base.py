@@ -166,6 +166,12 @@ class Provider:
         """
         return False
 
+    def confirm(self, callback: Callback) -> None:
+        """Do what the service asks for with an authentic call before it reports, if it asks.
+
+        No transaction is open.
+        """
+
     def read(self, callback: Callback) -> Sequence[Report | Inbound]:
         """Say what an authentic call reports; nothing for what means nothing to us."""
         return ()
