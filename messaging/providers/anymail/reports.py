@@ -257,9 +257,13 @@ def _bounce(service: Service, event: AnymailTrackingEvent) -> tuple[str, bool]:
     """Say what a bounce is (`bounced` for a dead address), and whether it is soft."""
     words = [str(_at(event.esp_event, path) or "") for path in service.bounce]
     word = " ".join(filter(None, words)) if len(words) > 1 else "".join(words)
-    if event.reject_reason == RejectReason.INVALID or re.fullmatch(service.hard, word):
+    if event.reject_reason == RejectReason.INVALID or _is(service.hard, word):
         return "bounced", False
-    return "failed", bool(service.soft and re.fullmatch(service.soft, word))
+    return "failed", _is(service.soft, word)
+
+
+def _is(pattern: str, word: str) -> bool:
+    return bool(pattern and re.fullmatch(pattern, word))
 
 
 def _by_machine(service: Service, event: AnymailTrackingEvent) -> bool:

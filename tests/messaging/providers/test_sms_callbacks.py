@@ -217,6 +217,16 @@ def test_kannel_takes_what_a_person_wrote_with_its_time_alone(t: str) -> None:
     assert not provider("kannel").authentic(arrived(Call("GET", query)))
 
 
+MAIL_SETTINGS: dict[str, dict[str, str]] = {
+    "smtp": {"host": "x.example"},
+    "anymail": {"service": "brevo", "api_key": "k", "callback_secret": f"rme:{SECRET}"},
+    "ses": {
+        "region": "eu-west-1",
+        "access_key_id": "A" * 20,
+        "secret_access_key": "s",
+        "topic_arn": "arn:aws:sns:eu-west-1:123456789012:rme",
+    },
+}
 JUNK = [
     Call("POST"),
     Call("GET", "a=%00&attempt=%ff&sign=%ed%a0%80&status=1"),
@@ -235,7 +245,7 @@ JUNK = [
 def test_junk_is_neither_authentic_nor_read(kind: str, number: int) -> None:
     own = provider(kind) if kind in SETTINGS else None
     if own is None:
-        settings = {"host": "x.example"} if kind == "smtp" else {}
+        settings = MAIL_SETTINGS.get(kind, {})
         own = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(settings))
     assert not own.authentic(arrived(JUNK[number]))
     assert list(own.read(arrived(JUNK[number]))) == []
