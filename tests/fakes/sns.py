@@ -36,7 +36,7 @@ def _certificate() -> bytes:
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
-        .public_key(_key(0).public_key(0))
+        .public_key(_key(0).public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _DAY)
         .not_valid_after(now + _DAY)
