@@ -43,6 +43,10 @@ class Receipt:
     """The channel it was sent on; None: the one that the delivery is on."""
     provider: str | None = None
     """The account that it was sent by; None: the delivery's."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
+    soft: bool = False
+    """Of a failure: the address could not be reached for now."""
 
 
 @dataclass(slots=True)

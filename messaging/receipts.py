@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from messaging import suppression
+from messaging import opt_outs, soft_bounces, suppression
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt
 from messaging.providers.base import Report
@@ -28,6 +28,7 @@ IMPLIES: dict[str, tuple[str, ...]] = {
     E.DELIVERED: (E.SENT, E.DELIVERED),
     E.OPEN: (E.SENT, E.DELIVERED, E.OPEN),
     E.CLICK: (E.SENT, E.DELIVERED, E.CLICK),
+    E.DEFERRED: (E.SENT, E.DEFERRED),
     E.BOUNCED: (E.SENT, E.BOUNCED),
     E.FAILED: (E.FAILED,),
     E.COMPLAINED: (E.SENT, E.DELIVERED, E.COMPLAINED),
@@ -48,10 +49,16 @@ TARGET: dict[str, Status] = {
 FAILURES = frozenset({E.FAILED, E.BOUNCED})
 SUPPRESSES = {E.BOUNCED: "HARD_BOUNCE", E.COMPLAINED: "COMPLAINT"}
 
+BY_MACHINE = " by machine"
+ONCE_EACH = frozenset({E.OPEN, E.CLICK})
+"""What a machine's first does not make a person's first any less news."""
+
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
   d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
-  array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type FROM {Event._meta.db_table} e
+  array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
+        || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
+        FROM {Event._meta.db_table} e
         WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
@@ -80,6 +87,7 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
         attempts = {row[0]: row[1:] for row in cursor.fetchall()}
     early: set[UUID] = set()
     receipts: list[Receipt] = []
+    left: set[UUID] = set()
     for key, entries in reports.items():
         for account_id, report in entries:
             own, *found = attempts.get(report.attempt_id) or (None,)
@@ -89,8 +97,21 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
             if in_hand:
                 early.add(key)
             elif last or report.type not in FAILURES:
-                receipts.append(Receipt(delivery_id, report.type, report.reason, channel, provider))
+                if report.type == E.UNSUBSCRIBED:
+                    left.add(delivery_id)
+                receipts.append(
+                    Receipt(
+                        delivery_id,
+                        report.type,
+                        report.reason,
+                        channel,
+                        provider,
+                        report.machine,
+                        report.soft,
+                    )
+                )
     apply(receipts)
+    opt_outs.record(left)
     return early
 
 
@@ -109,10 +130,14 @@ def apply(receipts: Sequence[Receipt]) -> None:
             cursor.execute(_READ, [list(by_delivery)])
             known = [_Known(*row) for row in cursor.fetchall()]
         events: list[sql.Row] = []
+        unreached: list[soft_bounces.Unreached] = []
         now = clock.now()
         for each in known:
             for receipt in by_delivery[each.id]:
-                events += [_event(each, receipt, kind, now) for kind in each.learn(receipt)]
+                news = each.learn(receipt)
+                events += [_event(each, receipt, kind, now) for kind in news]
+                if receipt.soft and news and each.address and not each.is_past(receipt):
+                    unreached.append((each.organization_id, each.channel, each.address))
         moves = [(each, each.final(by_delivery[each.id])) for each in known]
         # A failure before the confirmation, where there is another channel: its turn is now.
         moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
@@ -133,7 +158,10 @@ def apply(receipts: Sequence[Receipt]) -> None:
         )
         sql.insert({Event: events})
         suppression.suppress(
-            [entry for each in known for entry in each.suppressed(by_delivery[each.id])]
+            [
+                *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
+                *soft_bounces.count(unreached),
+            ]
         )
 
 
@@ -155,7 +183,9 @@ class _Known:
         channel = receipt.channel or self.channel
         kinds = IMPLIES.get(receipt.type, ())
         new = [kind for kind in kinds if f"{channel} {kind}" not in self.seen]
-        self.seen += [f"{channel} {kind}" for kind in new]
+        if receipt.machine:
+            new = [kind for kind in new if f"{channel} {kind}{BY_MACHINE}" not in self.seen]
+        self.seen += [f"{channel} {kind}{_maker(receipt, kind)}" for kind in new]
         return new
 
     def final(self, receipts: Sequence[Receipt]) -> Status | None:
@@ -164,7 +194,7 @@ class _Known:
         A confirmation wins over a failure, whichever came first, and only of an email a bounce
         wins over the confirmation. Of a channel that was given up, only that counts.
         """
-        moving = [r for r in receipts if r.type in TARGET and not self._is_past(r)]
+        moving = [r for r in receipts if r.type in TARGET and not self.is_past(r)]
         if not moving:
             return None
         if self.channel == Channel.EMAIL and self._has(E.BOUNCED):
@@ -194,13 +224,20 @@ class _Known:
     def _has(self, kind: str) -> bool:
         return f"{self.channel} {kind}" in self.seen
 
-    def _is_past(self, receipt: Receipt) -> bool:
+    def is_past(self, receipt: Receipt) -> bool:
         """Say whether a receipt is of another channel, and confirms nothing."""
         confirms = TARGET[EventType(receipt.type)] is Status.DELIVERED
         return receipt.channel not in (None, self.channel) and not confirms
 
 
+def _maker(receipt: Receipt, kind: str) -> str:
+    return BY_MACHINE if receipt.machine and kind in ONCE_EACH else ""
+
+
 def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
+    detail: dict[str, object] = {"reason": receipt.reason} if receipt.reason else {}
+    if _maker(receipt, kind):
+        detail["machine"] = True
     return {
         "id": ids.new_id(),
         "organization_id": each.organization_id,
@@ -210,5 +247,5 @@ def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
         "at": now,
         "channel": receipt.channel or each.channel,
         "provider": receipt.provider or each.provider,
-        "detail": {"reason": receipt.reason} if receipt.reason else None,
+        "detail": detail or None,
     }

@@ -24,7 +24,9 @@ from messaging import (
     receipts,
     retention,
     schedule,
+    soft_bounces,
     suppression_import,
+    tracking,
 )
 from messaging.models import PARTITIONED
 from rme.core import bell, clock, partitions, signs
@@ -100,6 +102,8 @@ def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
     callbacks.purge()
+    tracking.purge()
+    soft_bounces.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -146,6 +150,10 @@ def apply_callbacks() -> None:
     while applied == callbacks.BATCH:
         applied, answers = callbacks.work()
         inbound_sms.send(answers, shared())
+        if time.monotonic() > until:
+            ring_callbacks()
+            return
+    while tracking.work() == tracking.BATCH:
         if time.monotonic() > until:
             ring_callbacks()
             return

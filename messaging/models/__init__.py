@@ -12,7 +12,7 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.models.receipts import Callback
+from messaging.models.receipts import Callback, Hit, SoftBounce
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ConsentEntry",
     "Delivery",
     "Event",
+    "Hit",
     "IdempotencyKey",
     "Message",
     "MessageContent",
@@ -31,6 +32,7 @@ __all__ = [
     "ProviderAccount",
     "SenderDomain",
     "SendingRules",
+    "SoftBounce",
     "Suppression",
     "SuppressionImport",
     "SuppressionImportPart",
