@@ -5,6 +5,7 @@ that is opened a thousand times is one row.
 """
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -44,7 +45,7 @@ END WHERE id = ANY(%s)
 def keep(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
     """Keep an open or a click, and say whether it is news. One statement."""
     now = clock.now()
-    values = [
+    values: list[Any] = [
         *(ids.new_id(), kind, machine, ids.earliest_beside(delivery_id), now - AT_ONCE),
         *(delivery_id, Channel.EMAIL),
     ]
