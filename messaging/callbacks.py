@@ -22,6 +22,7 @@ from messaging.inbound_sms import Answer, Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
 from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
+from messaging.states import EventType
 from rme.core import ids
 from rme.core.cache import TtlCache
 
@@ -143,7 +144,7 @@ def work() -> tuple[int, list[Answer]]:
                     _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
-        gate_lock.hold(letter.organization_id for letter in letters)
+        gate_lock.hold(_deciding(rows, reports, letters))
         unknown = _recognize(strange, reports)
         early = receipts.settle(reports)
         early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}
@@ -151,6 +152,22 @@ def work() -> tuple[int, list[Answer]]:
         with connection.cursor() as cursor:
             cursor.execute(_DONE, [list(early), [row[0] for row in rows]])
     return len(rows), answers
+
+
+def _deciding(
+    rows: Sequence[Sequence[object]],
+    reports: Mapping[UUID, Sequence[tuple[int, Report]]],
+    letters: Sequence[Letter],
+) -> set[str]:
+    """Name the organizations in which somebody decided something."""
+    left = {
+        key
+        for key, told in reports.items()
+        if any(said.type == EventType.UNSUBSCRIBED for _, said in told)
+    }
+    return {letter.organization_id for letter in letters} | {
+        str(row[1]) for row in rows if row[0] in left
+    }
 
 
 def _recognize(

@@ -7,8 +7,9 @@ is the subject, on push an SMS's text is the body.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
-from messaging import links, policy, rendering
+from messaging import links, policy, rendering, tracked_links
 from messaging.providers.base import Email, Push, Sms
 from messaging.templates import ActiveTemplate
 from push.devices import DeviceRecord
@@ -110,9 +111,20 @@ def email(letter: Letter) -> Email:
         from_name=sender["name"] or letter.organization.name,
         subject=subject,
         text=text,
-        html=html,
+        html=_tracked(letter, html),
         message_id=f"{letter.delivery_id}@{sender['domain']}",
         headers=_unsubscribing(letter),
+    )
+
+
+def _tracked(letter: Letter, html: str) -> str:
+    """Let an email tell of opens and clicks, where the organization wants that; a preview never."""
+    rules = policy.of(letter.organization.id).sending
+    if not html or not letter.delivery_id or not (rules.track_opens or rules.track_clicks):
+        return html
+    delivery_id = UUID(letter.delivery_id)
+    return tracked_links.track(
+        html, delivery_id, opens=rules.track_opens, clicks=rules.track_clicks
     )
 
 

@@ -45,7 +45,9 @@ class Receipt:
     provider: str | None = None
     """The account that it was sent by; None: the delivery's."""
     soft: bool = False
-    """A failure that another try may not meet with: the person could not be reached for now."""
+    """Of a failure: the address could not be reached for now."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
 
 
 @dataclass(slots=True)

@@ -88,6 +88,8 @@ class SendingRulesRecord:
     sends_per_second: int | None
     sends_per_day: int
     double_opt_in: bool
+    track_opens: bool
+    track_clicks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ def _sending(row: SendingRules) -> SendingRulesRecord:
         sends_per_second=row.sends_per_second,
         sends_per_day=row.sends_per_day,
         double_opt_in=row.double_opt_in,
+        track_opens=row.track_opens,
+        track_clicks=row.track_clicks,
     )
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from messaging import soft_bounces, suppression
+from messaging import opt_outs, soft_bounces, suppression
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt
 from messaging.providers.base import Report
@@ -28,6 +28,7 @@ IMPLIES: dict[str, tuple[str, ...]] = {
     E.DELIVERED: (E.SENT, E.DELIVERED),
     E.OPEN: (E.SENT, E.DELIVERED, E.OPEN),
     E.CLICK: (E.SENT, E.DELIVERED, E.CLICK),
+    E.DEFERRED: (E.SENT, E.DEFERRED),
     E.BOUNCED: (E.SENT, E.BOUNCED),
     E.FAILED: (E.FAILED,),
     E.COMPLAINED: (E.SENT, E.DELIVERED, E.COMPLAINED),
@@ -48,10 +49,16 @@ TARGET: dict[str, Status] = {
 FAILURES = frozenset({E.FAILED, E.BOUNCED})
 SUPPRESSES = {E.BOUNCED: "HARD_BOUNCE", E.COMPLAINED: "COMPLAINT"}
 
+BY_MACHINE = " by machine"
+ONCE_EACH = frozenset({E.OPEN, E.CLICK})
+"""What a machine's first does not make a person's first any less news."""
+
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
   d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
-  array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type FROM {Event._meta.db_table} e
+  array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
+        || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
+        FROM {Event._meta.db_table} e
         WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
@@ -81,6 +88,7 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
         attempts = {row[0]: row[1:] for row in cursor.fetchall()}
     early: set[UUID] = set()
     receipts: list[Receipt] = []
+    left: set[UUID] = set()
     for key, entries in reports.items():
         for account_id, report in entries:
             own, *found = (report.attempt_id and attempts.get(report.attempt_id)) or (None,)
@@ -90,10 +98,21 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
             if in_hand:
                 early.add(key)
             elif last or report.type not in FAILURES:
+                if report.type == E.UNSUBSCRIBED:
+                    left.add(delivery_id)
                 receipts.append(
-                    Receipt(delivery_id, report.type, report.reason, channel, provider, report.soft)
+                    Receipt(
+                        delivery_id,
+                        report.type,
+                        report.reason,
+                        channel,
+                        provider,
+                        soft=report.soft,
+                        machine=report.machine,
+                    )
                 )
     apply(receipts)
+    opt_outs.record(left)
     return early
 
 
@@ -161,7 +180,9 @@ class _Known:
         channel = receipt.channel or self.channel
         kinds = IMPLIES.get(receipt.type, ())
         new = [kind for kind in kinds if f"{channel} {kind}" not in self.seen]
-        self.seen += [f"{channel} {kind}" for kind in new]
+        if receipt.machine:
+            new = [kind for kind in new if f"{channel} {kind}{BY_MACHINE}" not in self.seen]
+        self.seen += [f"{channel} {kind}{_maker(receipt, kind)}" for kind in new]
         return new
 
     def final(self, receipts: Sequence[Receipt]) -> Status | None:
@@ -206,6 +227,10 @@ class _Known:
         return receipt.channel not in (None, self.channel) and not confirms
 
 
+def _maker(receipt: Receipt, kind: str) -> str:
+    return BY_MACHINE if receipt.machine and kind in ONCE_EACH else ""
+
+
 def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
     return {
         "id": ids.new_id(),
@@ -216,10 +241,11 @@ def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
         "at": now,
         "channel": receipt.channel or each.channel,
         "provider": receipt.provider or each.provider,
-        "detail": _detail(receipt),
+        "detail": _detail(receipt, kind),
     }
 
 
-def _detail(receipt: Receipt) -> dict[str, object] | None:
-    said = {"reason": receipt.reason, "soft": receipt.soft}
+def _detail(receipt: Receipt, kind: str) -> dict[str, object] | None:
+    machine = bool(_maker(receipt, kind))
+    said = {"reason": receipt.reason, "soft": receipt.soft, "machine": machine}
     return {name: value for name, value in said.items() if value} or None

@@ -27,6 +27,7 @@ from messaging import (
     retention,
     schedule,
     suppression_import,
+    tracking,
 )
 from messaging.models import PARTITIONED
 from rme.core import bell, clock, partitions, signs
@@ -103,6 +104,7 @@ def housekeeping() -> None:
     idempotency.purge()
     callbacks.purge()
     references.purge()
+    tracking.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -149,6 +151,10 @@ def apply_callbacks() -> None:
     while applied == callbacks.BATCH:
         applied, answers = callbacks.work()
         inbound_sms.send(answers, shared())
+        if time.monotonic() > until:
+            ring_callbacks()
+            return
+    while tracking.work() == tracking.BATCH:
         if time.monotonic() > until:
             ring_callbacks()
             return

@@ -13,7 +13,8 @@ from rme.core import clock
 
 log = structlog.get_logger(__name__)
 
-LIMIT = 64 * 1024
+LIMIT = 1024 * 1024
+"""Email services report many events at once."""
 
 
 def receive(request: HttpRequest, public_id: str) -> HttpResponse:
@@ -47,6 +48,7 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
     if not whose.provider.authentic(callback):
         log.warning("callback.refused", account_id=whose.account_id)
         return _answer(403)
+    whose.provider.confirm(callback)
     if callbacks.keep(whose, callback):
         tasks.ring_callbacks()
     return _answer(200)

@@ -18,6 +18,7 @@ urlpatterns = [
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
     path("hooks/<str:public_id>", webhooks.receive),
     path("p/", include("messaging.public_urls")),
+    path("t/", include("messaging.tracking_urls")),
     path("push-demo", push_demo.show),
     path("push-demo/worker.js", push_demo.worker),
     path("push-demo/devices", push_demo.register),

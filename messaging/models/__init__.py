@@ -12,7 +12,7 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.models.receipts import Callback, ProviderReference
+from messaging.models.receipts import Callback, Hit, ProviderReference
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ConsentEntry",
     "Delivery",
     "Event",
+    "Hit",
     "IdempotencyKey",
     "Message",
     "MessageContent",

@@ -89,6 +89,17 @@ class SendingRules(models.Model):
         help_text="An OPTED_IN to email by the preference page counts once a link in a mail was "
         "followed.",
     )
+    track_opens = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Emails carry an image that tells when they are opened. Say so in your privacy "
+        "notice; in many countries it needs consent.",
+    )
+    track_clicks = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Links in emails lead by way of us, which tells that they were followed.",
+    )
 
     class Meta:
         verbose_name_plural = "sending rules"

@@ -1,4 +1,4 @@
-"""What providers called us with, as it arrived."""
+"""What came back of messages, as it arrived: calls of providers, opens, clicks, soft bounces."""
 
 from typing import Any, ClassVar
 
@@ -60,3 +60,37 @@ class ProviderReference(models.Model):
 
     def __str__(self) -> str:
         return self.reference
+
+
+class Hit(models.Model):
+    """An open or a click of an email, kept until it is applied.
+
+    One row for each delivery, kind and maker, however often it is opened: a person's first after a
+    machine's is news. `due_at` is null once it was applied.
+    """
+
+    class Kind(models.TextChoices):
+        OPEN = "open", "Open"
+        CLICK = "click", "Click"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization_id = models.CharField(max_length=64)
+    delivery_id = models.UUIDField()
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    machine = models.BooleanField()
+    at = models.DateTimeField(db_default=Now())
+    due_at = models.DateTimeField(null=True, db_default=Now())
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by tracking.work: what is to be applied
+            models.Index(
+                fields=["due_at"], name="hit_due", condition=models.Q(due_at__isnull=False)
+            ),
+        ]
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["delivery_id", "kind", "machine"], name="hit_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.at}"

@@ -1,16 +1,29 @@
 """The registry of providers: the one place where it is written which exist."""
 
+from messaging.providers.anymail import Anymail
 from messaging.providers.base import Provider
 from messaging.providers.http_sms import HttpSms
 from messaging.providers.kannel import Kannel
 from messaging.providers.push import PUSH
+from messaging.providers.ses import Ses
 from messaging.providers.simulator import Simulator
 from messaging.providers.smpp import Smpp
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
 
-_ALL: tuple[type[Provider], ...] = (Smtp, Twilio, Vonage, Kannel, Smpp, HttpSms, *PUSH, Simulator)
+_ALL: tuple[type[Provider], ...] = (
+    Smtp,
+    Anymail,
+    Ses,
+    Twilio,
+    Vonage,
+    Kannel,
+    Smpp,
+    HttpSms,
+    *PUSH,
+    Simulator,
+)
 REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}
 
 

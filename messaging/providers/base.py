@@ -99,7 +99,9 @@ class Report:
     type: str
     reason: str | None = None
     soft: bool = False
-    """A failure of the person's device for now: many of them in a row say that it is dead."""
+    """Of a failure: the address could not be reached for now. Many such in a row end it."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
     provider_id: str = ""
 
 
@@ -191,6 +193,12 @@ class Provider:
         Compare in constant time. A provider that never calls leaves this: then none is authentic.
         """
         return False
+
+    def confirm(self, callback: Callback) -> None:
+        """Do what the service asks for with an authentic call before it reports, if it asks.
+
+        No transaction is open.
+        """
 
     def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         """Say what an authentic call reports; nothing for what means nothing to us."""

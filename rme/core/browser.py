@@ -19,6 +19,7 @@ MACHINE_PREFIXES = (
     "/services/",
     "/.well-known/",
     "/hooks/",
+    "/t/",
     "/livez",
     "/readyz",
     "/metrics",

@@ -130,3 +130,55 @@ def test_an_sms_account_is_set_up_by_the_form(root, org, kind):
     assert response.status_code == 302, response.context["adminform"].form.errors
     (made,) = policy.of(org.pk).accounts
     assert (made.active, made.rate, made.match) == (True, 10, ("+41",))
+
+
+MAIL = {
+    "anymail": {
+        "service": "mailgun",
+        "api_key": "key-secret-1",
+        "sender_domain": "mg.acme.example",
+        "callback_secret": "signing-secret-2",
+    },
+    "ses": {
+        "region": "eu-west-1",
+        "access_key_id": "AKIDEXAMPLEEXAMPLE00",
+        "secret_access_key": "key-secret-1",
+        "topic_arn": "arn:aws:sns:eu-west-1:123456789012:rme",
+    },
+}
+
+
+def mail_form(org, kind, **changes):
+    settings = {**MAIL[kind], "timeout": "20", **changes}
+    return {
+        "organization": org.pk, "name": "mail", "kind": kind, "channel": "EMAIL", "priority": 1,
+        "weight": 1, "match": "", "rate": "", "state": "ACTIVE",
+        **{f"setting_{kind}_{name}": value for name, value in settings.items()},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", sorted(MAIL))
+def test_a_mail_account_is_set_up_by_the_form_and_shows_no_secret(root, org, kind):
+    response = root.post(page(ProviderAccount, "add"), mail_form(org, kind))
+    assert response.status_code == 302, response.context["adminform"].form.errors
+    (made,) = policy.of(org.pk).accounts
+    assert made.active
+    shown = root.get(page(ProviderAccount, "change", made.id)).content.decode()
+    assert not [word for word in ("key-secret-1", "signing-secret-2") if word in shown]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"sender_domain": "", "subaccount": "7"}, b"mailgun has no subaccount"),
+        ({"service": "mailjet", "sender_domain": ""}, b"mailjet needs secret_key"),
+        ({"service": "pigeon"}, b"Select a valid choice"),
+        ({"base_url": "file:///etc/passwd"}, b"should match pattern"),
+    ],
+)
+def test_what_a_service_lacks_is_told_beside_the_form(root, org, changes, told):
+    response = root.post(page(ProviderAccount, "add"), mail_form(org, "anymail", **changes))
+    assert response.status_code == 200
+    assert told in response.content
+    assert b"key-secret-1" not in response.content
+    assert not ProviderAccount.objects.exists()

@@ -67,6 +67,11 @@ def _http(**own: str) -> Callable[[int, str, float], dict[str, object]]:
 
 HARNESSES: dict[str, Harness] = {
     "smtp": Harness("smtp", _smtp),
+    "anymail": Harness("http", _http(base_url="{}", service="postmark", api_key="k")),
+    "ses": Harness(
+        "http",
+        _http(base_url="{}", region="eu-west-1", access_key_id="A" * 20, secret_access_key="s"),
+    ),
     "twilio": Harness("http", _http(base_url="{}", account_sid="AC" + "0" * 32, auth_token="t")),
     "vonage": Harness("http", _http(base_url="{}", api_key="k", api_secret="s")),
     "kannel": Harness("http", _http(base_url="{}", username="u", password="p")),

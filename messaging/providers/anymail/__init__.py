@@ -1,0 +1,264 @@
+"""Email by the services that django-anymail knows: its payloads and its reading, our transport.
+
+django-anymail turns an email into a service's request and reads what the service answers and
+reports; its own connection (`requests`, one after the other, with redirects) is not used. Amazon
+SES is a provider of its own (`ses`), since django-anymail calls it by boto3, which has a connection
+of its own too.
+
+`services.py` is the table of the services, `answers.py` of what they refuse, and `reports.py`
+reads their webhooks.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.headerregistry import Address
+from typing import Annotated, Any, ClassVar
+
+import requests
+import structlog
+from anymail.exceptions import AnymailError
+from django.core.mail import EmailMultiAlternatives
+from django.utils.module_loading import import_string
+from pydantic import Field, SecretStr, StringConstraints, model_validator
+
+from messaging.providers import http
+from messaging.providers.anymail import answers, reports
+from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, ServiceName
+from messaging.providers.base import (
+    Callback,
+    Dispatch,
+    Email,
+    Inbound,
+    Provider,
+    ProviderSettings,
+    Report,
+    UnknownCode,
+)
+from rme.core.channels import Channel
+from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Unknown
+from rme.core.transport import Failure, InvalidRequest, Reply, Request, Transport
+
+log = structlog.get_logger(__name__)
+
+_ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
+_KEY = re.compile(r"[\x21-\x7e]+")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$", max_length=253)]
+
+
+class AnymailSettings(http.HttpSettings):
+    """Which service, and how to log in there. What a service does not know is refused."""
+
+    service: ServiceName
+    api_key: SecretStr = Field(description="Its API key or token; of Postmark the server token.")
+    secret_key: SecretStr = Field(default=SecretStr(""), description="Mailjet: the second key.")
+    sender_domain: Name = Field(
+        default="", description="Mailgun: the sending domain; empty: that of the sender."
+    )
+    message_stream: Name = Field(default="", description="Postmark: empty for its default.")
+    subaccount: Name = Field(default="", description="SparkPost.")
+    project_id: Name = Field(default="", description="Scaleway.")
+    region: Name = Field(default="", description="Scaleway: empty for fr-par.")
+    callback_secret: SecretStr = Field(
+        default=SecretStr(""),
+        description="Checks what it reports: its signing key, or user:password as they stand in the"
+        " address that it was given. Without one nothing is taken.",
+    )
+    base_url: str = Field(
+        default="",
+        pattern=r"^(https?://[\x21-\x7a\x7c\x7e]+)?$",
+        max_length=500,
+        description="Its API, where it is not the usual one: another region, an own server.",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "AnymailSettings":
+        service = SERVICES[self.service]
+        given = {name: _text(getattr(self, name)) for name in (*OWN, "base_url")}
+        if missing := [name for name in service.needs if not given[name]]:
+            raise ValueError(f"{self.service} needs {missing[0]}")
+        if odd := [name for name in OWN if given[name] and name not in service.arguments]:
+            raise ValueError(f"{self.service} has no {odd[0]}")
+        if not all(_KEY.fullmatch(given[name]) for name in ("api_key", *service.needs)):
+            raise ValueError("a key holds a character that no key has")
+        self._fits_callback(self.callback_secret.get_secret_value())
+        return self
+
+    def _fits_callback(self, secret: str) -> None:
+        check = SERVICES[self.service].check
+        if not secret:
+            return
+        if check in (NEVER, "api_key"):
+            raise ValueError(f"{self.service} has no callback_secret")
+        if check == BASIC and not re.fullmatch(r"[^:]+:.{16,}", secret):
+            raise ValueError("callback_secret: user:password, of 16 characters at least")
+        if check == SVIX and reports.svix_key(secret) is None:
+            raise ValueError("callback_secret: like whsec_…")
+        if check not in (BASIC, SVIX) and not reports.fits(self.service, secret):
+            raise ValueError("callback_secret: no key that could sign")
+
+
+OWN = (
+    *("api_key", "secret_key", "sender_domain", "message_stream"),
+    *("subaccount", "project_id", "region"),
+)
+"""The settings that only some services know."""
+
+
+def _text(value: SecretStr | str) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """A request, and what django-anymail needs to read the answer."""
+
+    request: Request
+    payload: Any
+    message: EmailMultiAlternatives
+
+
+class Anymail(Provider):
+    """Hand emails to a service that django-anymail knows."""
+
+    kind: ClassVar[str] = "anymail"
+    label: ClassVar[str] = "Email service (django-anymail)"
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.EMAIL})
+    Settings: ClassVar[type[ProviderSettings]] = AnymailSettings
+    settings: AnymailSettings
+
+    def __init__(self, settings: AnymailSettings) -> None:
+        super().__init__(settings)
+        self.service = SERVICES[settings.service]
+        given = {
+            argument: value
+            for name, argument in self.service.arguments.items()
+            if (value := _text(getattr(settings, name)))
+        }
+        if settings.base_url:
+            given["api_url"] = settings.base_url
+        backend = import_string(f"anymail.backends.{settings.service}.EmailBackend")
+        self.backend = backend(**given)
+
+    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+        """Send a window of emails at once; one that cannot be written fails alone."""
+        posts = [self._post(dispatch) for dispatch in dispatches]
+        replies = iter(transport.perform([post.request for post in posts if post]))
+        return [self._outcome(post, next(replies)) if post else UNWRITABLE for post in posts]
+
+    def request(self, dispatch: Dispatch) -> Request:
+        return self._made(dispatch).request
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        """Say what a refusal or a missing answer means; an acceptance is read by `send` alone."""
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        return answers.refusal(self.settings.service, reply) or Unknown("an answer not read")
+
+    def authentic(self, callback: Callback) -> bool:
+        return reports.authentic(self.settings.service, self._callback_secret, callback)
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
+        return reports.read(self.settings.service, self._callback_secret, callback)
+
+    @property
+    def _callback_secret(self) -> str:
+        signs = self.settings.api_key if self.service.check == "api_key" else None
+        return (signs or self.settings.callback_secret).get_secret_value()
+
+    def _post(self, dispatch: Dispatch) -> _Post | None:
+        try:
+            return self._made(dispatch)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the others must go)
+            # not its text, which may repeat the address
+            attempt, kind = str(dispatch.attempt_id), type(error).__name__
+            log.warning("provider.request", kind=self.kind, attempt=attempt, error=kind)
+            return None
+
+    def _made(self, dispatch: Dispatch) -> _Post:
+        message = self._message(dispatch)
+        payload = self.backend.build_message_payload(message, self.backend.send_defaults)
+        params = payload.get_request_params(self.backend.api_url)
+        prepared = requests.Request(**params).prepare()
+        # What is no form is JSON, also where no type is given (Mandrill).
+        headers = {"Content-Type": "application/json", **prepared.headers}
+        headers.pop("Content-Length", None)  # the transport's
+        if self.service.once:
+            headers[self.service.once] = str(dispatch.attempt_id)
+        body = prepared.body or b""
+        request = Request(
+            url=str(prepared.url),
+            method=str(prepared.method),
+            body=body if isinstance(body, bytes) else body.encode(),
+            headers=tuple((name, str(value)) for name, value in headers.items()),
+            timeout=self.settings.timeout,
+            ca_pem=self.settings.ca_pem,
+        )
+        return _Post(request, payload, message)
+
+    def _message(self, dispatch: Dispatch) -> EmailMultiAlternatives:
+        """Write an email as Django has it, with what django-anymail adds."""
+        email = dispatch.content
+        assert isinstance(email, Email)  # the account's channel
+        message = EmailMultiAlternatives(
+            subject=_line(email.subject),
+            body=_clean(email.text),
+            from_email=_mailbox(email.from_name, email.from_address),
+            to=[_mailbox(email.to_name, email.to)],
+            headers={name: _line(value) for name, value in email.headers.items()},
+        )
+        if email.html:
+            message.attach_alternative(_clean(email.html), "text/html")
+        named = str(dispatch.attempt_id)
+        if self.service.tag:
+            message.tags = [named]  # type: ignore[attr-defined]
+        else:
+            message.metadata = {reports.ATTEMPT: named}  # type: ignore[attr-defined]
+        return message
+
+    def _outcome(self, post: _Post, reply: Reply | Failure) -> Outcome:
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        if refused := answers.refusal(self.settings.service, reply):
+            return refused
+        response = requests.Response()
+        response.status_code, response._content = reply.status, reply.body
+        response.headers.update(reply.headers)
+        try:
+            self.backend.raise_for_status(response, post.payload, post.message)
+            found = self.backend.parse_recipient_status(response, post.payload, post.message)
+            (status,) = found.values()
+        except (AnymailError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            return Unknown(f"an answer that makes no sense: {reply.status}")
+        return _taken(status.status, http.text_of(status.message_id, 255))
+
+
+UNWRITABLE = Rejected("the provider cannot write this message", Fault.CONTENT)
+
+
+def _taken(status: str | None, message_id: str) -> Outcome:
+    """Say what django-anymail's status of the recipient means."""
+    match status:
+        case "sent" | "queued":
+            return Accepted(message_id)
+        case "invalid":
+            return Rejected("the service takes this address for none", hard=True)
+        case "rejected" | "failed":
+            return Rejected("the service does not send to this address")
+    return Unknown("the service does not say whether it was taken")
+
+
+def _clean(text: str) -> str:
+    """Replace lone surrogates, which no encoding has."""
+    return text.encode(errors="replace").decode()
+
+
+def _line(text: str) -> str:
+    return _CONTROLS.sub(" ", _clean(text)).strip()
+
+
+def _mailbox(name: str, address: str) -> str:
+    if not _ADDRESS.fullmatch(address):
+        raise InvalidRequest("not an email address that can be written")
+    return str(Address(_line(name), addr_spec=address))

@@ -1,0 +1,181 @@
+"""THE table of the email services that django-anymail knows: what each needs and what it reports.
+
+What a service's settings, signatures and payloads are is django-anymail's knowledge
+(https://anymail.dev/en/stable/esps/); what is here is what it flattens or leaves open: how our id
+of the attempt travels, whether a bounce is of a dead address, and whether a machine opened.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ServiceName = Literal[
+    "brevo",
+    "mailersend",
+    "mailgun",
+    "mailjet",
+    "mailtrap",
+    "mandrill",
+    "postal",
+    "postmark",
+    "resend",
+    "scaleway",
+    "sendgrid",
+    "sparkpost",
+    "unisender_go",
+]
+BASIC = "user:password"
+"""The service sends what stands in the address that it was given (RFC 7617); nothing is signed."""
+SVIX = "svix"
+"""Signed by Svix's scheme (https://docs.svix.com/receiving/verifying-payloads/how-manual)."""
+NEVER = ""
+"""It reports nothing that django-anymail could read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One email service. Names of settings are ours, and of arguments django-anymail's."""
+
+    arguments: Mapping[str, str]
+    """By setting: the argument of its backend. What is in `needs` must be given."""
+    needs: tuple[str, ...] = ("api_key",)
+    view: str = ""
+    """The class below anymail.webhooks that reads what it reports."""
+    check: str = NEVER
+    """How a report is checked: BASIC, SVIX, or the view's argument for the key that signs."""
+    tag: bool = False
+    """Our id of the attempt goes as a tag, since it takes no other data of ours."""
+    bounce: tuple[str, ...] = ()
+    """Where a report says what kind of bounce it is: paths, whose values are joined by spaces."""
+    hard: str = ""
+    """The kinds (a pattern) by which the address is dead."""
+    soft: str = ""
+    """The kinds by which it could not be reached for now: the mailbox is full, a server is away."""
+    machine: tuple[str, str] = ("", "")
+    """A path and a pattern: what there says that a machine opened or clicked."""
+    once: str = ""
+    """The header by which it takes an attempt once, however often it is sent."""
+
+
+SERVICES: dict[ServiceName, Service] = {
+    # https://developers.brevo.com/docs/transactional-webhooks
+    "brevo": Service(
+        {"api_key": "api_key"},
+        view="brevo.BrevoTrackingWebhookView",
+        check=BASIC,
+        bounce=("event",),
+        hard=r"hard_bounce|invalid_email",
+        soft=r"soft_bounce",
+        machine=("event", r"(unique_)?proxy_open"),
+    ),
+    # https://developers.mailersend.com/api/v1/webhooks.html
+    "mailersend": Service(
+        {"api_key": "api_token"},
+        view="mailersend.MailerSendTrackingWebhookView",
+        check="signing_secret",
+        tag=True,
+        bounce=("data.type",),
+        hard=r"hard_bounced",
+        soft=r"soft_bounced",
+    ),
+    # https://documentation.mailgun.com/docs/mailgun/user-manual/tracking-messages/
+    "mailgun": Service(
+        {"api_key": "api_key", "sender_domain": "sender_domain"},
+        view="mailgun.MailgunTrackingWebhookView",
+        check="webhook_signing_key",
+        bounce=("event-data.reason",),
+        hard=r"bounce|suppress-bounce",
+        soft=r"generic|old",
+        machine=("event-data.client-info.bot", r".+"),
+    ),
+    # https://dev.mailjet.com/email/guides/webhooks/
+    "mailjet": Service(
+        {"api_key": "api_key", "secret_key": "secret_key"},
+        needs=("api_key", "secret_key"),
+        view="mailjet.MailjetTrackingWebhookView",
+        check=BASIC,
+        bounce=("hard_bounce",),
+        hard=r"True|1",
+        soft=r"False|0|",
+    ),
+    # https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
+    "mailtrap": Service(
+        {"api_key": "api_token"},
+        view="mailtrap.MailtrapTrackingWebhookView",
+        check="tracking_secret",
+        bounce=("event",),
+        hard=r"bounce",
+    ),
+    # https://mailchimp.com/developer/transactional/docs/webhooks/
+    "mandrill": Service(
+        {"api_key": "api_key"},
+        view="mandrill.MandrillCombinedWebhookView",
+        check="webhook_key",
+        bounce=("event",),
+        hard=r"hard_bounce",
+        soft=r"soft_bounce",
+    ),
+    # https://docs.postalserver.io/developer/webhooks: it says no more of a bounce than that
+    "postal": Service(
+        {"api_key": "api_key"},
+        needs=("api_key", "base_url"),
+        view="postal.PostalTrackingWebhookView",
+        check="webhook_key",
+        tag=True,
+        soft=r".*",
+    ),
+    # https://postmarkapp.com/developer/api/bounce-api#bounce-types
+    "postmark": Service(
+        {"api_key": "server_token", "message_stream": "message_stream"},
+        view="postmark.PostmarkTrackingWebhookView",
+        check=BASIC,
+        bounce=("Type",),
+        hard=r"HardBounce|BadEmailAddress",
+        soft=r"SoftBounce",
+    ),
+    # https://resend.com/docs/webhooks/emails/bounced
+    "resend": Service(
+        {"api_key": "api_key"},
+        view="resend.ResendTrackingWebhookView",
+        check=SVIX,
+        bounce=("data.bounce.type",),
+        hard=r"Permanent",
+        soft=r"Transient|Undetermined",
+        once="Idempotency-Key",
+    ),
+    # https://www.scaleway.com/en/developers/api/transactional-email/
+    "scaleway": Service(
+        {"api_key": "secret_key", "project_id": "project_id", "region": "region"},
+        needs=("api_key", "project_id"),
+    ),
+    # https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
+    "sendgrid": Service(
+        {"api_key": "api_key"},
+        view="sendgrid.SendGridTrackingWebhookView",
+        check="tracking_webhook_verification_key",
+        bounce=("type", "status"),
+        hard=r"bounce( (?!4|5\.2\.2).*)?",  # 5.2.2: the mailbox is full (RFC 3463)
+        soft=r"blocked.*|bounce.*",
+        machine=("sg_machine_open", r"True"),
+    ),
+    # https://developers.sparkpost.com/api/events/, bounce classes: https://support.sparkpost.com
+    "sparkpost": Service(
+        {"api_key": "api_key", "subaccount": "subaccount"},
+        view="sparkpost.SparkPostTrackingWebhookView",
+        check=BASIC,
+        bounce=("msys.message_event.bounce_class",),
+        hard=r"10|30|90",
+        soft=r"2[0-4]|40|70",
+        machine=("msys.track_event.is_prefetched", r"True"),
+    ),
+    # https://godocs.unisender.ru/web-api-ref#callback-format
+    "unisender_go": Service(
+        {"api_key": "api_key"},
+        needs=("api_key", "base_url"),
+        view="unisender_go.UnisenderGoTrackingWebhookView",
+        check="api_key",
+        bounce=("delivery_info.delivery_status",),
+        hard=r"err_user_unknown|err_user_inactive|err_domain_inactive",
+        soft=r"err_mailbox_full|err_unreachable|err_mailbox_discarded",
+    ),
+}

@@ -1,0 +1,241 @@
+"""Email by Amazon SES: SendEmail of its API v2
+(https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html).
+
+| answer | outcome |
+|---|---|
+| 200 | Accepted, with its `MessageId` |
+| an error of ERRORS below | what the table says |
+| 401, 403, 404 | Misconfigured |
+| 429, 503 | Retryable: not taken |
+| another 400 | Rejected, the content's fault |
+| anything else | Unknown |
+
+A provider of its own: django-anymail calls SES by boto3, which is large and keeps connections of
+its own, and it leaves SNS's signatures unchecked. A signature of ours is thirty lines (`sigv4`).
+SES reports by SNS, to a topic that the settings name; no other is heard.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import formataddr
+from typing import Annotated, Any, ClassVar
+
+import orjson
+from pydantic import Field, SecretStr, StringConstraints, field_validator
+
+from messaging.providers import http, ses_events, sigv4, sns
+from messaging.providers.base import (
+    Callback,
+    Dispatch,
+    Email,
+    Inbound,
+    Provider,
+    ProviderSettings,
+    Report,
+    UnknownCode,
+)
+from messaging.providers.smtp import Verdict
+from rme.core.channels import Channel
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
+from rme.core.transport import Failure, InvalidRequest, Reply, Request, Transport, shared
+
+ERRORS: tuple[tuple[str, Verdict], ...] = (
+    # `type text`; the first row that fits counts.
+    # https://docs.aws.amazon.com/ses/latest/APIReference-V2/CommonErrors.html
+    (r"(TooManyRequests|Throttling|LimitExceeded|ServiceUnavailable)\w* .*", Verdict.LATER),
+    (r"(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)\w* .*", Verdict.SET_UP),
+    (
+        r"(AccessDenied|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch)\w* .*",
+        Verdict.SET_UP,
+    ),
+    (
+        r"(InvalidClientTokenId|MissingAuthenticationToken|ExpiredToken|RequestExpired)\w* .*",
+        Verdict.SET_UP,
+    ),
+    (r"MessageRejected\w* .*not verified.*", Verdict.SET_UP),  # the sender, or in the sandbox
+    (r"MessageRejected\w* .*", Verdict.CONTENT),
+    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", Verdict.DEAD),
+    (r"BadRequest\w* .*(local address|domain) contains.*", Verdict.DEAD),
+)
+_ROWS = [(re.compile(row, re.IGNORECASE | re.DOTALL), verdict) for row, verdict in ERRORS]
+CALLBACK_AGE = timedelta(hours=2)
+"""A message that SNS signed longer ago is a replay: it calls again for an hour at most."""
+_ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
+_MAILS = re.compile(r"\S+@\S+")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
+_ARN = r"^(arn:aws[a-z-]*:sns:[a-z0-9-]{5,30}:[0-9]{12}:[A-Za-z0-9_.-]{1,256})?$"
+
+
+class SesSettings(http.HttpSettings):
+    """Which region, how to log in, and which topic reports."""
+
+    region: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
+    access_key_id: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{16,128}$")]
+    secret_access_key: SecretStr
+    configuration_set: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{0,64}$")] = Field(
+        default="", description="Reports come through it: without one there are none."
+    )
+    topic_arn: Annotated[str, StringConstraints(pattern=_ARN)] = Field(
+        default="", description="The SNS topic that reports. No other is heard."
+    )
+    base_url: http.Url | None = Field(default=None, description="Another address of SES.")
+    sns_url: http.Url | None = Field(default=None, description="Another address of SNS.")
+
+    @field_validator("base_url", "sns_url", mode="before")
+    @classmethod
+    def _none(cls, value: object) -> object:
+        return value or None  # the form shows None as nothing
+
+    @property
+    def ses(self) -> str:
+        """Give SES's address."""
+        return (self.base_url or f"https://email.{_host(self.region)}").rstrip("/")
+
+    @property
+    def sns(self) -> str:
+        """Give SNS's address: that of the topic's region."""
+        parts = self.topic_arn.split(":")
+        region = parts[3] if len(parts) > 3 else self.region
+        return (self.sns_url or f"https://sns.{_host(region)}").rstrip("/")
+
+
+def _host(region: str) -> str:
+    return f"{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
+
+
+class Ses(Provider):
+    """Hand emails to Amazon SES."""
+
+    kind: ClassVar[str] = "ses"
+    label: ClassVar[str] = "Amazon SES"
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.EMAIL})
+    Settings: ClassVar[type[ProviderSettings]] = SesSettings
+    settings: SesSettings
+
+    def __init__(self, settings: SesSettings, transport: Callable[[], Transport] = shared) -> None:
+        """Serve an account. `transport` fetches SNS's certificates."""
+        super().__init__(settings)
+        self.transport = transport
+
+    def request(self, dispatch: Dispatch) -> Request:
+        account = self.settings
+        url = f"{account.ses}/v2/email/outbound-emails"
+        body = orjson.dumps(_written(dispatch, account.configuration_set))
+        secret = account.secret_access_key.get_secret_value()
+        key = sigv4.Key(account.access_key_id, secret, account.region, "ses")
+        given = {"Content-Type": "application/json"}
+        now = datetime.now(UTC)
+        headers = sigv4.signed(key, "POST", url, headers=given, body=body, now=now)
+        return Request(
+            url=url,
+            body=body,
+            headers=tuple(headers.items()),
+            timeout=account.timeout,
+            ca_pem=account.ca_pem,
+        )
+
+    def outcome(self, reply: Reply | Failure) -> Outcome:
+        if isinstance(reply, Failure):
+            return http.failed(reply)
+        answer = http.as_object(reply.body)
+        if reply.status == 200 and (named := http.text_of(answer.get("MessageId"), 255)):
+            return Accepted(named)
+        return _refused(reply, answer)
+
+    def authentic(self, callback: Callback) -> bool:
+        message = http.as_object(callback.body)
+        topic = self.settings.topic_arn
+        if not topic or message.get("TopicArn") != topic or not _is_recent(message, callback):
+            return False
+        account = self.settings
+        return sns.is_signed(message, account.sns, self.transport(), account.ca_pem)
+
+    def confirm(self, callback: Callback) -> None:
+        message = http.as_object(callback.body)
+        if message.get("Type") == sns.CONFIRMATION:
+            sns.confirm(message, self.settings.sns, self.transport(), self.settings.ca_pem)
+
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
+        message = http.as_object(callback.body)
+        text = message.get("Message")
+        if message.get("Type") != sns.NOTIFICATION or not isinstance(text, str):
+            return []
+        report = ses_events.report(http.as_object(text.encode(errors="replace")))
+        return [report] if report else []
+
+
+def _written(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
+    email = dispatch.content
+    assert isinstance(email, Email)  # the account's channel
+    texts = {"Text": email.text, "Html": email.html}
+    simple: dict[str, Any] = {
+        "Subject": _text(_line(email.subject)),
+        "Body": {name: _text(text) for name, text in texts.items() if text},
+    }
+    if email.headers:
+        simple["Headers"] = [
+            {"Name": name, "Value": _line(value)} for name, value in email.headers.items()
+        ]
+    written = {
+        "FromEmailAddress": _mailbox(email.from_name, email.from_address),
+        "Destination": {"ToAddresses": [_mailbox(email.to_name, email.to)]},
+        "Content": {"Simple": simple},
+        "EmailTags": [{"Name": ses_events.ATTEMPT, "Value": str(dispatch.attempt_id)}],
+    }
+    return written | ({"ConfigurationSetName": configuration_set} if configuration_set else {})
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"Data": text.encode(errors="replace").decode(), "Charset": "UTF-8"}
+
+
+def _line(text: str) -> str:
+    return _CONTROLS.sub(" ", text.encode(errors="replace").decode()).strip()
+
+
+def _mailbox(name: str, address: str) -> str:
+    """Write a mailbox in ASCII (RFC 2047), as SES asks for."""
+    if not _ADDRESS.fullmatch(address):
+        raise InvalidRequest("not an email address that can be written")
+    return formataddr((_line(name)[:200], address))
+
+
+def _refused(reply: Reply, answer: Mapping[str, Any]) -> Outcome:
+    named = reply.headers.get("x-amzn-errortype") or answer.get("__type") or answer.get("code")
+    kind = http.text_of(named, 100).partition(":")[0].rpartition("#")[2]
+    text = http.text_of(answer.get("message") or answer.get("Message"), 300)
+    reason = _MAILS.sub("…", f"refused: {reply.status} {kind} {text}").strip()[:200]
+    match next((verdict for row, verdict in _ROWS if row.fullmatch(f"{kind} {text}")), None):
+        case Verdict.LATER:
+            return Retryable(reason, http.retry_after(reply))
+        case Verdict.SET_UP:
+            return Misconfigured(reason)
+        case Verdict.DEAD:
+            return Rejected(reason, hard=True)
+        case Verdict.CONTENT:
+            return Rejected(reason, Fault.CONTENT)
+    match reply.status:
+        case 401 | 403 | 404:
+            return Misconfigured(reason)
+        case 429 | 503:
+            return Retryable(reason, http.retry_after(reply))
+        case 400 | 413:
+            return Rejected(reason, Fault.CONTENT)
+    return Unknown(f"unexpected answer: {reply.status}")
+
+
+def _is_recent(message: Mapping[str, Any], callback: Callback) -> bool:
+    try:
+        moment = datetime.fromisoformat(str(message.get("Timestamp")))
+    except ValueError:
+        return False
+    return moment.tzinfo is not None and http.is_recent(moment, callback, CALLBACK_AGE)

@@ -1,0 +1,36 @@
+"""Who opens emails and follows their links without being a person: scanners and image proxies.
+
+The table is of what they call themselves. Gmail's and Yahoo's proxies fetch for a person who reads,
+but once, early or not at all, so that what they fetch says nothing for certain.
+"""
+
+import re
+
+MACHINES: tuple[str, ...] = (
+    # mailboxes that fetch images themselves
+    r"GoogleImageProxy",  # https://developers.google.com/search/docs/crawling-indexing
+    r"YahooMailProxy",  # https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html
+    r"Edge/12\.246 Mozilla/5\.0",  # Gmail's prefetch: https://bird.com/blog/gmail-prefetching-images
+    r"^Mozilla/5\.0$",  # Apple's privacy proxy: https://www.mailgun.com/blog/product/bot-detection/
+    r"OutlookImageProxy|ms-office|Microsoft Office Existence Discovery",
+    # scanners of links
+    r"barracuda|BarracudaCentral",  # https://www.barracudacentral.org/about
+    r"mimecast",
+    r"proofpoint|urldefense",
+    r"safelinks|Microsoft-ATP|SkypeUriPreview|BingPreview",
+    r"symantec|messagelabs|websense|forcepoint|ironport|trendmicro|sophos|fireeye|cloudmark",
+    r"zscaler|netcraft|urlscan|virustotal|PhishTank|IPQS|PaloAlto|Expanse",
+    # previews of links in other programs
+    r"Slackbot|Slack-ImgProxy|Discordbot|TelegramBot|WhatsApp|facebookexternalhit|LinkedInBot",
+    r"Twitterbot|Google-Safety|Googlebot|AdsBot-Google|bingbot|Applebot|YandexBot|DuckDuckBot",
+    # programs (https://developer.mozilla.org/docs/Web/HTTP/Headers/User-Agent#library_and_net_tool_ua_strings)
+    r"^(curl|wget|python|java|go-http-client|okhttp|axios|node|ruby|perl|php|libwww)\b",
+    r"HeadlessChrome|PhantomJS|Puppeteer|Playwright|Selenium",
+    r"\b(bot|crawler|spider|scanner|preview|prefetch|monitor(ing)?)\b",
+)
+_MACHINES = re.compile("|".join(MACHINES), re.IGNORECASE)
+
+
+def is_machine(user_agent: str) -> bool:
+    """Say whether a user agent is not a person's: one of the table, or none at all."""
+    return not user_agent.strip() or bool(_MACHINES.search(user_agent[:500]))

@@ -1,0 +1,266 @@
+"""What email services report: which calls are authentic, and what they say."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+
+from messaging.providers.anymail import Anymail, AnymailSettings
+from messaging.providers.anymail.services import ServiceName
+from messaging.providers.base import Callback, Report
+from rme.core import counters, ids
+from tests.fakes import mail_services
+from tests.fakes.mail_services import ARRAYS, BASIC, REPORTING, SAYS, WORDS
+from tests.fakes.providers import Call
+
+URL = "https://rme.example/hooks/one"
+SIGNING: list[ServiceName] = [name for name in REPORTING if name not in BASIC]
+
+
+def account(service: ServiceName, **given: str) -> Anymail:
+    return Anymail(AnymailSettings.model_validate({**mail_services.settings(service), **given}))
+
+
+def arrived(call: Call, later: timedelta = timedelta(), url: str = URL) -> Callback:
+    moment = datetime.now(UTC) + later
+    return Callback(url, call.method, call.query, call.headers, call.body, moment)
+
+
+def report(service: ServiceName, word: str = "delivered", attempt: UUID | None = None) -> Call:
+    return mail_services.report(service, URL, attempt or ids.new_id(), word)
+
+
+@pytest.mark.parametrize("service", REPORTING)
+def test_a_report_is_authentic_as_it_was_signed_alone(service: ServiceName) -> None:
+    call = report(service)
+    own = account(service)
+    assert own.authentic(arrived(call))
+    kept = {n: v for n, v in call.headers.items() if n in ("content-type", "user-agent")}
+    if service not in ("mailgun", "unisender_go"):  # these sign in the body
+        assert not own.authentic(arrived(call._replace(headers=kept)))
+    assert not own.authentic(arrived(Call("POST", "", kept, b"{}")))
+    assert not own.authentic(arrived(call._replace(method="GET")))
+
+
+@pytest.mark.parametrize("service", sorted(set(SIGNING) - {"mailgun"}))
+def test_a_changed_body_is_not_authentic(service: ServiceName) -> None:
+    attempt, other = ids.new_id(), ids.new_id()
+    call = report(service, attempt=attempt)
+    changed = call.body.replace(str(attempt).encode(), str(other).encode())
+    assert changed != call.body
+    assert not account(service).authentic(arrived(call._replace(body=changed)))
+
+
+@pytest.mark.parametrize("service", REPORTING)
+def test_another_accounts_secret_signs_nothing(service: ServiceName) -> None:
+    secrets = {
+        "postal": mail_services.public(mail_services.rsa.generate_private_key(65537, 2048)),
+        "sendgrid": mail_services.public(
+            mail_services.ec.generate_private_key(mail_services.ec.SECP256R1())
+        ),
+        "resend": "whsec_" + base64.b64encode(b"another" * 5).decode(),
+        **dict.fromkeys(BASIC, "rme:" + "another" * 5),
+    }
+    given = {"callback_secret": secrets.get(service, "another" * 5)}
+    if service == "unisender_go":
+        given = {"api_key": "another-key"}
+    assert not account(service, **given).authentic(arrived(report(service)))
+
+
+@pytest.mark.parametrize("service", sorted(set(REPORTING) - {"unisender_go"}))
+def test_without_a_secret_nothing_is_authentic(service: ServiceName) -> None:
+    own = account(service, callback_secret="")
+    assert not own.authentic(arrived(report(service)))
+    assert not own.authentic(arrived(Call("POST", "", {"authorization": "Basic Og=="})))
+
+
+def test_a_service_that_reports_nothing_is_not_heard() -> None:
+    assert not account("scaleway").authentic(arrived(report("brevo")))
+    assert account("scaleway").read(arrived(report("brevo"))) == []
+
+
+@pytest.mark.parametrize("service", ["mailgun", "resend", "sendgrid"])
+def test_a_call_that_was_signed_long_ago_is_a_replay(service: ServiceName) -> None:
+    call, own = report(service), account(service)
+    assert own.authentic(arrived(call, timedelta(hours=25)))
+    assert not own.authentic(arrived(call, timedelta(hours=27)))
+    assert not own.authentic(arrived(call, -timedelta(minutes=6)))
+
+
+@pytest.mark.parametrize("service", sorted(set(REPORTING) - {"postal"}))
+def test_an_event_of_long_ago_is_no_news(service: ServiceName) -> None:
+    call = report(service, SAYS.get(service, WORDS)[1])
+    assert account(service).read(arrived(call, timedelta(days=6)))
+    assert account(service).read(arrived(call, timedelta(days=8))) == []
+
+
+def test_mandrill_signs_the_accounts_own_address() -> None:
+    call = report("mandrill", "hard")
+    assert not account("mandrill").authentic(arrived(call, url="https://rme.example/hooks/two"))
+
+
+def expected(service: ServiceName, word: str) -> tuple[str, bool]:
+    """Say what a word comes to: the type, and whether it is a soft bounce."""
+    return {"hard": ("bounced", False), "soft": ("failed", True)}.get(word, (word, False))
+
+
+@pytest.mark.parametrize(
+    ("service", "word"),
+    [(service, word) for service in REPORTING for word in SAYS.get(service, WORDS)],
+)
+def test_a_report_says_what_became_of_an_attempt(service: ServiceName, word: str) -> None:
+    attempt = ids.new_id()
+    (said,) = account(service).read(arrived(report(service, word, attempt)))
+    assert isinstance(said, Report)
+    assert (said.attempt_id, (said.type, said.soft)) == (attempt, expected(service, word))
+    assert "x.test" not in (said.reason or "")
+    assert said.machine is False
+
+
+@pytest.mark.parametrize("service", REPORTING)
+def test_what_is_kept_of_a_call_is_enough_to_read_it(service: ServiceName) -> None:
+    word = SAYS.get(service, WORDS)[0]
+    call = report(service, word)
+    kept = {n: v for n, v in call.headers.items() if n in ("content-type", "user-agent")}
+    own = account(service)
+    assert len(own.read(arrived(call._replace(headers=kept)))) == 1
+
+
+def test_a_reason_is_in_the_services_words() -> None:
+    attempt = ids.new_id()
+    (said,) = account("brevo").read(arrived(report("brevo", "hard", attempt)))
+    assert said == Report(attempt, "bounced", "bounced 550 … unknown")
+
+
+@pytest.mark.parametrize("service", ARRAYS)
+def test_one_odd_event_does_not_lose_the_others(service: ServiceName) -> None:
+    attempts = [ids.new_id(), ids.new_id()]
+    word = SAYS.get(service, WORDS)[1]
+    good = [mail_services.MAKERS[service](str(each), word) for each in attempts]
+    call = mail_services.signed(service, URL, [good[0], good[1]])
+    assert [r.attempt_id for r in account(service).read(arrived(call))] == attempts
+    if service == "mandrill":  # its array is inside a form
+        return
+    odd: list[Any] = [good[0], 7, {}, {"event": []}, {"msys": 3}, good[1]]
+    call = mail_services.signed(service, URL, odd)
+    assert account(service).authentic(arrived(call))
+    assert [r.attempt_id for r in account(service).read(arrived(call))] == attempts
+
+
+@pytest.mark.parametrize(
+    ("service", "change", "kind"),
+    [
+        ("brevo", {"event": "proxy_open"}, True),
+        ("brevo", {"event": "unique_proxy_open"}, True),
+        ("brevo", {"event": "opened"}, False),
+        ("mailgun", {"client-info": {"bot": "apple", "user-agent": "Mozilla/5.0"}}, True),
+        ("mailgun", {"client-info": {"bot": "", "user-agent": "Mozilla/5.0 (X11) x"}}, False),
+        ("sendgrid", {"sg_machine_open": True}, True),
+        ("sendgrid", {"sg_machine_open": False}, False),
+        ("sendgrid", {"useragent": "x (via ggpht.com GoogleImageProxy)"}, True),
+        ("sparkpost", {"is_prefetched": True}, True),
+        ("sparkpost", {"is_prefetched": False}, False),
+        ("postmark", {"UserAgent": "YahooMailProxy; https://help.yahoo.com"}, True),
+        ("mailjet", {"agent": "Mozilla/5.0"}, True),
+    ],
+)
+def test_a_machine_that_opened_is_told(
+    service: ServiceName, change: dict[str, Any], kind: bool
+) -> None:
+    event = mail_services.MAKERS[service](str(ids.new_id()), "open")
+    inner = {
+        "mailgun": lambda: event["event-data"],
+        "sparkpost": lambda: event["msys"]["track_event"],
+    }.get(service, lambda: event)()
+    inner.update(change)
+    payload = [event] if service in ARRAYS else event
+    (said,) = account(service).read(arrived(mail_services.signed(service, URL, payload)))
+    assert isinstance(said, Report)
+    assert (said.type, said.machine) == ("open", kind)
+
+
+@pytest.mark.parametrize(
+    ("service", "change", "outcome"),
+    [
+        ("mailgun", {"reason": "suppress-bounce"}, ("bounced", False)),
+        ("mailgun", {"reason": "old"}, ("failed", True)),
+        ("mailgun", {"reason": "espblock"}, ("failed", False)),
+        ("sendgrid", {"type": "blocked", "status": "5.7.1"}, ("failed", True)),
+        ("sendgrid", {"type": "bounce", "status": ""}, ("bounced", False)),
+        ("sendgrid", {"event": "dropped", "reason": "Bounced Address"}, ("bounced", False)),
+        ("sendgrid", {"event": "dropped", "type": "Spam"}, ("failed", False)),
+        ("sparkpost", {"bounce_class": "50"}, ("failed", False)),
+        ("sparkpost", {"bounce_class": "30"}, ("bounced", False)),
+        ("postmark", {"Type": "BadEmailAddress"}, ("bounced", False)),
+        ("postmark", {"Type": "Blocked"}, ("failed", False)),
+    ],
+)
+def test_bounces_of_a_dead_address_are_told_from_others(
+    service: ServiceName, change: dict[str, Any], outcome: tuple[str, bool]
+) -> None:
+    event = mail_services.MAKERS[service](str(ids.new_id()), "hard")
+    inner = {
+        "mailgun": lambda: event["event-data"],
+        "sparkpost": lambda: event["msys"]["message_event"],
+    }.get(service, lambda: event)()
+    if change.get("event") == "dropped":
+        inner.pop("type")
+    inner.update(change)
+    payload = [event] if service in ARRAYS else event
+    (said,) = account(service).read(arrived(mail_services.signed(service, URL, payload)))
+    assert isinstance(said, Report)
+    assert (said.type, said.soft) == outcome
+
+
+def test_an_unknown_event_is_counted_and_no_report(redis: Any) -> None:
+    event = mail_services.MAKERS["brevo"](str(ids.new_id()), "abducted")
+    call = mail_services.signed("brevo", URL, event)
+    assert account("brevo").authentic(arrived(call))
+    assert account("brevo").read(arrived(call)) == []
+    counters.flush()
+    assert counters.read()["rme_unknown_reports_total"] == {("anymail.brevo",): 1.0}
+
+
+@pytest.mark.parametrize("service", REPORTING)
+@pytest.mark.parametrize("mark", ["", "7", "not-a-uuid", "x" * 300, "\x00"])
+def test_what_is_not_ours_is_no_report(service: ServiceName, mark: str) -> None:
+    call = mail_services.report(service, URL, mark, SAYS.get(service, WORDS)[0])
+    assert account(service).read(arrived(call)) == []
+
+
+JUNK = [
+    b"",
+    b"[]",
+    b"{}",
+    b"null",
+    b"7",
+    b'"x"',
+    b"\xff\xfe",
+    b"[" * 5000,
+    b'{"signature": 7, "event-data": []}',
+    b'{"events": [7], "event": {}, "type": [], "msys": 1, "auth": 5}',
+    b'[{"event": {}, "msys": {"a": 1, "b": 2}}, null, 7]',
+    b'{"auth": "", "events_by_user": 7}',
+    b'{"auth": "\\ud800", "data": {"email": 7, "type": {}}}',
+    b"mandrill_events=7",
+    b"mandrill_events=%5B%5D&mandrill_events=[{}]",
+    b'{"event": "delivered", "ts_epoch": 1e300, "time": 1e300, "timestamp": "1e300"}',
+    orjson.dumps({"event-data": {"event": "delivered", "timestamp": "NaN"}}),
+]
+
+
+@pytest.mark.parametrize("service", REPORTING)
+@pytest.mark.parametrize("number", range(len(JUNK)))
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", "é"])
+def test_junk_is_neither_authentic_nor_read(service: ServiceName, number: int, kind: str) -> None:
+    marks = ("signature", "mailtrap-signature", "x-mandrill-signature", "x-postal-signature")
+    marks += ("svix-id", "svix-timestamp", "svix-signature")
+    marks += tuple(f"x-twilio-email-event-webhook-{name}" for name in ("signature", "timestamp"))
+    for value in ("", "é", "AAAA", "9" * 40):
+        headers = {"content-type": kind, "authorization": f"Basic {value}"}
+        call = Call("POST", "", {**headers, **dict.fromkeys(marks, value)}, JUNK[number])
+        assert not account(service).authentic(arrived(call))
+        assert account(service).read(arrived(call)) == []

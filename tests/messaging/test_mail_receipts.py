@@ -1,0 +1,293 @@
+"""What email services report, from the webhook to the message, consent and suppressions."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging import callbacks, soft_bounces
+from messaging.models import (
+    Callback,
+    ConsentEntry,
+    Delivery,
+    Event,
+    ProviderAccount,
+    SoftBounce,
+    Suppression,
+)
+from messaging.providers.ses import Ses
+from rme.core.cache import TtlCache
+from tests import factories
+from tests.fakes import mail_services, sns
+from tests.fakes.mail_services import REPORTING, SAYS, WORDS
+from tests.fakes.sns import TOPIC, Sns
+from tests.fakes.tls import ca_pem
+from tests.messaging.mail_scene import MailScene
+from tests.messaging.sms_scene import attempt, post, settle, state
+from tests.rest import events
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def scene(org):
+    with MailScene(org) as made:
+        yield made
+
+
+def suppressed():
+    return list(Suppression.objects.values_list("channel", "address", "reason", "source"))
+
+
+@pytest.mark.parametrize("service", REPORTING)
+def test_a_report_moves_its_delivery(org, api, service):
+    word = SAYS.get(service, WORDS)[0]
+    expected = {"delivered": "DELIVERED", "hard": "FAILED"}[word]
+    with MailScene(org, service) as scene:
+        message_id = scene.send(api)
+        assert state() == "SENT"
+        assert [scene.report(word) for _ in range(3)] == [200] * 3
+        settle()
+    assert state() == expected
+    last = Event.objects.filter(message_id=message_id).order_by("id").last()
+    assert (last.provider, last.channel) == (service, "EMAIL")
+
+
+def test_an_accounts_report_on_anothers_attempt_is_dropped(org, api, scene):
+    scene.send(api)
+    foreign = attempt()
+    other = factories.organization("other")
+    with MailScene(other) as theirs:
+        assert theirs.report("hard", foreign) == 200  # well signed, by another
+        settle()
+    assert (state(), suppressed()) == ("SENT", [])
+
+
+def test_a_hard_bounce_suppresses_the_address(api, scene):
+    message_id = scene.send(api)
+    scene.report("hard")
+    settle()
+    assert (state(), suppressed()) == (
+        "FAILED",
+        [("EMAIL", "ada@x.example", "HARD_BOUNCE", "PROVIDER")],
+    )
+    assert events(message_id)[-1] == "bounced"
+
+
+def test_a_complaint_suppresses_the_address(api, scene):
+    scene.send(api)
+    scene.report("complained")
+    settle()
+    assert suppressed() == [("EMAIL", "ada@x.example", "COMPLAINT", "PROVIDER")]
+
+
+def test_a_delay_is_told_and_moves_nothing(api, scene):
+    message_id = scene.send(api)
+    scene.report("deferred")
+    settle()
+    assert (state(), events(message_id)[-1]) == ("SENT", "deferred")
+
+
+def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, scene):
+    person = scene.person()
+    message_id = scene.send(api, person)
+    for number in range(3):
+        event = mail_services.MAKERS["postmark"](str(attempt()), "unsubscribed")
+        scene.call(mail_services.signed("postmark", scene.url, {**event, "Number": number}))
+        settle()
+    (entry,) = ConsentEntry.objects.all()
+    assert (entry.organization_id, entry.contact_id, entry.channel, entry.category) == (
+        org.pk,
+        str(person.pk),
+        "EMAIL",
+        "TRANSACTIONAL",
+    )
+    assert (entry.status, entry.source, entry.recorded_by) == (
+        "OPTED_OUT",
+        "ONE_CLICK",
+        "recipient",
+    )
+    assert entry.evidence == {"provider": "postmark", "delivery": str(Delivery.objects.get().pk)}
+    assert events(message_id).count("unsubscribed") == 1
+    refused = api.send(
+        {
+            "channel": "EMAIL",
+            "category": "TRANSACTIONAL",
+            "to": [{"contactId": str(person.pk)}],
+            "content": {"subject": "s", "text": "t"},
+        }
+    )
+    assert refused.json()["error"]["code"] == "NO_CONSENT"
+
+
+def test_the_services_opens_say_who_made_them(api, scene):
+    message_id = scene.send(api)
+    for agent in ("x (via ggpht.com GoogleImageProxy)", "Mozilla/5.0 (X11) Firefox/140"):
+        event = mail_services.MAKERS["postmark"](str(attempt()), "open")
+        scene.call(mail_services.signed("postmark", scene.url, {**event, "UserAgent": agent}))
+        settle()
+    rows = Event.objects.filter(message_id=message_id, type="open").order_by("id")
+    assert list(rows.values_list("detail", flat=True)) == [{"machine": True}, None]
+
+
+def test_the_number_of_statements_does_not_grow_with_the_reports(org, api, scene):
+    counts = []
+    for people in (1, 4):
+        for number in range(people):
+            scene.send(api, scene.person(email=f"p{people}{number}@x.example"))
+            for word in ("delivered", "open", "hard", "soft", "unsubscribed"):
+                scene.report(word)
+        with CaptureQueriesContext(connection) as queries:
+            assert settle() == people * 5
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+# --- soft bounces ---------------------------------------------------------------------------------
+
+
+def later(days):
+    """Let days pass for what was counted."""
+    SoftBounce.objects.update(
+        since=SoftBounce.objects.get().since - timedelta(days=days),
+        last_at=SoftBounce.objects.get().last_at - timedelta(days=days),
+    )
+
+
+def soft(api, scene, person):
+    scene.send(api, person, content={"subject": "s", "text": "t"}, template=None, context=None)
+    scene.report("soft")
+    settle()
+
+
+def test_soft_bounces_on_five_days_suppress_for_a_month(api, scene):
+    person = scene.person()
+    for day in range(5):
+        assert suppressed() == []
+        if day:
+            later(1)
+        soft(api, scene, person)
+    assert suppressed() == [("EMAIL", "ada@x.example", "INVALID_ADDRESS", "PROVIDER")]
+    entry = Suppression.objects.get()
+    assert entry.note == "not reached on 5 days within 14"
+    assert timedelta(days=29) < entry.expires_at - datetime.now(UTC) < timedelta(days=31)
+
+
+def test_soft_bounces_of_one_day_count_once(api, scene):
+    person = scene.person()
+    for _ in range(7):
+        soft(api, scene, person)
+    assert (SoftBounce.objects.get().days, suppressed()) == (1, [])
+
+
+def test_a_report_that_comes_again_counts_once(api, scene):
+    scene.send(api)
+    scene.report("soft")
+    settle()
+    later(1)
+    event = mail_services.MAKERS["postmark"](str(attempt()), "soft")
+    scene.call(mail_services.signed("postmark", scene.url, {**event, "ID": 7}))
+    settle()
+    assert SoftBounce.objects.get().days == 1
+
+
+def test_soft_bounces_of_long_ago_do_not_count(api, scene):
+    person = scene.person()
+    for _ in range(4):
+        soft(api, scene, person)
+        later(1)
+    later(14)
+    soft(api, scene, person)
+    assert (SoftBounce.objects.get().days, suppressed()) == (1, [])
+
+
+def test_soft_bounces_of_another_organization_do_not_count(org, api, scene):
+    person = scene.person()
+    soft(api, scene, person)
+    SoftBounce.objects.update(organization_id="other", days=4)
+    soft(api, scene, person)
+    assert suppressed() == []
+
+
+def test_a_soft_bounce_keeps_no_address_and_is_forgotten(api, scene):
+    soft(api, scene, scene.person())
+    row = SoftBounce.objects.get()
+    assert "ada" not in orjson.dumps([row.digest, str(row)]).decode()
+    soft_bounces.purge()
+    assert SoftBounce.objects.count() == 1
+    later(15)
+    soft_bounces.purge()
+    assert SoftBounce.objects.count() == 0
+
+
+# --- Amazon SES -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def topics(settings):
+    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
+    TtlCache.clear_all()
+    with Sns() as server:
+        yield server
+
+
+def ses(org, topics, **given):
+    settings = {
+        "region": "eu-west-1",
+        "access_key_id": "AKIDEXAMPLEEXAMPLE00",
+        "secret_access_key": "very-secret",
+        "topic_arn": TOPIC,
+        "sns_url": topics.origin,
+        "ca_pem": ca_pem(),
+        **given,
+    }
+    return ProviderAccount.objects.create(
+        organization=org,
+        name="ses",
+        kind=Ses.kind,
+        channel="EMAIL",
+        credentials=orjson.dumps(settings).decode(),
+    )
+
+
+def test_a_subscription_is_confirmed_by_the_webhook(org, topics, opened_transport):
+    account = ses(org, topics)
+    assert post(account.public_id, sns.signed(topics.confirmation())) == 200
+    assert [seen.path.partition("?")[0] for seen in topics.seen] == [sns.CERTIFICATE, "/"]
+
+
+def test_a_subscription_to_anothers_topic_is_refused(org, topics, opened_transport):
+    account = ses(org, topics)
+    theirs = "arn:aws:sns:eu-west-1:999999999999:theirs"
+    assert post(account.public_id, sns.signed(topics.confirmation(TopicArn=theirs))) == 403
+    assert topics.seen == []
+    assert not Callback.objects.exists()
+
+
+def test_a_forged_confirmation_is_refused(org, topics, opened_transport):
+    account = ses(org, topics)
+    assert post(account.public_id, sns.signed(topics.confirmation(), key=1)) == 403
+    assert [seen.path for seen in topics.seen] == [sns.CERTIFICATE]
+
+
+@pytest.fixture
+def opened_transport(topics):
+    """Let this thread's transport call this machine."""
+    from rme.core.transport import process
+
+    process._local.__dict__.clear()
+    yield
+    process._local.__dict__.clear()
+
+
+def test_a_call_of_many_events_is_taken(api, scene):
+    scene.send(api)
+    events_ = [mail_services.MAKERS["postmark"](str(attempt()), "delivered")] * 2
+    call = mail_services.signed("postmark", scene.url, {"Details": "x" * 500_000, **events_[0]})
+    assert scene.call(call) == 200
+    started = time.perf_counter()
+    assert callbacks.work()[0] == 1
+    assert time.perf_counter() - started < 2
