@@ -24,13 +24,14 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    Sms,
 )
 from rme.core import smpp
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.smpp import texts
 from rme.core.smpp.pdu import RESPONSE, Command, Tag, first_string
-from rme.core.smpp.texts import Alphabet
+from rme.core.smpp.texts import Alphabet, Way
 from rme.core.smpp.tickets import Answer
 from rme.core.transport import AddressPolicy, Failure, FailureKind, Transport
 
@@ -93,7 +94,6 @@ _FROM_A_PERSON = 0x00
 _RECEIPTS = frozenset({0x04, 0x20})
 """Delivery receipts, and notifications on the way there (§5.2.12)."""
 _FIELD = re.compile(r"\b(id|stat|err):\s*(\S{1,65})", re.IGNORECASE)
-_PARTS = 255
 Ton = Annotated[int, Field(ge=0, le=255)]
 Ascii = r"^[\x21-\x7e]*$"
 
@@ -125,7 +125,7 @@ class SmppSettings(ProviderSettings):
     alphabet: Alphabet = Field(
         default=Alphabet.GSM, description="What it does not have goes as UCS-2."
     )
-    long_messages: Literal["UDH", "SAR", "PAYLOAD"] = "UDH"
+    long_messages: Way = Way.UDH
     receipts: bool = True
     message_ids: Literal["SAME", "HEX_IN_RESPONSES", "HEX_IN_RECEIPTS"] = Field(
         default="SAME", description="Some SMSCs write ids in hexadecimal here, in decimal there."
@@ -184,45 +184,26 @@ class Smpp(Provider):
 
     def _write(self, dispatch: Dispatch) -> list[bytes]:
         """Give the bodies that a message takes; none if it cannot be written."""
-        sms = http.sms(dispatch)
-        text = texts.write(sms.text, self.settings.alphabet)
-        parts = [text.whole] if self.settings.long_messages == "PAYLOAD" else text.parts()
-        if len(parts) > _PARTS or len(text.whole) > 0xFFFF:
-            return []
+        sms, account = http.sms(dispatch), self.settings
         reference = dispatch.attempt_id.int & 0xFFFF
         try:
-            return [
-                self._message(sms.to, sms.sender, text.coding, part, place).encode()
-                for part, place in ((p, (reference, len(parts), n)) for n, p in enumerate(parts, 1))
-            ]
-        except ValueError:  # a sender that is no ASCII, or too long
+            parts = texts.spread(sms.text, account.alphabet, account.long_messages, reference)
+            # One report is enough: the last part's, which comes when all of it is there.
+            return [self._message(sms, each, is_last=each is parts[-1]).encode() for each in parts]
+        except ValueError:  # a text that is too long, a sender that is, or is no ASCII
             return []
 
-    def _message(
-        self, to: str, sender: str, coding: int, part: bytes, place: tuple[int, int, int]
-    ) -> smpp.Message:
-        reference, total, number = place
-        esm_class = 0
-        parameters: dict[int, bytes] = {}
-        if total > 1 and self.settings.long_messages == "UDH":
-            esm_class, part = 0x40, texts.header(*place) + part
-        elif total > 1:
-            parameters = {
-                Tag.SAR_MSG_REF_NUM: reference.to_bytes(2, "big"),
-                Tag.SAR_TOTAL_SEGMENTS: bytes([total]),
-                Tag.SAR_SEGMENT_SEQNUM: bytes([number]),
-            }
-        last = number == total  # one report is enough, and comes when all of it is there
+    def _message(self, sms: Sms, part: texts.Part, *, is_last: bool) -> smpp.Message:
         return smpp.Message(
-            self._source(sender or self.settings.sender),
-            smpp.Address(to.removeprefix("+"), 1, 1),
-            part,
-            esm_class,
-            coding,
-            int(self.settings.receipts and last),
+            self._source(sms.sender or self.settings.sender),
+            smpp.Address(sms.to.removeprefix("+"), 1, 1),
+            part.text,
+            part.esm_class,
+            part.coding,
+            int(self.settings.receipts and is_last),
             self.settings.service_type,
-            parameters,
-            payload=len(part) > 254 or self.settings.long_messages == "PAYLOAD",
+            part.parameters,
+            part.payload,
         )
 
     def _source(self, sender: str) -> smpp.Address:

@@ -132,11 +132,12 @@ class Link:
                 self._fill()
                 self._flush()
                 self._keep_time()
+                self._flush()
                 self._rest()
-        except Lost as lost:
-            reason = str(lost)
-        except (OSError, Senseless) as error:
-            reason = str(error) if isinstance(error, Senseless) else "the connection was lost"
+        except (Lost, Senseless) as error:
+            reason = str(error)
+        except OSError:
+            reason = "the connection was lost"
         finally:
             self._end(reason)
 
@@ -236,8 +237,7 @@ class Link:
         with self._lock:
             while self._queue and len(self._flying) < self._window and self._closing is None:
                 ticket = self._queue.popleft()
-                number = self._next_number()
-                self._flying[number] = ticket
+                self._flying[number := self._next_number()] = ticket
                 self._write(Pdu(Command.SUBMIT_SM, number, body=ticket.body))
                 ticket.end = self._written + len(self._unsent)
                 self.last_used = time.monotonic()
@@ -283,15 +283,13 @@ class Link:
         for number, ticket in [each for each in self._flying.items() if each[1].by <= now]:
             if not ticket.whole:
                 raise Lost("the other side takes nothing")
-            del self._flying[number]
-            ticket.lose(TIME_OUT)
+            self._flying.pop(number).lose(TIME_OUT)
             self._ask(now)  # it may be dead
 
     def _ask(self, now: float) -> None:
         if self._asked_at is None:
             self._asked_at = now
             self._write(Pdu(Command.ENQUIRE_LINK, self._next_number()))
-            self._flush()
 
     def _leave(self, now: float, by: float) -> None:
         """Say goodbye once nothing is under way, or its time is over."""
@@ -304,4 +302,3 @@ class Link:
             self._goodbye = True
             self._closing = min(by, now + _GOODBYE_SECONDS)
             self._write(Pdu(Command.UNBIND, self._next_number()))
-            self._flush()

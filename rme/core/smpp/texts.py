@@ -10,11 +10,12 @@ A character is never split: neither the escape of GSM 03.38 nor a surrogate pair
 does not have goes as UCS-2.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rme.core import gsm
+from rme.core.smpp.pdu import Tag
 
 UCS2 = 0x08
 _BINARY = frozenset({0x02, 0x04})
@@ -28,6 +29,14 @@ class Alphabet(StrEnum):
     GSM = "GSM"
     LATIN1 = "LATIN1"
     UCS2 = "UCS2"
+
+
+class Way(StrEnum):
+    """How a long text goes: parts with headers, parts with parameters, or as one payload."""
+
+    UDH = "UDH"
+    SAR = "SAR"
+    PAYLOAD = "PAYLOAD"
 
 
 CODINGS = {Alphabet.GSM: 0x00, Alphabet.LATIN1: 0x03, Alphabet.UCS2: UCS2}
@@ -80,9 +89,58 @@ def read(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> st
     return data.decode("latin-1")
 
 
-def header(reference: int, total: int, number: int) -> bytes:
-    """Write the user data header of one of several (3GPP TS 23.040 §9.2.3.24.1)."""
-    return bytes([5, 0, 3, reference & 0xFF, total, number])
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one `submit_sm` carries of a text."""
+
+    text: bytes
+    coding: int
+    esm_class: int = 0
+    parameters: Mapping[int, bytes] = field(default_factory=dict)
+    payload: bool = False
+
+
+def spread(text: str, alphabet: Alphabet, way: Way, reference: int) -> list[Part]:
+    """Write a text as what is to be sent; `reference` holds parts together (16 bits).
+
+    Raises ValueError for more than 255 parts or 65,535 bytes.
+    """
+    written = write(text, alphabet)
+    if len(written.whole) > 0xFFFF:
+        raise ValueError("a text too long to be sent")
+    if way is Way.PAYLOAD:
+        return [Part(written.whole, written.coding, payload=True)]
+    parts = written.parts()
+    if len(parts) > 255:
+        raise ValueError("a text of too many parts")
+    if len(parts) == 1:
+        return [Part(parts[0], written.coding)]
+    make = _headed if way is Way.UDH else _numbered
+    return [
+        make(part, written.coding, (reference, len(parts), number))
+        for number, part in enumerate(parts, start=1)
+    ]
+
+
+Place = tuple[int, int, int]
+"""The reference, how many parts there are, and which this is."""
+
+
+def _headed(part: bytes, coding: int, place: Place) -> Part:
+    """Begin a part with a user data header (3GPP TS 23.040 §9.2.3.24.1)."""
+    reference, total, number = place
+    header = bytes([5, 0, 3, reference & 0xFF, total, number])
+    return Part(header + part, coding, esm_class=_HEADED)
+
+
+def _numbered(part: bytes, coding: int, place: Place) -> Part:
+    reference, total, number = place
+    parameters: dict[int, bytes] = {
+        Tag.SAR_MSG_REF_NUM: reference.to_bytes(2, "big"),
+        Tag.SAR_TOTAL_SEGMENTS: bytes([total]),
+        Tag.SAR_SEGMENT_SEQNUM: bytes([number]),
+    }
+    return Part(part, coding, parameters=parameters)
 
 
 def _utf16(character: str) -> bytes:
