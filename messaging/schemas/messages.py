@@ -8,6 +8,7 @@ from pydantic import (
     Field,
     StringConstraints,
     TypeAdapter,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -30,6 +31,9 @@ from messaging.schemas.fields import (
     Schema,
     Upper,
     Variables,
+    Whole,
+    any_case,
+    exactly_one,
 )
 from rme.core.errors import InvalidPayload
 
@@ -63,7 +67,7 @@ class PushInput(Schema):
     badge: Badge | None = None
     image: Annotated[str, StringConstraints(max_length=2000)] | None = None
     link: Annotated[str, StringConstraints(max_length=2000)] | None = None
-    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds.")] | None = None
+    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), Whole] | None = None
     collapse_key: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
 
@@ -84,7 +88,7 @@ class FromInput(Schema):
 class LocalSchedule(Schema):
     """That wall-clock time where each recipient is."""
 
-    mode: Literal["LOCAL"]
+    mode: Annotated[Literal["LOCAL"], WithJsonSchema(any_case(["LOCAL"]))]
     time: Clock
     date: Day | None = None
 
@@ -92,7 +96,7 @@ class LocalSchedule(Schema):
 class OrgSchedule(Schema):
     """That wall-clock time in the organization's zone."""
 
-    mode: Literal["ORG"]
+    mode: Annotated[Literal["ORG"], WithJsonSchema(any_case(["ORG"]))]
     time: Clock
     date: Day | None = None
 
@@ -100,7 +104,7 @@ class OrgSchedule(Schema):
 class AtSchedule(Schema):
     """That instant."""
 
-    mode: Literal["AT"]
+    mode: Annotated[Literal["AT"], WithJsonSchema(any_case(["AT"]))]
     at: Instant
 
 
@@ -126,8 +130,8 @@ class MessageInput(Schema):
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
-                {"oneOf": [{"required": ["channel"]}, {"required": ["channels"]}]},
-                {"oneOf": [{"required": ["template"]}, {"required": ["content"]}]},
+                exactly_one("channel", "channels"),
+                exactly_one("template", "content"),
             ],
             "examples": [
                 {
@@ -144,7 +148,9 @@ class MessageInput(Schema):
     channel: Annotated[Literal["EMAIL", "SMS", "PUSH", "AUTO"], Upper] | None = None
     channels: Annotated[list[ChannelName], Field(min_length=1, max_length=3)] | None = None
     strategy: Annotated[Literal["FIRST_REACHABLE", "FIRST_DELIVERED"], Upper] = "FIRST_REACHABLE"
-    fallback_after: Annotated[int, Field(ge=30, le=86_400, description="Seconds.")] | None = None
+    fallback_after: (
+        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), Whole] | None
+    ) = None
     category: CategoryName
     to: Annotated[list[RecipientInput], Field(min_length=1, max_length=100)]
     template: TemplateInput | None = None
@@ -168,7 +174,13 @@ class MessageInput(Schema):
 
 class BulkItem(MessageInput):
     idempotency_key: (
-        Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{1,255}$", max_length=255)] | None
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[\x20-\x7e]{1,255}$"),
+            # As the header's: nothing between quotes, or nothing but spaces, is no key.
+            WithJsonSchema({"type": "string", "pattern": '^(?! *("")? *$)[ -~]{1,255}$'}),
+        ]
+        | None
     ) = None
 
 
