@@ -11,6 +11,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
 from messaging.schemas.fields import (
@@ -34,6 +35,7 @@ from messaging.schemas.fields import (
     Whole,
     any_case,
     exactly_one,
+    given,
 )
 from rme.core.errors import InvalidPayload
 
@@ -124,6 +126,46 @@ ScheduleInput = Annotated[
 ]
 
 
+def _filled(*names: str) -> JsonSchemaValue:
+    """Describe that one of these texts is there and not empty."""
+    text = {"type": "string", "minLength": 1}
+    return {"anyOf": [{"required": [name], "properties": {name: text}} for name in names]}
+
+
+_SUITS: dict[str, JsonSchemaValue] = {
+    "EMAIL": {"allOf": [_filled("subject", "title"), _filled("text", "html", "body")]},
+    "SMS": _filled("text", "body"),
+    "PUSH": _filled("title", "body", "text"),
+}
+"""What literal content needs on each channel, as `messaging.texts.suits` has it."""
+_ANY = {"type": "object", **_filled("text", "body", "title")}
+
+
+def _content_suits() -> JsonSchemaValue:
+    """Describe that literal content has what one of the channels needs."""
+    single = [
+        {"properties": {"channel": any_case([name]), "content": {"type": "object", **needs}}}
+        for name, needs in _SUITS.items()
+    ]
+    several = [
+        {
+            "properties": {
+                "channels": {"type": "array", "contains": any_case([name])},
+                "content": {"type": "object", **needs},
+            }
+        }
+        for name, needs in _SUITS.items()
+    ]
+    auto = {"properties": {"channel": any_case(["AUTO"]), "content": _ANY}}
+    return {
+        "anyOf": [
+            given("template"),
+            *({"required": ["channel"], **each} for each in (*single, auto)),
+            *({"required": ["channels"], **each} for each in several),
+        ]
+    }
+
+
 class MessageInput(Schema):
     """One request to send: to one or more recipients."""
 
@@ -132,6 +174,7 @@ class MessageInput(Schema):
             "allOf": [
                 exactly_one("channel", "channels"),
                 exactly_one("template", "content"),
+                _content_suits(),
             ],
             "examples": [
                 {

@@ -80,8 +80,9 @@ SENDS = (
     r"to\[[0-9]+\].contactId: the same contact twice",
     "channels: the same channel twice",  # `EMAIL` and `email`
     "from.domain: must be a domain name",
-    "from.domain: not a verified domain of this organization",
-    r"schedule\.(at|time|date): .*(past|passed|ahead).*",  # than now
+    "from.domain: not a verified sender domain",
+    r"schedule\.(at|date): (this time has passed|more than a year ahead|is out of range)",
+    r"schedule\.time: this time has passed there",
 )
 REFUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ("/rme/v1/messages", "POST"): SENDS,
