@@ -77,6 +77,6 @@ def read_cursor(text: str) -> Key:
     match key:
         case [str() as name, str() as language, str() as channel, int() as version]:
             texts = (name, language, channel)
-            if all(map(str.isprintable, texts)) and 0 < version < 1 << 31:
+            if "\0" not in "".join(texts) and 0 < version < 1 << 31:
                 return (*texts, version)
     raise errors.InvalidPayload.at("cursor", "not a cursor of ours")

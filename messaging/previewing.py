@@ -75,14 +75,14 @@ def _template(
 ) -> ActiveTemplate:
     """Find the active version, or the one whose number was asked for, which may be a draft."""
     if wanted.version is None:
-        active = templates.active(organization_id, {name}) if name.isprintable() else {}
+        active = templates.active(organization_id, {name}) if "\0" not in name else {}
         return active[_choose(active, name, wanted, languages)]
     rows = TemplateVersion.objects.filter(
         template__organization_id=organization_id, template__name=name, version=wanted.version
     ).select_related("template")
     found = {
         (name, row.template.language, row.template.channel): row
-        for row in (rows if name.isprintable() else ())
+        for row in (rows if "\0" not in name else ())
     }
     try:
         return templates.ready(found[_choose(found, name, wanted, languages)])

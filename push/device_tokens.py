@@ -75,6 +75,9 @@ def _subscription(given: Any) -> DeviceToken:
     unknown = sorted({str(name) for name in given} - {"endpoint", "keys", "expirationTime"})
     if unknown:
         raise InvalidPayload.at(f"token.{unknown[0]}", "unknown field")
+    lasting = given.get("expirationTime")
+    if lasting is not None and (isinstance(lasting, bool) or not isinstance(lasting, int | float)):
+        raise InvalidPayload.at("token.expirationTime", "must be a number")
     endpoint = given.get("endpoint")
     why = "must be a string"
     if isinstance(endpoint, str):

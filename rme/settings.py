@@ -391,6 +391,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "POSTPROCESSING_HOOKS": [
         "messaging.description.messages.add_items",
         "messaging.description.common.add_headers",
+        "messaging.description.common.require_bodies",
     ],
     "SERVERS": [{"url": BASE_URL}],
 }

@@ -92,6 +92,19 @@ def add_headers(
     return result
 
 
+def require_bodies(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Say that a body has to be there, unless nothing has to stand in it (a hook)."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            if body := operation.get("requestBody"):
+                name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                schema = result["components"]["schemas"][name]
+                body["required"] = "required" in schema or "properties" not in schema
+    return result
+
+
 def query(model: type[BaseModel]) -> list[OpenApiParameter]:
     schema = model.model_json_schema()
     return [
@@ -107,10 +120,10 @@ def query(model: type[BaseModel]) -> list[OpenApiParameter]:
 
 def _plain(part: dict[str, Any]) -> dict[str, Any]:
     """Give the schema of a parameter that is there: one that may be missing is never null."""
-    for choice in part.get("anyOf", ()):
-        if choice.get("type") != "null":
-            return dict(choice)
-    return part
+    choices = part.get("anyOf", [])
+    if {"type": "null"} not in choices:
+        return part
+    return next(dict(choice) for choice in choices if choice != {"type": "null"})
 
 
 Decorator = Callable[[Any], Any]

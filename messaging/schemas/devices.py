@@ -11,9 +11,10 @@ from pydantic import (
     TypeAdapter,
     WithJsonSchema,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
-from messaging.schemas.fields import Printable, RecordId, Schema, Upper
+from messaging.schemas.fields import Printable, RecordId, Schema, Upper, any_case, given
 from messaging.schemas.parsing import parse
 from messaging.schemas.queries import Cursor, Limit, Query
 from push import device_tokens
@@ -25,17 +26,33 @@ SUBSCRIPTION = {
     "type": "object",
     "description": "A PushSubscription, as `toJSON()` gives it.",
     "properties": {
-        "endpoint": {"type": "string", "format": "uri", "maxLength": 2000},
+        "endpoint": {"type": "string", "format": "uri", "pattern": "^https://", "maxLength": 2000},
         "expirationTime": {"type": ["number", "null"]},
         "keys": {
             "type": "object",
-            "properties": {"p256dh": {"type": "string"}, "auth": {"type": "string"}},
+            "properties": {
+                "p256dh": {"type": "string", "description": "A public key on P-256, base64url."},
+                "auth": {"type": "string", "description": "16 bytes, base64url."},
+            },
             "required": ["p256dh", "auth"],
         },
     },
     "required": ["endpoint", "keys"],
     "additionalProperties": False,
 }
+TOKENS: dict[str, JsonSchemaValue] = {
+    "IOS": {"type": "string", "pattern": "^([0-9A-Fa-f]{64,4096}|[!-~]*simulator-[!-~]*)$"},
+    "ANDROID": {"type": "string", "pattern": "^[!-~]{1,4096}$"},
+    "WEB": {"anyOf": [SUBSCRIPTION, {"type": "string", "contentMediaType": "application/json"}]},
+    "PLATFORM": {"type": "string", "pattern": "^[!-~]{1,64}$"},
+}
+"""What a token looks like on each platform, as `push.device_tokens` reads it."""
+
+
+def _on(platform: str, token: JsonSchemaValue) -> JsonSchemaValue:
+    return {"properties": {"platform": any_case([platform]), "token": token}}
+
+
 Token = Annotated[
     Any,
     WithJsonSchema(
@@ -63,7 +80,10 @@ class DeviceInput(Schema):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "anyOf": [{"required": ["contactId"]}, {"required": ["userId"]}],
+            "allOf": [
+                {"anyOf": [given("contactId"), given("userId")]},
+                {"anyOf": [_on(name, token) for name, token in TOKENS.items()]},
+            ],
             "examples": [
                 {
                     "contactId": "01a1fb37-a4a4-7470-9fc2-6927566e64b5",
@@ -110,14 +130,17 @@ class DeviceInput(Schema):
 class DevicesInput(Schema):
     """Many devices. They are checked one by one: a bad one fails no other."""
 
-    entries: Annotated[
-        list[Any],
-        Field(min_length=1, max_length=500, description="Each as one alone is given."),
-    ]
+    entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
 
 
-class DeviceBody(RootModel[DeviceInput | DevicesInput]):
-    """One device, or many."""
+class DeviceEntries(Schema):
+    """Many devices, each as one alone is given. A bad one fails no other."""
+
+    entries: Annotated[list[DeviceInput], Field(min_length=1, max_length=500)]
+
+
+class DeviceBody(RootModel[DeviceInput | DeviceEntries]):
+    """One device, or many (for the description: each is read with its own schema)."""
 
 
 class ReplaceInput(Schema):

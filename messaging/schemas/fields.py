@@ -6,6 +6,7 @@ case-insensitively. The wire uses camelCase.
 
 import datetime as dt
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -14,11 +15,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     StringConstraints,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from rme.core import addresses
 
@@ -26,7 +30,31 @@ DEPTH_LIMIT = 16
 
 
 def _upper(value: Any) -> Any:
-    return value.upper() if isinstance(value, str) else value
+    # only letters of ASCII: the capital of a dotless i is an I
+    return value.upper() if isinstance(value, str) and value.isascii() else value
+
+
+def any_case(names: Sequence[str]) -> JsonSchemaValue:
+    """Describe enumerated values, and that they are read in any case."""
+    cases = ("".join(f"[{c}{c.lower()}]" if c.isalpha() else c for c in name) for name in names)
+    return {
+        "type": "string",
+        "anyOf": [{"enum": list(names)}, {"pattern": f"^({'|'.join(cases)})$"}],
+    }
+
+
+class _AnyCase:
+    """Read an enumerated value in any case, and describe that."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_upper, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return any_case(handler(schema)["enum"])
 
 
 def _shallow(value: Any, depth: int = 0) -> Any:
@@ -73,14 +101,47 @@ def _domain(value: str) -> str:
     return folded
 
 
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+
+
+class _Printable:
+    """Refuse control characters and ends of lines; what joins and spaces letters may stand."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(_printable, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), "pattern": f"^[^{_CONTROL}]*$"}
+
+
 def _printable(value: str) -> str:
-    if not value.isprintable():
+    if re.search(f"[{_CONTROL}]", value):
         raise PydanticCustomError("printable", "must not contain control characters")
     return value
 
 
-Upper = BeforeValidator(_upper)
-Printable = AfterValidator(_printable)
+def given(name: str) -> JsonSchemaValue:
+    """Describe that a field is there and not null."""
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+
+
+def exactly_one(*names: str) -> JsonSchemaValue:
+    """Describe that one of these fields is given, and no other."""
+    return {"oneOf": [given(name) for name in names]}
+
+
+def _whole(value: Any) -> Any:
+    # JSON tells 5 from 5.0 no more than its schemas do
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Upper = _AnyCase()
+Whole = BeforeValidator(_whole)
+Printable = _Printable()
 DomainName = AfterValidator(_domain)
 Clock = Annotated[
     dt.time,
@@ -98,10 +159,15 @@ Instant = Annotated[
 ChannelName = Annotated[Literal["EMAIL", "SMS", "PUSH"], Upper]
 RecordId = Annotated[str, StringConstraints(min_length=1, max_length=64), Printable]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(_[A-Z]{2})?$")]
-CategoryName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$"), Upper]
+CategoryName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$"),
+    BeforeValidator(_upper),
+    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}),
+]
 Line = Annotated[str, StringConstraints(max_length=998), Printable]
 LongText = Annotated[str, StringConstraints(max_length=1_000_000)]
-Variables = Annotated[dict[str, Any], AfterValidator(_shallow), Field(max_length=200)]
+Variables = Annotated[dict[str, Any], Field(max_length=200), AfterValidator(_shallow)]
 Pairs = Annotated[
     dict[
         Annotated[str, StringConstraints(min_length=1, max_length=64)],
@@ -113,7 +179,7 @@ Data = Annotated[
     dict[Annotated[str, StringConstraints(min_length=1, max_length=128)], LongText],
     Field(max_length=50),
 ]
-Badge = Annotated[int, Field(ge=0, le=99_999)]
+Badge = Annotated[int, Field(ge=0, le=99_999), Whole]
 
 
 class Schema(BaseModel):

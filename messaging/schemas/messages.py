@@ -8,8 +8,10 @@ from pydantic import (
     Field,
     StringConstraints,
     TypeAdapter,
+    WithJsonSchema,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
 from messaging.schemas.fields import (
@@ -30,6 +32,10 @@ from messaging.schemas.fields import (
     Schema,
     Upper,
     Variables,
+    Whole,
+    any_case,
+    exactly_one,
+    given,
 )
 from rme.core.errors import InvalidPayload
 
@@ -63,7 +69,7 @@ class PushInput(Schema):
     badge: Badge | None = None
     image: Annotated[str, StringConstraints(max_length=2000)] | None = None
     link: Annotated[str, StringConstraints(max_length=2000)] | None = None
-    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds.")] | None = None
+    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), Whole] | None = None
     collapse_key: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
 
@@ -84,7 +90,7 @@ class FromInput(Schema):
 class LocalSchedule(Schema):
     """That wall-clock time where each recipient is."""
 
-    mode: Literal["LOCAL"]
+    mode: Annotated[Literal["LOCAL"], WithJsonSchema(any_case(["LOCAL"]))]
     time: Clock
     date: Day | None = None
 
@@ -92,7 +98,7 @@ class LocalSchedule(Schema):
 class OrgSchedule(Schema):
     """That wall-clock time in the organization's zone."""
 
-    mode: Literal["ORG"]
+    mode: Annotated[Literal["ORG"], WithJsonSchema(any_case(["ORG"]))]
     time: Clock
     date: Day | None = None
 
@@ -100,7 +106,7 @@ class OrgSchedule(Schema):
 class AtSchedule(Schema):
     """That instant."""
 
-    mode: Literal["AT"]
+    mode: Annotated[Literal["AT"], WithJsonSchema(any_case(["AT"]))]
     at: Instant
 
 
@@ -120,14 +126,55 @@ ScheduleInput = Annotated[
 ]
 
 
+def _filled(*names: str) -> JsonSchemaValue:
+    """Describe that one of these texts is there and not empty."""
+    text = {"type": "string", "minLength": 1}
+    return {"anyOf": [{"required": [name], "properties": {name: text}} for name in names]}
+
+
+_SUITS: dict[str, JsonSchemaValue] = {
+    "EMAIL": {"allOf": [_filled("subject", "title"), _filled("text", "html", "body")]},
+    "SMS": _filled("text", "body"),
+    "PUSH": _filled("title", "body", "text"),
+}
+"""What literal content needs on each channel, as `messaging.texts.suits` has it."""
+_ANY = {"type": "object", **_filled("text", "body", "title")}
+
+
+def _content_suits() -> JsonSchemaValue:
+    """Describe that literal content has what one of the channels needs."""
+    single = [
+        {"properties": {"channel": any_case([name]), "content": {"type": "object", **needs}}}
+        for name, needs in _SUITS.items()
+    ]
+    several = [
+        {
+            "properties": {
+                "channels": {"type": "array", "contains": any_case([name])},
+                "content": {"type": "object", **needs},
+            }
+        }
+        for name, needs in _SUITS.items()
+    ]
+    auto = {"properties": {"channel": any_case(["AUTO"]), "content": _ANY}}
+    return {
+        "anyOf": [
+            given("template"),
+            *({"required": ["channel"], **each} for each in (*single, auto)),
+            *({"required": ["channels"], **each} for each in several),
+        ]
+    }
+
+
 class MessageInput(Schema):
     """One request to send: to one or more recipients."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
-                {"oneOf": [{"required": ["channel"]}, {"required": ["channels"]}]},
-                {"oneOf": [{"required": ["template"]}, {"required": ["content"]}]},
+                exactly_one("channel", "channels"),
+                exactly_one("template", "content"),
+                _content_suits(),
             ],
             "examples": [
                 {
@@ -144,7 +191,9 @@ class MessageInput(Schema):
     channel: Annotated[Literal["EMAIL", "SMS", "PUSH", "AUTO"], Upper] | None = None
     channels: Annotated[list[ChannelName], Field(min_length=1, max_length=3)] | None = None
     strategy: Annotated[Literal["FIRST_REACHABLE", "FIRST_DELIVERED"], Upper] = "FIRST_REACHABLE"
-    fallback_after: Annotated[int, Field(ge=30, le=86_400, description="Seconds.")] | None = None
+    fallback_after: (
+        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), Whole] | None
+    ) = None
     category: CategoryName
     to: Annotated[list[RecipientInput], Field(min_length=1, max_length=100)]
     template: TemplateInput | None = None
@@ -168,7 +217,13 @@ class MessageInput(Schema):
 
 class BulkItem(MessageInput):
     idempotency_key: (
-        Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{1,255}$", max_length=255)] | None
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[\x20-\x7e]{1,255}$"),
+            # As the header's: nothing between quotes, or nothing but spaces, is no key.
+            WithJsonSchema({"type": "string", "pattern": '^(?! *("")? *$)[ -~]{1,255}$'}),
+        ]
+        | None
     ) = None
 
 

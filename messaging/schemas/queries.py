@@ -1,5 +1,6 @@
 """Query strings: their base, the parameters that several calls share, and those of messages."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, TypeAdapter, WithJsonSchema
@@ -9,7 +10,7 @@ from messaging.schemas.parsing import parse
 
 
 def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 7 else value
+    return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,6}", value) else value
 
 
 def _switch(value: Any) -> Any:

@@ -3,9 +3,18 @@
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, StringConstraints, TypeAdapter
+from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
-from messaging.schemas.fields import Instant, Printable, RecordId, Schema, Upper
+from messaging.schemas.fields import (
+    Instant,
+    Printable,
+    RecordId,
+    Schema,
+    Upper,
+    any_case,
+    exactly_one,
+    given,
+)
 from messaging.schemas.parsing import parse
 from messaging.schemas.queries import Cursor, Limit, Query
 from messaging.suppression import Entry, fold
@@ -29,6 +38,20 @@ LONGEST = timedelta(days=36_525)
 class SuppressionInput(Schema):
     """An entry. Exactly one of `address` and `contactId` is given; PUSH takes a contact."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                exactly_one("address", "contactId"),
+                {
+                    "anyOf": [
+                        given("contactId"),
+                        {"properties": {"channel": any_case(["EMAIL", "SMS", "ALL"])}},
+                    ]
+                },
+            ]
+        }
+    )
+
     channel: AnyChannelName
     address: AddressText | None = None
     contact_id: RecordId | None = None
@@ -40,14 +63,17 @@ class SuppressionInput(Schema):
 class SuppressionsInput(Schema):
     """Many entries. They are checked one by one: a bad one fails no other."""
 
-    entries: Annotated[
-        list[Any],
-        Field(min_length=1, max_length=500, description="Each as one alone is given."),
-    ]
+    entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
 
 
-class SuppressionBody(RootModel[SuppressionInput | SuppressionsInput]):
-    """One entry, or many."""
+class SuppressionEntries(Schema):
+    """Many entries, each as one alone is given. A bad one fails no other."""
+
+    entries: Annotated[list[SuppressionInput], Field(min_length=1, max_length=500)]
+
+
+class SuppressionBody(RootModel[SuppressionInput | SuppressionEntries]):
+    """One entry, or many (for the description: each is read with its own schema)."""
 
 
 class SuppressionsQuery(Query):

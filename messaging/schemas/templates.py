@@ -12,6 +12,7 @@ from messaging.schemas.fields import (
     Schema,
     Upper,
     Variables,
+    Whole,
 )
 from messaging.schemas.messages import ContextInput
 from messaging.schemas.queries import Cursor, Limit, Query
@@ -47,7 +48,7 @@ class RenderInput(Schema):
     channel: ChannelName | None = Field(
         None, description="Required if the template is there for several channels."
     )
-    version: Annotated[int, Field(ge=1, le=2_147_483_647)] | None = Field(
+    version: Annotated[int, Field(ge=1, le=2_147_483_647), Whole] | None = Field(
         None, description="Any version, a draft too. Left out: the active one."
     )
     contact_id: RecordId | None = Field(
