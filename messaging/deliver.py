@@ -17,7 +17,8 @@ from django.db import transaction
 
 from messaging import circuits, gates, policy, preparing, rates, routing, suppression
 from messaging.claiming import WINDOW, Claim
-from messaging.models import Attempt, Delivery, Event
+from messaging.events import write_events
+from messaging.models import Attempt, Delivery
 from messaging.outcome import Receipt, Sending, Shot
 from messaging.providers.base import Dispatch
 from messaging.states import TRANSITIONS, Status
@@ -226,7 +227,7 @@ def _record(claim: Claim, hand: Sequence[Sending]) -> None:
         if sending.claimed.id in moved
         for event in sending.events
     ]
-    sql.insert({Event: events})
+    write_events(events)
     suppression.suppress(
         [
             suppression.Entry(

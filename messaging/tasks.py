@@ -20,6 +20,8 @@ from messaging import (
     deliver,
     idempotency,
     inbound_sms,
+    notices,
+    notify,
     rates,
     receipts,
     retention,
@@ -100,6 +102,7 @@ def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
     callbacks.purge()
+    notices.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -149,6 +152,12 @@ def apply_callbacks() -> None:
         if time.monotonic() > until:
             ring_callbacks()
             return
+
+
+@shared_task(name="messaging.notify_endpoints")
+def notify_endpoints() -> None:
+    """Tell endpoints of events. Ordered every second; one worker at a time does it."""
+    notify.notify()
 
 
 @worker_ready.connect

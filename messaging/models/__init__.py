@@ -1,5 +1,6 @@
 """Models of the messaging service, by noun."""
 
+from messaging.models.endpoints import Notice, WebhookEndpoint
 from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
     PARTITIONED,
@@ -26,6 +27,7 @@ __all__ = [
     "IdempotencyKey",
     "Message",
     "MessageContent",
+    "Notice",
     "Partial",
     "Pause",
     "ProviderAccount",
@@ -36,4 +38,5 @@ __all__ = [
     "SuppressionImportPart",
     "Template",
     "TemplateVersion",
+    "WebhookEndpoint",
 ]
