@@ -222,7 +222,7 @@ def _request(claim: Claim, due: Due, body: bytes) -> Request:
     )
 
 
-def notify() -> None:
+def notify(seconds: float = TURN_SECONDS) -> None:
     """Tell endpoints what is due, for some seconds. Returns at once where another worker does."""
     with locks.alone("messaging.notify") as alone:
         if not alone:
@@ -231,15 +231,15 @@ def notify() -> None:
         hand = Round(Transport(policy, per_host=FLIGHT_LIMIT))
         over = True
         try:
-            over = hand.run(monotonic() + TURN_SECONDS)
+            over = hand.run(monotonic() + seconds)
         finally:
             if over:
                 hand.flight.close()
     if not over:
-        threading.Thread(target=_leave_to_end, args=(hand,), daemon=True).start()
+        threading.Thread(target=_finish, args=(hand,), name="notify", daemon=True).start()
 
 
-def _leave_to_end(hand: Round) -> None:
+def _finish(hand: Round) -> None:
     """Wait for what is slow. What is lost with the process is told again after the lease."""
     try:
         hand.finish()

@@ -39,7 +39,7 @@ class Flight(Generic[K]):
             self._under_way[self.transport.begin(request, where)] = key
 
     def step(self, seconds: float) -> list[tuple[K, Reply | Failure]]:
-        """Wait until something has ended, at most for a time; give what has."""
+        """Wait until something happens, at most for a time; give what has ended."""
         ended, self._ended = self._ended, []
         if self._under_way:
             wait = 0.0 if ended else seconds
