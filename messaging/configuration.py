@@ -5,15 +5,27 @@ Read by the health call and by the admin's first page, for one organization or m
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.contrib.postgres.aggregates import BoolOr
 from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Now
 
 from messaging import policy
-from messaging.models import ProviderAccount, SenderDomain, Template, TemplateVersion
+from messaging.endpoints import BY_HAND
+from messaging.models import (
+    ProviderAccount,
+    SenderDomain,
+    Template,
+    TemplateVersion,
+    WebhookEndpoint,
+)
 from rme.core.channels import Channel
 
 TEMPLATES_LIMIT = 50
+
+FAILING_FOR = timedelta(hours=1)
+"""An endpoint that fails for less is not worth a word."""
 
 ERROR, WARNING = "error", "warning"
 
@@ -27,14 +39,14 @@ class Finding:
     code: str
     message: str
     row_id: int | None = None
-    """The account or sender domain that it is about."""
+    """The account, sender domain or endpoint that it is about."""
 
     def as_json(self) -> dict[str, str]:
         return {"severity": self.severity, "code": self.code, "message": self.message}
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Say what is to be set right in organizations. Three statements, however many they are."""
+    """Say what is to be set right in organizations. Four statements, however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
@@ -43,6 +55,7 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
         *_unserved(accounts),
         *_domains(organization_ids),
         *_languages(organization_ids),
+        *_endpoints(organization_ids),
     ]
 
 
@@ -119,3 +132,21 @@ def _languages(organization_ids: Sequence[str]) -> list[Finding]:
         Finding(owner, WARNING, "TEMPLATE_WITHOUT_LANGUAGE", text.format(name, channel, language))
         for owner, name, channel, language, _ in rows
     ]
+
+
+def _endpoints(organization_ids: Sequence[str]) -> list[Finding]:
+    """Name endpoints of webhooks that were switched off by their failures, or soon will be."""
+    bad = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
+    rows = WebhookEndpoint.objects.filter(bad, organization_id__in=organization_ids)
+    off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
+    found = []
+    for row in rows.annotate(now=Now()).order_by("id"):
+        if row.enabled:
+            hours = int((row.now - row.failing_since) / timedelta(hours=1))
+            code, text = "WEBHOOK_FAILING", failing.format(row, hours)
+        elif row.disabled_reason == BY_HAND:
+            continue
+        else:
+            code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)
+        found.append(Finding(row.organization_id, WARNING, code, text, row.pk))
+    return found

@@ -3,6 +3,7 @@
 https://github.com/standard-webhooks/standard-webhooks
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +22,9 @@ from rme.core.transport import AddressPolicy
 from rme.core.transport.addresses import origin_of
 
 PER_ORGANIZATION = 20
+_URL = re.compile(r"[\x21-\x7e]+")
+BY_HAND = "By hand."
+"""Why an endpoint is off that somebody switched off."""
 OVERLAP = timedelta(hours=24)
 """How long a former secret signs beside its successor."""
 
@@ -67,7 +71,7 @@ def refusal(url: str) -> str:
     What its name leads to is looked at each time that it is called.
     """
     where = origin_of(url)
-    if where is None or where.scheme not in ("http", "https") or not url.isprintable():
+    if where is None or where.scheme not in ("http", "https") or not _URL.fullmatch(url):
         return "this is no address like https://hooks.example.com/rme"
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     if why := policy.refuses(where):
@@ -120,7 +124,7 @@ def enable(row: WebhookEndpoint) -> None:
     forget(row.organization_id)
 
 
-def disable(row: WebhookEndpoint, reason: str) -> None:
+def disable(row: WebhookEndpoint, reason: str = BY_HAND) -> None:
     """Tell an endpoint of nothing more, until it is enabled again."""
     WebhookEndpoint.objects.filter(pk=row.pk).update(enabled=False, disabled_reason=reason)
     forget(row.organization_id)

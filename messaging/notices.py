@@ -174,6 +174,7 @@ _HOPELESS = (
 _SETTLE = f"""
 WITH told AS (
   UPDATE {_N} n SET status = r.status, tries = n.tries + 1, attempts = r.attempts,
+    tried_at = statement_timestamp(),
     due_at = CASE r.status WHEN 'PENDING' THEN
       statement_timestamp() + make_interval(secs => r.wait) END
   FROM json_to_recordset(%(told)s) r(id bigint, status varchar, wait float8, attempts jsonb)
@@ -273,6 +274,17 @@ def replay(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_REPLAY, parameters)
         return cursor.rowcount
+
+
+def last_tried(endpoint: WebhookEndpoint, limit: int = 20) -> list[Notice]:
+    """Give what an endpoint was told of last, the latest first."""
+    rows = Notice.objects.filter(endpoint_id=endpoint.pk, tried_at__isnull=False)
+    return list(rows.order_by("-tried_at", "-id")[:limit])
+
+
+def waiting(endpoint: WebhookEndpoint, limit: int = 1001) -> int:
+    """Count what an endpoint is still to be told, up to a limit."""
+    return Notice.objects.filter(endpoint_id=endpoint.pk, due_at__isnull=False)[:limit].count()
 
 
 def drop(endpoint_id: int) -> None:

@@ -1,6 +1,7 @@
 """Outbound webhooks: whom an organization has told of its events, and what each is to be told."""
 
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -40,7 +41,8 @@ class WebhookEndpoint(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
-        return self.description or self.url
+        # A path may be a secret of the receiver's.
+        return self.description or urlsplit(self.url).netloc
 
 
 class Notice(models.Model):
@@ -65,6 +67,7 @@ class Notice(models.Model):
     due_at = models.DateTimeField(null=True, db_default=Now())
     tries = models.SmallIntegerField(db_default=0)
     attempts = models.JSONField(null=True)
+    tried_at = models.DateTimeField(null=True)
     noted_at = models.DateTimeField(db_default=Now(), help_text="Or replayed.")
 
     class Meta:
@@ -75,11 +78,13 @@ class Notice(models.Model):
                 name="notice_due",
                 condition=models.Q(due_at__isnull=False),
             ),
+            # read by the endpoint's page: what was tried last
+            models.Index(fields=["endpoint_id", "tried_at"], name="notice_tried"),
             # read by notices.purge
             models.Index(fields=["status", "noted_at"], name="notice_age"),
         ]
         constraints: ClassVar[list[Any]] = [
-            # read by the endpoint's page, by replays and by erasure.erase, too
+            # read by replays and by erasure.erase, too
             models.UniqueConstraint(fields=["endpoint_id", "event_id"], name="notice_once")
         ]
 
