@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 
 from messaging import idempotency, policy, send_limits
+from messaging.events import with_notices
 from messaging.idempotency import Key
-from messaging.models import Delivery, Event, IdempotencyKey, Message, MessageContent
+from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
 from messaging.planning import plan
 from messaging.plans import Plan, Recipient
 from messaging.schemas.messages import MessageInput
@@ -262,7 +263,7 @@ class Batch:
                 Message: self.messages,
                 MessageContent: self.contents,
                 Delivery: self.deliveries,
-                Event: self.events,
+                **with_notices(self.events),
                 # In one order everywhere, so that two bulks with the same keys cannot deadlock.
                 IdempotencyKey: [self.keys[text] for text in sorted(self.keys)],
             }

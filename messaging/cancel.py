@@ -5,7 +5,8 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from messaging.models import Delivery, Event, Message
+from messaging.events import write_events
+from messaging.models import Delivery, Message
 from messaging.states import TRANSITIONS, EventType, Status
 from rme.core import clock, errors, ids, sql
 from rme.core.states import advance
@@ -38,7 +39,7 @@ def cancel(organization_id: str, message_id: str) -> UUID:
         )
         if not moved and not any(row[2] == Status.CANCELLED for row in rows):
             raise errors.NotCancellable(message_id=message_id)
-        sql.insert({Event: [_event(organization_id, row, now) for row in rows if row[0] in moved]})
+        write_events([_event(organization_id, row, now) for row in rows if row[0] in moved])
     return found
 
 

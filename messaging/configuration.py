@@ -5,17 +5,29 @@ Read by the health call and by the admin's first page, for one organization or m
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
 from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Now
 
 from messaging import held, policy, providers
-from messaging.models import ProviderAccount, SenderDomain, Template, TemplateVersion
+from messaging.endpoints import BY_HAND
+from messaging.models import (
+    ProviderAccount,
+    SenderDomain,
+    Template,
+    TemplateVersion,
+    WebhookEndpoint,
+)
 from push import devices
 from rme.core.channels import Channel
 
 TEMPLATES_LIMIT = 50
+
+FAILING_FOR = timedelta(hours=1)
+"""An endpoint that fails for less is not worth a word."""
 
 ERROR, WARNING = "error", "warning"
 
@@ -29,7 +41,7 @@ class Finding:
     code: str
     message: str
     row_id: int | None = None
-    """The account or sender domain that it is about."""
+    """The account, sender domain or endpoint that it is about."""
 
     def as_json(self) -> dict[str, str]:
         return {"severity": self.severity, "code": self.code, "message": self.message}
@@ -47,6 +59,7 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
         *_domains(organization_ids),
         *_languages(organization_ids),
         *_held(organization_ids),
+        *_endpoints(organization_ids),
     ]
 
 
@@ -159,3 +172,21 @@ def _held(organization_ids: Sequence[str]) -> list[Finding]:
 
 def _at_most(count: int) -> str:
     return f"{count:,} or more" if count == held.COUNTED else str(count)
+
+
+def _endpoints(organization_ids: Sequence[str]) -> list[Finding]:
+    """Name endpoints of webhooks that were switched off by their failures, or soon will be."""
+    bad = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
+    rows = WebhookEndpoint.objects.filter(bad, organization_id__in=organization_ids)
+    off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
+    found = []
+    for row in rows.annotate(now=Now()).order_by("id"):
+        if row.enabled:
+            hours = int((row.now - row.failing_since) / timedelta(hours=1))
+            code, text = "WEBHOOK_FAILING", failing.format(row, hours)
+        elif row.disabled_reason == BY_HAND:
+            continue
+        else:
+            code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)
+        found.append(Finding(row.organization_id, WARNING, code, text, row.pk))
+    return found

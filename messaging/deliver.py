@@ -27,7 +27,8 @@ from messaging import (
     suppression,
 )
 from messaging.claiming import WINDOW, Claim
-from messaging.models import Attempt, Delivery, Event, ProviderReference
+from messaging.events import write_events
+from messaging.models import Attempt, Delivery, ProviderReference
 from messaging.outcome import Receipt, Sending, Shot
 from messaging.providers.base import Dispatch
 from messaging.states import TRANSITIONS, Status
@@ -242,7 +243,7 @@ def _record(claim: Claim, hand: Sequence[Sending]) -> None:
         if sending.claimed.id in moved
         for event in sending.events
     ]
-    sql.insert({Event: events})
+    write_events(events)
     suppression.suppress(
         [
             suppression.Entry(

@@ -17,7 +17,9 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
+    Notice,
     Suppression,
+    WebhookEndpoint,
 )
 from push.models import Device
 from rme.core import clock
@@ -27,6 +29,7 @@ from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibi
 _M, _C, _D, _A, _E = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
 )
+_N, _W = Notice._meta.db_table, WebhookEndpoint._meta.db_table
 _CONTACT = Contact._meta.db_table
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
 
@@ -43,7 +46,11 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
       jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
     ELSE c.body END,
   'attempts', {_of_delivery(_A)},
-  'events', {_of_delivery(_E)})
+  'events', {_of_delivery(_E)},
+  'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
+    FROM {_E} x JOIN {_W} w ON w.organization_id = t.organization_id
+    JOIN {_N} n ON n.endpoint_id = w.id AND n.event_id = x.id
+    WHERE x.message_id = t.message_id AND x.delivery_id = t.id))
 FROM {_D} t JOIN {_M} m ON m.id = t.message_id LEFT JOIN {_C} c ON c.id = t.message_id
 WHERE {_OWN} ORDER BY t.message_id
 """

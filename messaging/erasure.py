@@ -16,7 +16,17 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models, transaction
 
 from messaging import consent
-from messaging.models import Attempt, Delivery, Event, Message, MessageContent, Suppression
+from messaging.events import write_events
+from messaging.models import (
+    Attempt,
+    Delivery,
+    Event,
+    Message,
+    MessageContent,
+    Notice,
+    Suppression,
+    WebhookEndpoint,
+)
 from messaging.states import TRANSITIONS, EventType, Status
 from push.models import Device
 from rme.core import clock, ids, sql
@@ -48,6 +58,11 @@ _ERASE = {
     "events": f"""UPDATE {Event._meta.db_table} e SET detail = NULL
       FROM ({_OWN}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND e.detail IS NOT NULL""",
+    # what endpoints were told, whose answers may name the person, and what they would be told
+    "notices": f"""DELETE FROM {Notice._meta.db_table} n
+      USING ({_OWN}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
+      WHERE e.message_id = own.message_id AND e.delivery_id = own.id
+      AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
     # without `due_at` a sent one does not fall back to another channel
     "deliveries": f"""UPDATE {Delivery._meta.db_table} t
       SET address = NULL, detail = NULL, trace = NULL, due_at = NULL
@@ -140,7 +155,7 @@ def _stop(own: Mapping[str, Any]) -> int:
         status, reason, _ = _ENDS[Status(row.status)]
         rows.append({"id": row.pk, "status": status, "reason": reason, "due_at": None})
     moved = advance(Delivery, TRANSITIONS, rows)
-    sql.insert({Event: [_event(found[identifier]) for identifier in moved]})
+    write_events([_event(found[identifier]) for identifier in moved])
     return len(moved)
 
 

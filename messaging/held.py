@@ -15,7 +15,8 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from messaging import policy
-from messaging.models import Delivery, Event
+from messaging.events import write_events
+from messaging.models import Delivery
 from messaging.states import TRANSITIONS, EventType, Status
 from rme.core import clock, ids, sql
 from rme.core.states import advance
@@ -74,7 +75,7 @@ def decide(
         now = clock.now()
         moved = advance(Delivery, TRANSITIONS, [_row(row, decision, now) for row in found])
         decided = [row for row in found if row.pk in moved]
-        sql.insert({Event: [_event(row, decision, reason, now) for row in decided]})
+        write_events([_event(row, decision, reason, now) for row in decided])
         if decided:
             told = [{"values": {"decision": ["held", decision]}}, {"reason": reason}]
             LogEntry.objects.log_actions(user_id, decided, CHANGE, told)

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging import opt_outs, soft_bounces, suppression
+from messaging.events import write_events
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt
 from messaging.providers.base import Report
@@ -153,7 +154,7 @@ def apply(receipts: Sequence[Receipt]) -> None:
                 if status and each.id not in moving_on
             ],
         )
-        sql.insert({Event: events})
+        write_events(events)
         suppression.suppress(
             [
                 *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),

@@ -11,7 +11,8 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from messaging import policy
-from messaging.models import Attempt, Delivery, Event, SendingRules
+from messaging.events import write_events
+from messaging.models import Attempt, Delivery, SendingRules
 from messaging.states import TRANSITIONS, EventType, Status
 from rme.core import ids, sql
 from rme.core.channels import Channel
@@ -89,7 +90,7 @@ def release(batch: int = BATCH) -> int:
             for row in due
         ]
         advance(Delivery, TRANSITIONS, rows)
-        sql.insert({Event: [_event(row, EventType.EXPIRED) for row in late]})
+        write_events([_event(row, EventType.EXPIRED) for row in late])
     return len(due)
 
 
@@ -164,7 +165,7 @@ def resolve_unknown() -> int:
                 for row in again
             ],
         )
-        sql.insert({Event: [_event(row, EventType.FAILED) for row in again if row["id"] in late]})
+        write_events([_event(row, EventType.FAILED) for row in again if row["id"] in late])
         sql.update(Delivery, [{"id": row["id"], "due_at": None} for row in hold])
     return len(due)
 
@@ -188,7 +189,7 @@ def fall_back() -> int:
                 for row in due
             ],
         )
-        sql.insert({Event: [_event(row, EventType.FALLBACK) for row in due if row["id"] in moved]})
+        write_events([_event(row, EventType.FALLBACK) for row in due if row["id"] in moved])
     return len(due)
 
 

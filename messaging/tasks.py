@@ -21,6 +21,8 @@ from messaging import (
     idempotency,
     inbound_sms,
     listening,
+    notices,
+    notify,
     rates,
     receipts,
     references,
@@ -105,6 +107,7 @@ def housekeeping() -> None:
     callbacks.purge()
     references.purge()
     tracking.purge()
+    notices.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -158,6 +161,12 @@ def apply_callbacks() -> None:
         if time.monotonic() > until:
             ring_callbacks()
             return
+
+
+@shared_task(name="messaging.notify_endpoints")
+def notify_endpoints() -> None:
+    """Tell endpoints of events. Ordered every second; one worker at a time does it."""
+    notify.notify()
 
 
 @worker_ready.connect

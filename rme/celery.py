@@ -37,6 +37,11 @@ app.conf.beat_schedule = {
         "schedule": 2.0,
         "options": {"expires": 5},
     },
+    "webhooks": {
+        "task": "messaging.notify_endpoints",
+        "schedule": 1.0,
+        "options": {"expires": 5},
+    },
     "imports": {
         "task": "messaging.import_suppressions",
         "schedule": 5.0,

@@ -346,6 +346,7 @@ UNFOLD: dict[str, Any] = {
                     _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
                     _page("Categories", "category", "messaging_category"),
                     _page("Sending rules", "speed", "messaging_sendingrules"),
+                    _page("Webhooks", "webhook", "messaging_webhookendpoint"),
                     _page("Pauses", "pause_circle", "messaging_pause"),
                     _page("Sender domains", "alternate_email", "messaging_senderdomain"),
                 ],

@@ -72,6 +72,8 @@ PAGES = {
     "NO_SENDER_DOMAIN": "senderdomain",
     "SENDER_DOMAIN_UNVERIFIED": "senderdomain",
     "TEMPLATE_WITHOUT_LANGUAGE": "template",
+    "WEBHOOK_DISABLED": "webhookendpoint",
+    "WEBHOOK_FAILING": "webhookendpoint",
 }
 """Where what was found is set right, if not at the provider accounts."""
 

@@ -1,5 +1,6 @@
 """Models of the messaging service, by noun."""
 
+from messaging.models.endpoints import Notice, WebhookEndpoint
 from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
     PARTITIONED,
@@ -27,6 +28,7 @@ __all__ = [
     "IdempotencyKey",
     "Message",
     "MessageContent",
+    "Notice",
     "Partial",
     "Pause",
     "ProviderAccount",
@@ -38,4 +40,5 @@ __all__ = [
     "SuppressionImportPart",
     "Template",
     "TemplateVersion",
+    "WebhookEndpoint",
 ]

@@ -34,6 +34,19 @@ def holding(names: Collection[str], until: float) -> Iterator[None]:
         _release(keys)
 
 
+@contextmanager
+def alone(name: str) -> Iterator[bool]:
+    """Hold a lock while the block runs if nobody has it; gives whether that is so."""
+    with watchdog.unbounded() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)])
+        (taken,) = cursor.fetchone()
+    try:
+        yield taken
+    finally:
+        if taken:
+            _release([_key(name)])
+
+
 def _release(keys: list[int]) -> None:
     with watchdog.unbounded() as cursor:
         cursor.execute("SELECT pg_advisory_unlock(key) FROM unnest(%s::bigint[]) key", [keys])

@@ -9,7 +9,15 @@ from django.urls import reverse
 
 from bot.models import BotSettings
 from messaging import consent
-from messaging.models import Category, Partial, Pause, ProviderAccount, SendingRules, Suppression
+from messaging.models import (
+    Category,
+    Partial,
+    Pause,
+    ProviderAccount,
+    SendingRules,
+    Suppression,
+    WebhookEndpoint,
+)
 from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
 from rme.crm.models_platform import Platform
 from rme.crm.presets import PRESETS
@@ -60,6 +68,9 @@ def fill(org: Any) -> Api:
     credentials = f'{{"host": "mail.example", "username": "u", "password": "{PASSWORD}"}}'
     ProviderAccount.objects.create(
         organization=org, name="mail", kind="smtp", channel="EMAIL", credentials=credentials
+    )
+    WebhookEndpoint.objects.create(
+        organization=org, url="https://hooks.example.com/", types=["message.*"], secret=PASSWORD
     )
     Suppression.objects.create(
         organization=org, channel="EMAIL", address="x@y.example", reason="STOP"

@@ -17,6 +17,7 @@ from messaging.models import (
     SendingRules,
     Suppression,
     Template,
+    WebhookEndpoint,
 )
 from push.models import Device
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
@@ -40,7 +41,7 @@ def test_every_model_has_a_page():
         "messaging.ConsentEntry", "messaging.Delivery", "messaging.Message",
         "messaging.Partial", "messaging.Pause",
         "messaging.ProviderAccount", "messaging.SenderDomain", "messaging.SendingRules",
-        "messaging.Suppression",
+        "messaging.Suppression", "messaging.WebhookEndpoint",
         "messaging.Template", "messaging.TemplateVersion", "push.Device", "tenants.ApiKey",
         "tenants.Application", "tenants.Membership", "tenants.Organization", "tenants.User",
     }  # fmt: skip
@@ -78,6 +79,7 @@ def test_every_page_opens_and_holds_no_secret(root, org, model):
 @pytest.mark.parametrize(
     "lookup",
     ["messaging/provideraccount/?credentials__contains=a", "push/device/?token__startswith=s",
+     "messaging/webhookendpoint/?secret__startswith=h",
      "tenants/apikey/?digest__startswith=a", "tenants/application/?client_secret__contains=a"],
 )  # fmt: skip
 def test_no_list_can_be_filtered_by_a_secret(root, org, lookup):
@@ -141,6 +143,11 @@ def _rules(org, count):
         SendingRules.objects.create(organization=factories.organization(f"ruled{i}"))
 
 
+def _endpoints(org, count):
+    for _ in range(count):
+        WebhookEndpoint.objects.create(organization=org, url="https://h.example/", types=[])
+
+
 LISTS = [
     (Account, _named(Account, name="Account {}"), 5),
     (Contact, _people, 5),
@@ -155,6 +162,7 @@ LISTS = [
     (SenderDomain, _named(SenderDomain, domain="d{}.example"), 5),
     (SendingRules, _rules, 5),
     (ProviderAccount, _named(ProviderAccount, name="a{}", kind="smtp", channel="EMAIL"), 6),
+    (WebhookEndpoint, _endpoints, 5),
     (Suppression, _named(Suppression, address="a{}@b.example", channel="EMAIL"), 6),
     (ConsentEntry, _consents, 5),
     (Template, _named(Template, name="t{}", language="de", channel="SMS", category="X"), 7),

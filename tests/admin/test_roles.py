@@ -14,6 +14,7 @@ from messaging.models import (
     Suppression,
     Template,
     TemplateVersion,
+    WebhookEndpoint,
 )
 from push.models import Device
 from rme.crm.models import Account, Contact
@@ -58,7 +59,8 @@ def test_strangers_see_nothing(org, model, role):
     ("model", "name"),
     [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "test-send"),
      (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
-     (TemplateVersion, "copy")],
+     (TemplateVersion, "copy"), (WebhookEndpoint, "rotate"), (WebhookEndpoint, "replay"),
+     (WebhookEndpoint, "switch"), (WebhookEndpoint, "test-event")],
 )  # fmt: skip
 def test_strangers_have_no_buttons(org, model, name):
     fill(org)
@@ -67,7 +69,7 @@ def test_strangers_have_no_buttons(org, model, name):
 
 
 ADD = {
-    Role.OWNER: {ApiKey, Application, Membership, ProviderAccount, SenderDomain},
+    Role.OWNER: {ApiKey, Application, Membership, ProviderAccount, SenderDomain, WebhookEndpoint},
     Role.EDITOR: {Template, Contact, ConsentEntry, Suppression, Device, Category, Pause},
 }
 
@@ -93,6 +95,7 @@ def test_editors_add_what_is_written_and_decided(org, model):
         (Organization, {"OWNER"}),
         (Contact, {"OWNER", "EDITOR", "VIEWER"}),
         (ProviderAccount, {"OWNER", "EDITOR", "VIEWER"}),
+        (WebhookEndpoint, {"OWNER", "EDITOR", "VIEWER"}),
         (TemplateVersion, {"OWNER", "EDITOR", "VIEWER"}),
         (Message, {"OWNER", "EDITOR", "VIEWER", "SUPPORT"}),
         (User, set()),
@@ -117,6 +120,7 @@ def test_an_editor_cannot_touch_keys(org):
         (ApiKey, "revoke"),
         (Application, "rotate"),
         (ProviderAccount, "test-send"),
+        (WebhookEndpoint, "rotate"),
     ):
         assert editor.post(button(model, first_of(model, org), name)).status_code in (403, 404)
     assert ApiKey.objects.get().revoked_at is None

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import claiming, consent, erasure
+from messaging import claiming, consent, endpoints, erasure
 from messaging.models import (
     PARTITIONED,
     Attempt,
@@ -20,6 +20,7 @@ from messaging.models import (
     Delivery,
     Event,
     MessageContent,
+    Notice,
     Suppression,
 )
 from push.models import Device
@@ -27,6 +28,7 @@ from rme.core import clock
 from rme.crm.models import Case, CaseComment, EventRegistration
 from rme.crm.models import Event as Gathering
 from tests import factories
+from tests.messaging.hooks_scene import endpoint
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +49,7 @@ NOTHING = dict.fromkeys(
         "variables",
         "attempts",
         "events",
+        "notices",
         "deliveries",
     ],
     0,
@@ -230,13 +233,37 @@ def test_another_organization_erases_and_reads_nothing(api, org, ada, bob):
         call_command("export_contact", str(ada.pk), org="other")
 
 
+def test_what_endpoints_were_told_goes_and_nothing_more_is(api, org, ada, bob):
+    for owner in (org, factories.organization("other")):
+        endpoint(owner, "https://hooks.example.com/")
+    for person in (ada, bob):
+        api.send(message(person))
+    attempts = [{"at": None, "status": 500, "ms": 1, "error": None, "answer": SECRET}]
+    (own,) = Notice.objects.filter(event_id__in=_events_of(ada))
+    Notice.objects.filter(pk=own.pk).update(attempts=attempts)
+    (told,) = json.loads(run("export_contact", str(ada.pk), org=org.pk))["messages"]
+    assert [(row["type"], row["attempts"]) for row in told["notices"]] == [
+        ("message.accepted", attempts)
+    ]
+    counts = erasure.erase(org.pk, str(ada.pk)).counts
+    assert (counts["notices"], counts["stopped"]) == (2, 1)  # nor is told that it was stopped
+    (left,) = Notice.objects.all()
+    assert left.event_id in _events_of(bob)
+
+
+def _events_of(person):
+    deliveries = Delivery.objects.filter(contact_id=str(person.pk)).values("id")
+    return list(Event.objects.filter(delivery_id__in=deliveries).values_list("id", flat=True))
+
+
 @pytest.mark.parametrize("count", [1, 20])
 def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
     api.bulk([message(ada) for _ in range(count)])
     erasure.erase(org.pk, "nobody")  # from then on the content types are known
+    endpoints.subscriptions([org.pk])  # and this, for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert erasure.erase(org.pk, str(ada.pk)).counts["stopped"] == count
-    assert len(captured) == 32
+    assert len(captured) == 33
 
 
 def run(name, *arguments, **options):

@@ -1,0 +1,255 @@
+"""Pages for outbound webhooks: who is told of what, how that goes, and telling again."""
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html, format_html_join
+from unfold.decorators import action
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from messaging import endpoints, notices, signing
+from messaging.models import Notice, WebhookEndpoint
+from messaging.models.endpoints import TYPES
+from rme.core.clock import iso
+from rme.tenants.admin import show_once
+from rme.tenants.admin_base import OWNERS, TenantAdmin, TenantForm
+
+REPLAY_DAYS = 3
+_COLUMNS = ("When", "Type", "webhook-id", "State", "Tries", "Answer", "ms", "")
+
+
+class EndpointForm(TenantForm):
+    """An address that may be called, and at least one type of event."""
+
+    types = forms.MultipleChoiceField(
+        choices=[(name, name) for name in TYPES],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        help_text="What the endpoint is told of; message.* is everything, now and later.",
+    )
+
+    class Meta:
+        model = WebhookEndpoint
+        fields = ("organization", "url", "description", "types")
+
+    def clean_url(self) -> str:
+        """Refuse what would never be called."""
+        url: str = self.cleaned_data["url"]
+        if why := endpoints.refusal(url):
+            raise forms.ValidationError(f"{why[0].upper()}{why[1:]}.")
+        return url
+
+    def clean(self) -> dict[str, Any]:
+        """Bound how many an organization has."""
+        given = super().clean()
+        own = self.own_organization()
+        if own and not self.instance.pk:
+            there = WebhookEndpoint.objects.filter(organization=own).count()
+            if there >= endpoints.PER_ORGANIZATION:
+                raise forms.ValidationError(
+                    f"An organization has at most {endpoints.PER_ORGANIZATION} endpoints."
+                )
+        return given
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(TenantAdmin):
+    writers: ClassVar[frozenset[str]] = OWNERS
+    form = EndpointForm
+    secret_fields: ClassVar[frozenset[str]] = frozenset({"secret", "former_secret"})
+    list_display = ("__str__", "url", "standing", "last_success_at", "organization")
+    list_filter = ("enabled",)
+    list_select_related = ("organization",)
+    search_fields = ("url", "description")
+    readonly_fields = ("standing", "last_success_at", "last_attempts")
+    actions_detail: ClassVar[list[str]] = ["test_event", "replay", "switch", "rotate"]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = EndpointForm.Meta.fields
+        return (*fields, *self.readonly_fields) if obj else fields
+
+    @admin.display(description="State")
+    def standing(self, row: WebhookEndpoint) -> str:
+        """Say how the endpoint stands."""
+        if not row.enabled:
+            return f"Disabled: {row.disabled_reason}"
+        if row.failing_since:
+            return f"Failing since {iso(row.failing_since)}"
+        return "Enabled"
+
+    @admin.display(description="Last attempts")
+    def last_attempts(self, row: WebhookEndpoint) -> str:
+        """Show what was told last and how it was answered, and how much waits."""
+        head = format_html_join(
+            "", '<th scope="col" class="text-left pr-4">{}</th>', ((name,) for name in _COLUMNS)
+        )
+        cells = "<td>{}</td>" * len(_COLUMNS)
+        body = format_html_join("", f"<tr>{cells}</tr>", map(_line, notices.last_tried(row)))
+        waiting = notices.waiting(row)
+        told = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        return format_html(told, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
+
+    # --- saving -----------------------------------------------------------------------------------
+    def save_model(
+        self, request: HttpRequest, obj: WebhookEndpoint, form: ModelForm, change: bool
+    ) -> None:
+        if not change:
+            obj.secret = signing.new_secret()
+            obj.save()
+        elif form.changed_data:
+            # Only these: a worker may be writing down how it stands.
+            obj.save(update_fields=form.changed_data)
+            if "url" in form.changed_data and obj.enabled:
+                endpoints.enable(obj)  # what was wrong with the other address is of the past
+        endpoints.forget(obj.organization_id)
+
+    def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: Any) -> HttpResponse:
+        return show_once(self, request, obj, ("Signing secret", obj.secret))
+
+    def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
+        key = obj.pk
+        super().delete_model(request, obj)
+        self._deleted(obj.organization_id, key)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        gone = list(queryset.values_list("organization_id", "pk"))
+        super().delete_queryset(request, queryset)
+        for organization_id, key in gone:
+            self._deleted(organization_id, key)
+
+    def _deleted(self, organization_id: str, key: int) -> None:
+        endpoints.forget(organization_id)
+        notices.drop(key)
+
+    # --- buttons ----------------------------------------------------------------------------------
+    @action(description="Send a test event", url_path="test-event", permissions=["change"])
+    def test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Tell the endpoint of an event that never was."""
+        row = self.get_object(request, object_id)
+        result = ""
+        if request.method == "POST" and not row.enabled:
+            result = "The endpoint is disabled."
+        elif request.method == "POST":
+            result = f"{notices.add_test(row)} is on its way: see the last attempts."
+            self.note(request, row, "Test event")
+        question = f"Send {row} an event of the type {notices.TEST}?"
+        context = {"title": "Send a test event", "question": question, "result": result}
+        return self.show(request, "ask", row, **context)
+
+    @action(description="Replay", permissions=["change"])
+    def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Tell the endpoint again of what failed, or of all events of a time."""
+        row = self.get_object(request, object_id)
+        form = ReplayForm(request.POST or None)
+        result = ""
+        if form.is_valid():
+            given = form.cleaned_data
+            if given["what"] == FAILED:
+                told, count = "what failed", notices.replay_failed(row)
+            else:
+                since, until = given["since"], given["until"]
+                told = f"{iso(since)} to {iso(until)}"
+                count = notices.replay(row, since, until)
+            full = " (there is more: begin later)" if count == notices.REPLAY_LIMIT else ""
+            result = f"{count} events are told again{full}."
+            self.note(request, row, f"Replay of {told}: {count} events")
+        question = f"Tell {row} again. What it has had has the same webhook-id as before."
+        context = {"title": "Replay", "question": question, "form": form, "result": result}
+        return self.show(request, "ask", row, **context)
+
+    @action(description="Enable or disable", permissions=["change"])
+    def switch(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Tell the endpoint of nothing more, or of events again."""
+        row = self.get_object(request, object_id)
+        result = ""
+        if request.method == "POST":
+            wanted = request.POST.get("to")
+            if wanted == "on" and not row.enabled:
+                endpoints.enable(row)
+                self.note(request, row, "Enabled again")
+            elif wanted == "off" and row.enabled:
+                endpoints.disable(row)
+                self.note(request, row, "Disabled")
+            row = self.get_object(request, object_id)
+            result = f"{row} is {'enabled' if row.enabled else 'disabled'}."
+        title = "Disable" if row.enabled else "Enable again"
+        question = (
+            f"Tell {row} of nothing more? Events are not noted for it meanwhile."
+            if row.enabled
+            else f"Tell {row} of events again? What waited goes first; Replay brings the rest."
+        )
+        form = SwitchForm(initial={"to": "off" if row.enabled else "on"})
+        context = {"title": title, "question": question, "form": form, "result": result}
+        return self.show(request, "ask", row, **context)
+
+    @action(description="New secret", permissions=["change"])
+    def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Give the endpoint a new secret, after asking; the old one signs on for a day."""
+        row = self.get_object(request, object_id)
+        if request.method != "POST":
+            hours = int(endpoints.OVERLAP / timedelta(hours=1))
+            question = f"Give {row} a new secret? The present one signs too for {hours} hours."
+            return self.ask(request, "New secret", question)
+        secret = endpoints.rotate(row)
+        self.note(request, row, "New secret")
+        return show_once(self, request, row, ("Signing secret", secret))
+
+
+def _line(notice: Notice) -> tuple[Any, ...]:
+    """Give the cells of a notice's last attempt."""
+    last = notice.attempts[-1] if notice.attempts else {}
+    said = last.get("error") or last.get("answer") or ""
+    return (
+        iso(notice.tried_at),
+        notice.type,
+        notice.event_id,
+        notice.status,
+        notice.tries,
+        last.get("status") or "–",
+        last.get("ms", "–"),
+        said,
+    )
+
+
+FAILED, TIME = "FAILED", "TIME"
+
+
+class ReplayForm(forms.Form):
+    """What failed, or a time."""
+
+    what = forms.ChoiceField(
+        choices=[(FAILED, "What failed"), (TIME, "All events of a time")],
+        widget=UnfoldAdminSelectWidget(),
+    )
+    since = forms.DateTimeField(
+        required=False, widget=UnfoldAdminTextInputWidget, help_text="Like 2026-05-01T08:00Z."
+    )
+    until = forms.DateTimeField(required=False, widget=UnfoldAdminTextInputWidget)
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for a time that is not too long."""
+        given = super().clean() or {}
+        if given.get("what") != TIME or self.errors:
+            return given
+        for name in ("since", "until"):
+            if given.get(name) is None:
+                self.add_error(name, "A time, like 2026-05-01T08:00Z.")
+        if not self.errors and not (
+            timedelta() < given["until"] - given["since"] <= timedelta(days=REPLAY_DAYS)
+        ):
+            self.add_error("until", f"After the beginning, by at most {REPLAY_DAYS} days.")
+        return given
+
+
+class SwitchForm(forms.Form):
+    """What the page that asked was about: answering twice does nothing more."""
+
+    to = forms.CharField(widget=forms.HiddenInput)
