@@ -13,6 +13,7 @@ from messaging.providers.base import Callback, Inbound, Report
 from rme.core import ids
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, SETTINGS, Call
+from tests.messaging.providers.test_contract import HARNESSES
 
 URL = "https://rme.example/hooks/one"
 KINDS = sorted(SETTINGS)
@@ -218,7 +219,6 @@ def test_kannel_takes_what_a_person_wrote_with_its_time_alone(t: str) -> None:
 
 
 MAIL_SETTINGS: dict[str, dict[str, str]] = {
-    "smtp": {"host": "x.example"},
     "anymail": {"service": "brevo", "api_key": "k", "callback_secret": f"rme:{SECRET}"},
     "ses": {
         "region": "eu-west-1",
@@ -245,7 +245,8 @@ JUNK = [
 def test_junk_is_neither_authentic_nor_read(kind: str, number: int) -> None:
     own = provider(kind) if kind in SETTINGS else None
     if own is None:
-        settings = MAIL_SETTINGS.get(kind, {})
+        harness = HARNESSES.get(kind)
+        settings = MAIL_SETTINGS.get(kind) or (harness.settings(1, "", 5.0) if harness else {})
         own = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(settings))
     assert not own.authentic(arrived(JUNK[number]))
     assert list(own.read(arrived(JUNK[number]))) == []
