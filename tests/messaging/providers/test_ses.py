@@ -353,6 +353,8 @@ def test_a_machine_that_opened_is_told(topics: Sns) -> None:
 
 
 def test_an_unknown_event_is_counted(topics: Sns, redis: Any) -> None:
+    counters.flush()
+    redis.flushdb()  # what other tests counted
     assert account().read(arrived(sns.signed(topics.notification(event("Abduction"))))) == []
     counters.flush()
     assert counters.read()["rme_unknown_reports_total"] == {("ses",): 1.0}
