@@ -37,7 +37,8 @@ def held(names: Collection[str]) -> dict[str, float]:
         with bell.client().pipeline(transaction=False) as pipeline:
             for name in asked:
                 hold, strikes = _keys(name)
-                pipeline.pttl(hold).exists(strikes)
+                pipeline.pttl(hold)
+                pipeline.exists(strikes)
             told = pipeline.execute() if asked else []
     except RedisError as error:
         log.warning("push.holds_unread", error=type(error).__name__)

@@ -22,6 +22,12 @@ _BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 _CLOSE_ENOUGH = 0.01
 """Seconds by which who waits gives up early: together with those of whom it hears the same."""
 _DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
+_WARM_SECONDS = 45.0
+"""A host that answered so lately has a connection to us whose limits are known."""
+_HOSTS = 1000
+_FIRST_ALONE = 0.2
+"""Seconds for which the first request to another host goes alone over HTTP/2. How many streams it
+takes at once stands in its settings, which come only after that; Apple takes one until then."""
 
 
 class Transport:
@@ -53,6 +59,9 @@ class Transport:
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
         self._post = Post(self._loop, self.policy, self._resolve)
+        self._heard: dict[Origin, float] = {}
+        """When (monotonic) each host has answered last over HTTP/2."""
+        self._siblings: dict[int, Transport] = {}
         self._lock = threading.Lock()
 
     def perform(self, requests: Sequence[Request]) -> list[Reply | Failure]:
@@ -64,8 +73,23 @@ class Transport:
         with self._lock:
             return _Batch(self, requests).run()
 
+    def sibling(self, number: int) -> "Transport":
+        """Give another of the same rules, with connections of its own; the same for a number."""
+        with self._lock:
+            found = self._siblings.get(number)
+            if found is None:
+                found = self._siblings[number] = Transport(
+                    self.policy,
+                    per_host=self.per_host,
+                    streams=self.streams,
+                    resolve=self._resolve,
+                )
+            return found
+
     def close(self) -> None:
         """Close all connections."""
+        for sibling in self._siblings.values():
+            sibling.close()
         with self._lock:
             for exchange in self._idle:
                 exchange.curl.close()
@@ -97,6 +121,19 @@ class Transport:
         self._post.ended.clear()
         return ended
 
+    def note(self, where: Origin, *, answered: bool) -> None:
+        """Note whether a host has answered just now."""
+        if answered:
+            self._heard[where] = time.monotonic()
+        else:
+            self._heard.pop(where, None)
+
+    def is_cold(self, where: Origin, now: float) -> bool:
+        """Say whether a host has not answered lately: then its limits are not known."""
+        if len(self._heard) > _HOSTS:
+            self._heard.clear()
+        return self._heard.get(where, now - _WARM_SECONDS) + _WARM_SECONDS <= now
+
     def drop(self, way: Way) -> None:
         """Break off what is under way, when an exception (a time limit's) ends the call."""
         if isinstance(way, Exchange):
@@ -110,7 +147,7 @@ class Transport:
     def _end(self, exchange: Exchange, code: int) -> tuple[Exchange, Reply | Failure]:
         """Take an exchange that has ended, and say what came of it."""
         curl = exchange.curl
-        descriptor = curl.getinfo(pycurl.ACTIVESOCKET) if code == 0 else -1
+        descriptor = curl.getinfo(pycurl.ACTIVESOCKET)  # after a failure, too, it may be kept
         if descriptor >= 0:
             port = curl.getinfo(pycurl.LOCAL_PORT)
             kept = self._kept_sockets.get(port)
@@ -134,6 +171,8 @@ class _Batch:
         self.under_way: dict[Way, tuple[int, Origin]] = {}
         self.reached: set[Origin] = set()
         self.began = time.monotonic()
+        self.alone: dict[Origin, float] = {}
+        """Until when (monotonic) the first request to a host goes alone."""
 
     def run(self) -> list[Reply | Failure]:
         for index, request in enumerate(self.requests):
@@ -156,6 +195,7 @@ class _Batch:
                 self._fill(where)
             if time.monotonic() >= look:
                 self._give_up_waiting()
+                self._let_others_go()
                 look = self._next_look()
 
     def _sort(self, index: int, request: Request) -> None:
@@ -170,7 +210,21 @@ class _Batch:
         if refusal:
             self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
         elif where:
-            self.waiting.setdefault(where, deque()).append(index)
+            if where not in self.waiting:
+                self.waiting[where] = deque()
+                if request.http2 and self.transport.is_cold(where, self.began):
+                    self.alone[where] = self.began + _FIRST_ALONE
+            self.waiting[where].append(index)
+
+    def _let_others_go(self) -> None:
+        """Let go what waits for the first answer of a host, when that has taken long enough."""
+        now = time.monotonic()
+        for where in [where for where, until in self.alone.items() if until <= now]:
+            if any(way.reached for way, (_, host) in self.under_way.items() if host == where):
+                del self.alone[where]
+                self._fill(where)
+            else:
+                self.alone[where] = now + _FIRST_ALONE  # there is no connection yet
 
     def _fill(self, where: Origin) -> None:
         """Set as many on their way to a host as it may have at once."""
@@ -178,7 +232,7 @@ class _Batch:
         while line:
             request = self.requests[line[0]]
             bound = self.transport.streams if request.http2 else self.transport.per_host
-            if self.busy.get(where, 0) >= bound:
+            if self.busy.get(where, 0) >= (1 if where in self.alone else bound):
                 return
             index = line.popleft()
             way = self.transport.begin(request, where)
@@ -191,6 +245,9 @@ class _Batch:
         self.results[index] = result
         self.busy[where] -= 1
         late = isinstance(result, Failure) and result.reason == TIME_OUT
+        if self.requests[index].http2:
+            self.alone.pop(where, None)
+            self.transport.note(where, answered=isinstance(result, Reply))
         if way.reached:
             self.reached.add(where)
         elif late and where not in self.reached:
@@ -207,7 +264,7 @@ class _Batch:
     def _next_look(self) -> float:
         """Say when the next request in a line will have waited for too long."""
         waits = [self.requests[index].timeout for line in self.waiting.values() for index in line]
-        return self.began + min(waits, default=3600.0)
+        return min([self.began + min(waits, default=3600.0), *self.alone.values()])
 
     def _give_up_waiting(self) -> None:
         passed = time.monotonic() - self.began + _CLOSE_ENOUGH
