@@ -8,6 +8,7 @@ made. A worker that is killed leaves at most one window in doubt, and its attemp
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from uuid import UUID
 
@@ -36,7 +37,7 @@ from push import feedback
 from rme.core import clock, ids, sql
 from rme.core.outcomes import Accepted, Outcome, Retryable
 from rme.core.states import advance
-from rme.core.transport import Transport
+from rme.core.transport import Transport, at_once
 
 log = structlog.get_logger(__name__)
 
@@ -166,7 +167,7 @@ def _write_attempts(claim: Claim, hand: Sequence[Sending]) -> None:
 
 
 def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[Receipt]:
-    """Hand the open shots to their providers, account by account, and note the answers."""
+    """Hand the open shots to their providers, all accounts at once, and note the answers."""
     by_account: dict[int, list[Shot]] = defaultdict(list)
     owner: dict[UUID, Sending] = {}
     for sending in hand:
@@ -175,13 +176,9 @@ def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[R
                 by_account[id(shot.account)].append(shot)
                 owner[shot.attempt_id] = sending
     receipts = []
-    for shots in by_account.values():
-        started = monotonic()
-        if started > until:  # another silent account would outlast the lease
-            outcomes: list[Outcome] = [NO_TIME] * len(shots)
-        else:
-            outcomes = _hand_over(shots, transport)
-        took = int((monotonic() - started) * 1000)
+    groups = list(by_account.values())
+    heard = at_once([partial(_hand_over, shots, until) for shots in groups], transport)
+    for shots, (outcomes, took) in zip(groups, heard, strict=True):
         for shot, outcome in zip(shots, outcomes, strict=True):
             shot.outcome, shot.latency_ms = outcome, took
             if isinstance(outcome, Accepted):
@@ -190,12 +187,19 @@ def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[R
     return receipts
 
 
-def _hand_over(shots: Sequence[Shot], transport: Transport) -> list[Outcome]:
+def _hand_over(
+    shots: Sequence[Shot], until: float, transport: Transport
+) -> tuple[list[Outcome], int]:
+    """Give the outcomes, and the milliseconds that they took."""
+    started = monotonic()
+    if started > until:  # another silent account would outlast the lease
+        return [NO_TIME] * len(shots), 0
     provider = shots[0].account.provider
     assert provider is not None  # only active accounts are routes
     url = shots[0].account.callback_url
     dispatches = [Dispatch(shot.attempt_id, shot.content, url) for shot in shots]
-    return provider.send(dispatches, transport)
+    outcomes = provider.send(dispatches, transport)
+    return outcomes, int((monotonic() - started) * 1000)
 
 
 def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:

@@ -60,7 +60,8 @@ def active_devices(
         rows = cursor.fetchall()
     found: dict[str, list[DeviceRecord]] = {}
     for *row, registered in rows:
-        found.setdefault(row[1], []).append(DeviceRecord._make((*row, clock.of_epoch(registered))))
+        record = DeviceRecord._make((*row, clock.of_epoch(registered)))
+        found.setdefault(record.contact_id, []).append(record)
     return found
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from push.senders.base import Notification
+from push.notification import Notification
 from rme.core.channels import Channel
 from rme.core.outcomes import Fault, Outcome, Rejected
 from rme.core.transport import AddressPolicy, Failure, Reply, Request, Transport

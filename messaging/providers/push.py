@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from messaging.providers.base import Dispatch, Provider, ProviderSettings, Push
 from push import senders
-from push.senders.base import Sender, Shot
+from push.notification import Shot
+from push.senders.base import Sender
 from rme.core.channels import Channel
 from rme.core.outcomes import Outcome
 from rme.core.transport import Transport

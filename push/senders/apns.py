@@ -17,15 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
 from push import tokens
+from push.notification import Notification, Shot
 from push.senders.base import (
     DAY,
     Again,
     Answer,
     Backoff,
-    Notification,
     Sender,
     SenderSettings,
-    Shot,
     now,
     read_object,
     retry_after,

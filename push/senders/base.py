@@ -7,18 +7,16 @@ said of tokens is in the outcomes, and `push.feedback` takes it from there.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
-from uuid import UUID
+from typing import Any, ClassVar
 
 import orjson
 import structlog
 from pydantic import BaseModel, ConfigDict
 
 from push import holds
+from push.notification import Shot
 from rme.core import patience
 from rme.core.outcomes import (
     Accepted,
@@ -30,44 +28,16 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.transport import Failure, FailureKind, InvalidRequest, Reply, Request, Transport
+from rme.core.transport.messages import TIME_OUT
 
 log = structlog.get_logger(__name__)
 retry_after = patience.retry_after
 
+SILENCE = 5.0
+"""How long, in seconds, a service is left alone at first that answered nothing in time."""
 DAY = 86_400
 """The default life of a notification that nobody could be given, in seconds."""
 PATIENCE = "the push service asked for patience"
-
-
-class Notification(NamedTuple):
-    """A push for one device. `ttl` in seconds, `badge` a count; missing texts are empty."""
-
-    token: str
-    platform: str
-    title: str
-    body: str
-    data: Mapping[str, str] = MappingProxyType({})
-    badge: int | None = None
-    image: str = ""
-    link: str = ""
-    ttl: int | None = None
-    collapse_key: str = ""
-    priority: str = "HIGH"
-    app: str = ""
-    """The app it is for; on IOS its bundle id."""
-    environment: str = "PRODUCTION"
-    registered_at: datetime | None = None
-
-    def __repr__(self) -> str:
-        """Leave out the token, which is a secret of its owner, and what is written to them."""
-        return f"{type(self).__name__}({self.platform})"
-
-
-class Shot(NamedTuple):
-    """One attempt: its id, and what goes to which device."""
-
-    attempt_id: UUID
-    content: Notification
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +193,17 @@ class Sender:
         if taken:
             holds.release({self.lane(shot) for shot in taken})
             self.took(taken)
+        for lane in self._silent(shots, heard):
+            holds.hold(lane, SILENCE)
         return [self._hear(shot, said) for shot, said in zip(shots, heard, strict=True)]
+
+    def _silent(
+        self, shots: Sequence[Shot], heard: Sequence[Reply | Failure | Outcome]
+    ) -> set[str]:
+        """Give the lanes that answered nothing in time: a window more would wait in vain, too."""
+        said = [(self.lane(shot), one) for shot, one in zip(shots, heard, strict=True)]
+        late = {lane for lane, one in said if isinstance(one, Failure) and one.reason == TIME_OUT}
+        return late - {lane for lane, one in said if isinstance(one, Reply)} if late else late
 
     def _write(self, shot: Shot, credential: str) -> Request | Outcome:
         """Write one request; what cannot be written fails alone."""

@@ -28,14 +28,13 @@ import structlog
 from pydantic import Field, SecretStr, field_validator
 
 from push import tokens
+from push.notification import Notification, Shot
 from push.senders.base import (
     Again,
     Answer,
     Backoff,
-    Notification,
     Sender,
     SenderSettings,
-    Shot,
     accepted,
     login_refused,
     no_login,

@@ -26,14 +26,13 @@ import orjson
 from pydantic import Field, SecretStr, StringConstraints
 
 from push import holds, hourly, tokens
+from push.notification import Notification, Shot
 from push.senders.base import (
     Again,
     Answer,
     Backoff,
-    Notification,
     Sender,
     SenderSettings,
-    Shot,
     login_refused,
     no_login,
     now,

@@ -25,14 +25,13 @@ from pydantic import Field, StringConstraints
 from push import endpoints, vapid
 from push.encoding import base64url, decoded
 from push.encryption import encrypt
+from push.notification import Notification, Shot
 from push.senders.base import (
     DAY,
     Answer,
     Backoff,
-    Notification,
     Sender,
     SenderSettings,
-    Shot,
     now,
     read_object,
     retry_after,

@@ -13,6 +13,7 @@ from h2.events import (
     StreamEnded,
     WindowUpdated,
 )
+from h2.settings import SettingCodes
 
 from tests.fakes.tcp import TcpServer
 from tests.fakes.tls import server_context
@@ -69,6 +70,9 @@ class Http2Server(TcpServer):
 
     def _connection(self, sock: socket.socket, number: int) -> None:
         h2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        given = {SettingCodes[name.upper()]: value for name, value in self.settings.items()}
+        h2.local_settings.update(given)
+        h2.local_settings.acknowledge()  # as if agreed on: what is above a limit ends a connection
         h2.initiate_connection()
         connection = Http2Connection(sock, h2, number)
         connection.flush()

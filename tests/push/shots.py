@@ -3,8 +3,9 @@
 from typing import Any
 from uuid import UUID
 
+from push.notification import Notification, Shot
 from push.senders import REGISTRY
-from push.senders.base import Notification, Sender, Shot
+from push.senders.base import Sender
 from rme.core.outcomes import Outcome
 from rme.core.transport import Transport
 

@@ -6,6 +6,7 @@ taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothin
 """
 
 from rme.core.transport.addresses import AddressPolicy
+from rme.core.transport.beside import at_once
 from rme.core.transport.messages import (
     Envelope,
     Failure,
@@ -30,5 +31,6 @@ __all__ = [
     "Request",
     "Stage",
     "Transport",
+    "at_once",
     "shared",
 ]

@@ -24,6 +24,12 @@ _CLOSE_ENOUGH = 0.01
 _APART = 50
 """So many names have connections of their own."""
 _DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
+_WARM_SECONDS = 45.0
+"""A host that answered so lately has a connection to us whose limits are known."""
+_HOSTS = 1000
+_FIRST_ALONE = 0.2
+"""Seconds for which the first request to another host goes alone over HTTP/2. How many streams it
+takes at once stands in its settings, which come only after that; Apple takes one until then."""
 
 
 class Transport:
@@ -55,32 +61,41 @@ class Transport:
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
         self._post = Post(self._loop, self.policy, self._resolve)
+        self._heard: dict[Origin, float] = {}
+        """When (monotonic) each host has answered last over HTTP/2."""
+        self._root = self
         self._apart: dict[str, Transport] = {}
+        self._apart_lock = threading.Lock()  # beside the other: who performs must not be waited for
         self._lock = threading.Lock()
 
     def apart(self, name: str) -> "Transport":
         """Give a transport alike, whose connections only who gives the same name shares.
 
-        For services that bind a connection to whoever speaks first on it. The last used are kept.
+        For services that bind a connection to whoever speaks first on it, and for conversations
+        side by side. The last used are kept.
         """
-        with self._lock:
-            own = self._apart.pop(name, None)
-            if own is None:
-                own = Transport(
-                    self.policy,
-                    per_host=self.per_host,
-                    streams=self.streams,
-                    resolve=self._resolve,
-                )
-            self._apart[name] = own
-            if len(self._apart) > _APART:
-                self._apart.pop(next(iter(self._apart))).close()
+        root, forgotten = self._root, None
+        with root._apart_lock:
+            own = root._apart.pop(name, None) or root._another()
+            root._apart[name] = own
+            if len(root._apart) > _APART:
+                forgotten = root._apart.pop(next(iter(root._apart)))
+        if forgotten:
+            forgotten.close()
         return own
+
+    def _another(self) -> "Transport":
+        made = Transport(
+            self.policy, per_host=self.per_host, streams=self.streams, resolve=self._resolve
+        )
+        made._root = self
+        return made
 
     def leave(self, name: str) -> None:
         """Close the connections of a name: the next request opens new ones."""
-        with self._lock:
-            own = self._apart.pop(name, None)
+        root = self._root
+        with root._apart_lock:
+            own = root._apart.pop(name, None)
         if own:
             own.close()
 
@@ -95,10 +110,12 @@ class Transport:
 
     def close(self) -> None:
         """Close all connections."""
-        with self._lock:
-            for own in self._apart.values():
-                own.close()
+        with self._apart_lock:
+            kept = list(self._apart.values())
             self._apart.clear()
+        for own in kept:
+            own.close()
+        with self._lock:
             for exchange in self._idle:
                 exchange.curl.close()
             self._idle.clear()
@@ -129,6 +146,19 @@ class Transport:
         self._post.ended.clear()
         return ended
 
+    def note(self, where: Origin, *, answered: bool) -> None:
+        """Note whether a host has answered just now."""
+        if answered:
+            self._heard[where] = time.monotonic()
+        else:
+            self._heard.pop(where, None)
+
+    def is_cold(self, where: Origin, now: float) -> bool:
+        """Say whether a host has not answered lately: then its limits are not known."""
+        if len(self._heard) > _HOSTS:
+            self._heard.clear()
+        return self._heard.get(where, now - _WARM_SECONDS) + _WARM_SECONDS <= now
+
     def drop(self, way: Way) -> None:
         """Break off what is under way, when an exception (a time limit's) ends the call."""
         if isinstance(way, Exchange):
@@ -142,7 +172,7 @@ class Transport:
     def _end(self, exchange: Exchange, code: int) -> tuple[Exchange, Reply | Failure]:
         """Take an exchange that has ended, and say what came of it."""
         curl = exchange.curl
-        descriptor = curl.getinfo(pycurl.ACTIVESOCKET) if code == 0 else -1
+        descriptor = curl.getinfo(pycurl.ACTIVESOCKET)  # after a failure, too, it may be kept
         if descriptor >= 0:
             port = curl.getinfo(pycurl.LOCAL_PORT)
             kept = self._kept_sockets.get(port)
@@ -166,6 +196,8 @@ class _Batch:
         self.under_way: dict[Way, tuple[int, Origin]] = {}
         self.reached: set[Origin] = set()
         self.began = time.monotonic()
+        self.alone: dict[Origin, float] = {}
+        """Until when (monotonic) the first request to a host goes alone."""
 
     def run(self) -> list[Reply | Failure]:
         for index, request in enumerate(self.requests):
@@ -188,6 +220,7 @@ class _Batch:
                 self._fill(where)
             if time.monotonic() >= look:
                 self._give_up_waiting()
+                self._let_others_go()
                 look = self._next_look()
 
     def _sort(self, index: int, request: Request) -> None:
@@ -202,7 +235,21 @@ class _Batch:
         if refusal:
             self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
         elif where:
-            self.waiting.setdefault(where, deque()).append(index)
+            if where not in self.waiting:
+                self.waiting[where] = deque()
+                if request.http2 and self.transport.is_cold(where, self.began):
+                    self.alone[where] = self.began + _FIRST_ALONE
+            self.waiting[where].append(index)
+
+    def _let_others_go(self) -> None:
+        """Let go what waits for the first answer of a host, when that has taken long enough."""
+        now = time.monotonic()
+        for where in [where for where, until in self.alone.items() if until <= now]:
+            if any(way.reached for way, (_, host) in self.under_way.items() if host == where):
+                del self.alone[where]
+                self._fill(where)
+            else:
+                self.alone[where] = now + _FIRST_ALONE  # there is no connection yet
 
     def _fill(self, where: Origin) -> None:
         """Set as many on their way to a host as it may have at once."""
@@ -210,7 +257,7 @@ class _Batch:
         while line:
             request = self.requests[line[0]]
             bound = self.transport.streams if request.http2 else self.transport.per_host
-            if self.busy.get(where, 0) >= bound:
+            if self.busy.get(where, 0) >= (1 if where in self.alone else bound):
                 return
             index = line.popleft()
             way = self.transport.begin(request, where)
@@ -223,6 +270,9 @@ class _Batch:
         self.results[index] = result
         self.busy[where] -= 1
         late = isinstance(result, Failure) and result.reason == TIME_OUT
+        if self.requests[index].http2:
+            self.alone.pop(where, None)
+            self.transport.note(where, answered=isinstance(result, Reply))
         if way.reached:
             self.reached.add(where)
         elif late and where not in self.reached:
@@ -239,7 +289,7 @@ class _Batch:
     def _next_look(self) -> float:
         """Say when the next request in a line will have waited for too long."""
         waits = [self.requests[index].timeout for line in self.waiting.values() for index in line]
-        return self.began + min(waits, default=3600.0)
+        return min([self.began + min(waits, default=3600.0), *self.alone.values()])
 
     def _give_up_waiting(self) -> None:
         passed = time.monotonic() - self.began + _CLOSE_ENOUGH
