@@ -44,7 +44,20 @@ def main() -> None:
         _save(page, f"{demo['auth_url']}/p/u/{token}", "unsubscribe")
         _log_in(page, demo)
         _save(page, f"{demo['auth_url']}/push-demo", "push-demo")
+        _platform(browser.new_page(viewport={"width": 1280, "height": 1300}), demo)
         browser.close()
+
+
+def _platform(page: Page, demo: dict[str, str]) -> None:
+    """Show the form of a platform, with Odoo chosen; nothing is saved."""
+    page.goto(demo["admin_url"])
+    page.fill("[name=username]", demo["admin_user"])
+    page.fill("[name=password]", demo["admin_password"])
+    page.click("[type=submit]")
+    page.goto(f"{demo['admin_url']}crm/platform/add/")
+    page.select_option("[name=kind]", "odoo")
+    page.select_option("[name=preset]", "odoo-community")
+    page.screenshot(path=IMAGES / "platform.png")
 
 
 def _demo() -> dict[str, str]:

@@ -137,7 +137,9 @@ class PlatformAdmin(TenantAdmin):
             began = time.monotonic()
             try:
                 found = look(record)
-                result = f"It answered in {time.monotonic() - began:.1f} s."
+                whole = not any(each["problems"] for each in found)
+                has = "and has all that the mapping names" if whole else "but lacks something"
+                result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
             except PlatformError as error:
                 result = told(error)
             self.note(request, row, f"Test connection: {result}")

@@ -37,12 +37,22 @@ _TOLD = {
     MappingWrong: "The settings or the mapping cannot be read.",
 }
 _HELP = {
-    "object": "The platform's object.",
+    "object": "The platform's object. Below are its fields: of several between commas the first "
+    "that is not empty counts.",
     "values": "From its values to ours, a line each: status: Open = New. * is any other.",
     "filter": "What every record must have, a line each: IsActive = true.",
     "defaults": "What new records get, a line each: LeadSource = Bot.",
     "phones": "All of them are searched and compared.",
 }
+
+
+_KEPT = "Leave empty to keep what is stored. "
+_LABELS = {"ca_pem": "Certificates to trust", "api_key": "API key", "api_version": "API version"}
+
+
+def label_of(name: str) -> str:
+    """Give what a field is called on the page."""
+    return _LABELS.get(name, name.replace("find_", "searched for ").replace("_", " ").capitalize())
 
 
 def setting_name(kind: str, name: str) -> str:
@@ -77,14 +87,16 @@ class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
 def _setting_field(name: str, info: FieldInfo) -> forms.Field:
     secret = is_secret(info)
     if name in _LONG:
-        widget: Any = _SecretTextarea() if secret else widgets.UnfoldAdminTextareaWidget()
+        rows = {"rows": 4}
+        plain = widgets.UnfoldAdminTextareaWidget(attrs=rows)
+        widget: Any = _SecretTextarea(attrs=rows) if secret else plain
     elif secret:
         widget = widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
     else:
         widget = widgets.UnfoldAdminTextInputWidget()
-    kept = "Leave empty to keep what is stored. " if secret else ""
+    kept = _KEPT if secret else ""
     return forms.CharField(
-        label=name.replace("_", " "),
+        label=label_of(name),
         required=False,
         initial="" if info.is_required() or secret else info.default,
         help_text=f"{'Needed. ' if info.is_required() else ''}{kept}{info.description or ''}",
@@ -104,10 +116,12 @@ def _mapping_field(kind: str, name: str) -> forms.Field:
         if lines
         else widgets.UnfoldAdminTextInputWidget()
     )
-    label = name.replace("find_", "searched for ").replace("_", " ")
     needed = "Needed. " if name in mapping.NEEDED[kind] else ""
     return forms.CharField(
-        label=label, required=False, help_text=needed + _HELP.get(name, ""), widget=widget
+        label=label_of(name),
+        required=False,
+        help_text=needed + _HELP.get(name, ""),
+        widget=widget,
     )
 
 
@@ -172,6 +186,9 @@ class _PlatformForm(TenantForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self._there():
+            for name in SECRET_FIELDS & set(self.fields):
+                field = self.fields[name]
+                field.help_text = str(field.help_text).replace(_KEPT, "")
             return
         for name, value in stored_settings(self.instance).items():
             full = setting_name(self.instance.kind, name)

@@ -18,7 +18,7 @@ from oauth2_provider import models as toolkit
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from rme.tenants import api_keys, applications, changes
 from rme.tenants.admin_base import (
@@ -218,8 +218,37 @@ class ApplicationAdmin(OwnerAdmin):
         return show_once(self, request, row, ("Client id", row.client_id), ("Secret", secret))
 
 
+class NetworksField(forms.CharField):
+    """Networks (CIDR) or single addresses, between spaces, commas or line ends."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
+        """Read what was typed. Raises ValidationError, which names what is none."""
+        found = []
+        for text in str(value or "").replace(",", " ").split():
+            try:
+                found.append(str(ip_network(text)))
+            except ValueError as error:
+                raise forms.ValidationError(f"Not a network: {error}.") from error
+        return found
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return self.to_python(data) != (initial or [])
+        except forms.ValidationError:
+            return True
+
+
 class ApiKeyForm(TenantForm):
     """Restrictions are checked here: one that cannot be read would refuse every call."""
+
+    networks = NetworksField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text="From where the key may come, a line each, like 192.0.2.0/24; none: everywhere.",
+    )
 
     def clean_actions(self) -> list[str]:
         """Take a list of names."""
@@ -227,14 +256,6 @@ class ApiKeyForm(TenantForm):
         if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise forms.ValidationError('A list of actions, like ["Confirm_Contact"].')
         return given
-
-    def clean_networks(self) -> list[str]:
-        """Take a list of networks (CIDR) or single addresses."""
-        given = self.cleaned_data["networks"] or []
-        try:
-            return [str(ip_network(text)) for text in given]
-        except (ValueError, TypeError) as error:
-            raise forms.ValidationError(f"A list of networks: {error}.") from error
 
 
 @admin.register(ApiKey)

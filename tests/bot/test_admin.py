@@ -42,14 +42,14 @@ def test_a_key_is_issued_for_some_actions(org, owner, redis):
         "organization": org.pk,
         "name": "Web bot",
         "actions": ["Confirm_Contact"],
-        "networks": '["127.0.0.0/8"]',
+        "networks": "127.0.0.0/8\n192.0.2.7, 2001:db8::/32",
     }
     response = owner.post(page(ApiKey, "add"), given)
     key = ApiKey.objects.get()
     assert (key.name, key.actions, key.networks) == (
         "Web bot",
         ["Confirm_Contact"],
-        ["127.0.0.0/8"],
+        ["127.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"],
     )
     bot = Bot(org, shown_key(response), owner)
     assert bot.confirm("Confirm_Contact", email="a@b.example") == []
@@ -57,11 +57,12 @@ def test_a_key_is_issued_for_some_actions(org, owner, redis):
     assert response["Cache-Control"].startswith("no-store")
     later = owner.get(page(ApiKey, "change", key.pk)).content.decode()
     assert ("Confirm_Contact" in later, bot.key.split("_", 2)[2] in later) == (True, False)
+    assert "127.0.0.0/8\n192.0.2.7/32\n2001:db8::/32</textarea>" in later
     assert bot.key.split("_", 2)[2] not in owner.get(page(ApiKey, "changelist")).content.decode()
 
 
 def test_an_action_that_is_none_is_refused(org, owner):
-    given = {"organization": org.pk, "name": "x", "actions": ["Confirm_All"], "networks": "[]"}
+    given = {"organization": org.pk, "name": "x", "actions": ["Confirm_All"]}
     assert owner.post(page(ApiKey, "add"), given).status_code == 200
     assert not ApiKey.objects.exists()
 

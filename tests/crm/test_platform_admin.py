@@ -211,8 +211,11 @@ def test_a_test_shows_what_the_platform_has(owner, org, salesforce):
     owner.post(page(Platform, "add"), given)
     row = Platform.objects.get()
     assert owner.get(button(Platform, row, "test-connection")).context["found"] == []
+    shown = owner.post(button(Platform, row, "test-connection"))
+    assert shown.context["result"].endswith(" s, and has all that the mapping names.")
     del salesforce.objects["Exhibitor__c"], salesforce.objects["Contact"]["OtherPhone"]
     shown = owner.post(button(Platform, row, "test-connection"))
+    assert shown.context["result"].endswith(" s, but lacks something.")
     found = {each["kind"]: each for each in shown.context["found"]}
     assert set(found) == set(mapping.KINDS)
     assert found["Account"]["problems"] == []

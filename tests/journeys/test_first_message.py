@@ -1,5 +1,6 @@
 """The first minutes of a newcomer: the service comes up, one curl sends a real email."""
 
+import json
 import re
 import shlex
 import socket
@@ -64,13 +65,19 @@ def test_the_readmes_request_sends_a_real_email(var):
             "jwt_client_id", "jwt_private_key_pem", "test_client_id", "test_client_secret",
             "other", "sender_domain", "contacts_by_zone", "contact_emails", "templates",
         }  # fmt: skip
-        script = readme_block("## Send something").replace("make -s", "make -s PORT=$PORT")
+        script = readme_block("## Send something") + "\necho\n" + readme_block("## Answer a bot")
+        script = script.replace("make -s", "make -s PORT=$PORT")
         env = service.env | {"PATH": "/usr/bin:/bin:/usr/local/bin"}
         said = subprocess.run(
             ["bash", "-euc", script], cwd=ROOT, env=env, capture_output=True, text=True, check=False
         )
         assert said.returncode == 0, said.stderr
         message_id = re.search(r'"messageId": ?"([^"]+)"', said.stdout).group(1)
+        confirmed, made = map(
+            json.loads, re.findall(r'\{"code".*?"requestId":"[^"]*"\}', said.stdout)
+        )
+        assert (confirmed["status"], len(confirmed["msg"])) == ("Success", 1)
+        assert (made["status"], made["created"]) == ("Case Created Successfully", True)
         (to, mail) = wait_for(lambda: mailbox.mails)[0]
         assert to == [demo["contact_emails"][demo["contact_ids"][0]]]
         assert mail["subject"] == "A note for Olivia"

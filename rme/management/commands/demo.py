@@ -17,7 +17,8 @@ rme is up.
   API          {base_url}       description: {base_url}/docs
   client id    {client_id}
   secret       {client_secret}
-  bot API key  {api_key}   (org {org})
+  Bots         {bot_base_url}       org: {org}
+  bot API key  {api_key}
 
 Send something:
 
