@@ -9,6 +9,8 @@ import orjson
 import pytest
 import requests
 
+from rme.core.smpp.pdu import Command
+from tests.fakes.smpp import SmppServer
 from tests.fakes.smsc import Smsc, wait_for
 from tests.service import ROOT, running
 
@@ -18,8 +20,15 @@ ACCOUNT = """
 from messaging.models import ProviderAccount
 from rme.tenants.models import Organization
 ProviderAccount.objects.create(organization=Organization.objects.get(id="demo"), kind="smpp",
-    name="smsc", channel="SMS", priority=1, credentials={!r})
+    name="smsc-{0}", channel="SMS", priority={0}, credentials={1!r})
 """
+
+
+def add_account(service, priority, port):
+    settings = {"host": "127.0.0.1", "port": port, "system_id": "esme"}
+    code = ACCOUNT.format(priority, orjson.dumps(settings).decode())
+    command = [sys.executable, "manage.py", "shell", "-c", code]
+    subprocess.run(command, cwd=ROOT, env=service.env, check=True)
 
 
 def statuses(service):
@@ -27,14 +36,14 @@ def statuses(service):
 
 
 def test_each_worker_listens_and_binds_again_and_leaves_politely():
-    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder, Smsc() as smsc:
+    folder = tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp")
+    with folder as var, Smsc() as smsc, SmppServer() as other:
         env = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WORKER_CONCURRENCY": "2"}
-        with running(Path(folder), **env) as service:
-            settings = {"host": "127.0.0.1", "port": smsc.port, "system_id": "esme"}
-            shell = [sys.executable, "manage.py", "shell", "-c"]
-            code = ACCOUNT.format(orjson.dumps(settings).decode())
-            subprocess.run([*shell, code], cwd=ROOT, env=service.env, check=True)
+        with running(Path(var), **env) as service:
+            add_account(service, 1, smsc.port)
+            add_account(service, 2, other.port)
             wait_for(lambda: len(smsc.sessions) == 2, 20)
+            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == 2, 20)
 
             demo = service.demo()
             answer = requests.post(
@@ -57,5 +66,8 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely():
             service.kill("celery --quiet -A rme.celery worker")
             wait_for(lambda: not before & set(smsc.sessions), 20)
             wait_for(lambda: len(smsc.sessions) == 2, 30)
+            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == 4, 20)
+            assert other.of(Command.UNBIND) == []
             assert service.stop() == 0
         wait_for(lambda: not smsc.sessions)
+        wait_for(lambda: len(other.of(Command.UNBIND)) == 2)
