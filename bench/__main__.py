@@ -10,6 +10,7 @@ from collections.abc import Callable
 from bench import load
 from bench.accepting import accept_in_process
 from bench.bot import bot
+from bench.failover import failover
 from bench.history import history
 from bench.push import push
 from bench.receipts import receipts
@@ -90,14 +91,14 @@ def smtp(scene: Scene) -> None:
         django = count / (time.perf_counter() - started)
         backend.close()
 
-        alone = _drain(scene, port, senders=1)
-        both = _drain(scene, port, senders=2)
+        alone = drain(scene, port, senders=1)
+        both = drain(scene, port, senders=2)
     say("SMTP: Django's backend, alone", django, "mails/s")
     say("SMTP: rme, rows to outcomes, one process", alone, "mails/s", f"{alone / django:.1f} x")
     say("SMTP: rme, as deployed (two processes)", both, "mails/s", f"{both / django:.1f} x Django")
 
 
-def _drain(scene: Scene, port: int, *, senders: int) -> float:
+def drain(scene: Scene, port: int, *, senders: int) -> float:
     """Send what waits in the database, by the worker's own task; gives mails a second."""
     from django.db import connection
 
@@ -192,6 +193,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "bot": bot,
     "receipts": receipts,
     "push": push,
+    "failover": failover,
 }
 
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import hmac
+import multiprocessing
 import time
+from multiprocessing.synchronize import Barrier
 from typing import TYPE_CHECKING
 
 from bench import load
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COUNT = 10_000
+SINGLES = 1000
 SECRET = "a secret of more than thirty-two characters"
 
 
@@ -28,7 +31,15 @@ def receipts(scene: Scene) -> None:
         load.send(port, requests, connections=8, status=b"200")
         taken = COUNT / (time.perf_counter() - started)
     say("receipts: signed calls taken", taken, "calls/s")
-    say("receipts: applied, one process", _apply(), "receipts/s")
+    _again()
+    one = _apply(1)
+    _again()
+    two = _apply(2)
+    _again()
+    single = _one_by_one()
+    say("receipts: row by row, one process", single, "receipts/s")
+    say("receipts: applied, one process", one, "receipts/s", f"{one / single:.1f} x row by row")
+    say("receipts: applied, two processes", two, "receipts/s", f"{two / single:.1f} x row by row")
 
 
 def _sent(scene: Scene) -> "tuple[str, Sequence[str]]":
@@ -97,15 +108,76 @@ def _request(public_id: str, attempt: str, port: int) -> bytes:
     return load.request_bytes(path, b"", "", port=port)
 
 
-def _apply() -> float:
-    from messaging import callbacks
+def _again() -> None:
+    """Forget what the reports said, so that the same calls can be applied once more."""
+    from messaging.models import Callback, Delivery, Event
+
+    Event.objects.all().delete()
+    Delivery.objects.filter(channel="SMS").update(status="SENT")
+    rows = Callback.objects.all()
+    rows.update(due_at=rows.earliest("received_at").received_at, tries=0)
+
+
+def _delivered() -> int:
     from messaging.models import Delivery
 
-    started, applied = time.perf_counter(), 0
-    while applied < COUNT:
-        count, _ = callbacks.work()
-        assert count, applied
-        applied += count
+    return Delivery.objects.filter(status="DELIVERED", channel="SMS").count()
+
+
+def _work(start: Barrier) -> None:
+    """Apply what came in, as the worker's task does, until nothing is left."""
+    import django
+
+    django.setup()
+    from messaging import callbacks
+    from messaging.models import ProviderAccount
+
+    ProviderAccount.objects.count()  # the connection stands, as a worker's does
+    start.wait(60)
+    while callbacks.work()[0]:
+        pass
+
+
+def _apply(workers: int) -> float:
+    """Apply all calls by worker processes; gives receipts a second."""
+    spawning = multiprocessing.get_context("spawn")
+    start = spawning.Barrier(workers + 1)
+    running = [spawning.Process(target=_work, args=(start,)) for _ in range(workers)]
+    for process in running:
+        process.start()
+    start.wait(60)
+    started = time.perf_counter()
+    for process in running:
+        process.join()
     took = time.perf_counter() - started
-    assert Delivery.objects.filter(status="DELIVERED", channel="SMS").count() == COUNT
+    assert _delivered() == COUNT
     return COUNT / took
+
+
+def _one_by_one() -> float:
+    """Apply a part of the calls as is usual: each in a transaction of its own, row by row."""
+    from django.db import transaction
+
+    from messaging.models import Attempt, Callback, Delivery, Event
+
+    calls = list(Callback.objects.order_by("id").values_list("pk", "query")[:SINGLES])
+    started = time.perf_counter()
+    for pk, query in calls:
+        attempt_id = query.partition("attempt=")[2].partition("&")[0]
+        with transaction.atomic():
+            attempt = Attempt.objects.get(pk=attempt_id)
+            delivery = Delivery.objects.select_for_update().get(pk=attempt.delivery_id)
+            delivery.status = "DELIVERED"
+            delivery.save(update_fields=["status"])
+            for kind in ("sent", "delivered"):
+                Event.objects.create(
+                    organization_id=delivery.organization_id,
+                    message_id=delivery.message_id,
+                    delivery_id=delivery.pk,
+                    type=kind,
+                    channel="SMS",
+                )
+            Callback.objects.filter(pk=pk).update(due_at=None)
+    took = time.perf_counter() - started
+    assert _delivered() == SINGLES
+    return SINGLES / took

@@ -50,10 +50,7 @@ def main() -> None:
 
 def _platform(page: Page, demo: dict[str, str]) -> None:
     """Show the form of a platform, with Odoo chosen; nothing is saved."""
-    page.goto(demo["admin_url"])
-    page.fill("[name=username]", demo["admin_user"])
-    page.fill("[name=password]", demo["admin_password"])
-    page.click("[type=submit]")
+    _log_in(page, demo)
     page.goto(f"{demo['admin_url']}crm/platform/add/")
     page.select_option("[name=kind]", "odoo")
     page.select_option("[name=preset]", "odoo-community")

@@ -45,7 +45,7 @@ class Service:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120  # a busy machine
         while "rme is up." not in self.said():
             assert self.process.poll() is None, self.said()
             assert time.monotonic() < until, self.said()
@@ -112,8 +112,8 @@ def running(var: Path, **env: str) -> Iterator[Service]:
     """Run a service while the block runs; nothing of it is left afterwards."""
     var.chmod(0o755)
     service = Service(var, **env)
-    service.start()
     try:
+        service.start()
         yield service
     finally:
         if service.process is not None and service.process.poll() is None:
