@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
-from django.urls import reverse_lazy
-from django.utils.functional import lazy
 
 from rme import __version__
 from rme.core.bell import broker_url
 from rme.core.logs import logging_config
 from rme.core.secret import secret_key
 from rme.run.places import engine_env
+from rme.sidebar import NAVIGATION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
@@ -286,25 +285,6 @@ METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 
 
 # --- admin and API description --------------------------------------------------------------------
-def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
-    """Name a page of the admin's sidebar, for those who may open it."""
-    url = reverse_lazy(f"admin:{model}_changelist")
-
-    def may_open(request: Any) -> bool:
-        from django.apps import apps
-        from django.contrib import admin
-
-        page = admin.site.get_model_admin(apps.get_model(model.replace("_", ".")))
-        return page.has_view_permission(request)
-
-    return {
-        "title": title,
-        "icon": icon,
-        "link": lazy(lambda: f"{url}?{query}", str)() if query else url,
-        "permission": may_open,
-    }
-
-
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "rme",
     "SITE_HEADER": "rme",
@@ -312,72 +292,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "SIDEBAR": {
-        "show_search": True,
-        "navigation": [
-            {
-                "title": "Messages",
-                "items": [
-                    _page("Messages", "mail", "messaging_message"),
-                    _page("On hold", "help", "messaging_delivery"),
-                    _page("Simulator outbox", "outbox", "messaging_message", "provider=simulator"),
-                ],
-            },
-            {
-                "title": "Templates",
-                "items": [
-                    _page("Templates", "description", "messaging_template"),
-                    _page("Versions", "history", "messaging_templateversion"),
-                    _page("Partials", "extension", "messaging_partial"),
-                ],
-            },
-            {
-                "title": "People",
-                "items": [
-                    _page("Contacts", "person", "crm_contact"),
-                    _page("Consent", "handshake", "messaging_consententry"),
-                    _page("Suppressions", "block", "messaging_suppression"),
-                    _page("Devices", "smartphone", "push_device"),
-                ],
-            },
-            {
-                "title": "Sending",
-                "items": [
-                    _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
-                    _page("Categories", "category", "messaging_category"),
-                    _page("Sending rules", "speed", "messaging_sendingrules"),
-                    _page("Webhooks", "webhook", "messaging_webhookendpoint"),
-                    _page("Pauses", "pause_circle", "messaging_pause"),
-                    _page("Sender domains", "alternate_email", "messaging_senderdomain"),
-                ],
-            },
-            {
-                "title": "Platform",
-                "collapsible": True,
-                "items": [
-                    _page("Connection", "hub", "crm_platform"),
-                    _page("Accounts", "business", "crm_account"),
-                    _page("Cases", "support", "crm_case"),
-                    _page("Events", "event", "crm_event"),
-                    _page("Registrations", "how_to_reg", "crm_eventregistration"),
-                    _page("Speakers", "mic", "crm_speaker"),
-                    _page("Exhibitors", "storefront", "crm_exhibitor"),
-                ],
-            },
-            {
-                "title": "Access",
-                "items": [
-                    _page("Organizations", "domain", "tenants_organization"),
-                    _page("Applications", "apps", "tenants_application"),
-                    _page("API keys", "key", "tenants_apikey"),
-                    _page("Bot settings", "smart_toy", "bot_botsettings"),
-                    _page("Memberships", "group", "tenants_membership"),
-                    _page("Users", "manage_accounts", "tenants_user"),
-                    _page("Change log", "manage_search", "admin_logentry"),
-                ],
-            },
-        ],
-    },
+    "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",

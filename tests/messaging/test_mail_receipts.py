@@ -1,21 +1,19 @@
 """What email services report, from the webhook to the message, consent and suppressions."""
 
 import time
-from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import callbacks, soft_bounces
+from messaging import callbacks
 from messaging.models import (
     Callback,
     ConsentEntry,
     Delivery,
     Event,
     ProviderAccount,
-    SoftBounce,
     Suppression,
 )
 from messaging.providers.ses import Ses
@@ -27,6 +25,7 @@ from tests.fakes.sns import TOPIC, Sns
 from tests.fakes.tls import ca_pem
 from tests.messaging.mail_scene import MailScene
 from tests.messaging.sms_scene import attempt, post, settle, state
+from tests.messaging.test_soft_bounces import earlier
 from tests.rest import events
 
 pytestmark = pytest.mark.django_db
@@ -146,81 +145,16 @@ def test_the_number_of_statements_does_not_grow_with_the_reports(org, api, scene
     assert counts[0] == counts[1]
 
 
-# --- soft bounces ---------------------------------------------------------------------------------
-
-
-def later(days):
-    """Let days pass for what was counted."""
-    SoftBounce.objects.update(
-        since=SoftBounce.objects.get().since - timedelta(days=days),
-        last_at=SoftBounce.objects.get().last_at - timedelta(days=days),
-    )
-
-
-def soft(api, scene, person):
-    scene.send(api, person, content={"subject": "s", "text": "t"}, template=None, context=None)
+def test_a_soft_bounce_is_told_as_one_and_counts(org, api, scene):
+    person = scene.person()
+    for days in (8, 6, 4, 2):
+        earlier(org, person, days, channel="EMAIL", address="ada@x.example")
+    message_id = scene.send(api, person)
     scene.report("soft")
     settle()
-
-
-def test_soft_bounces_on_five_days_suppress_for_a_month(api, scene):
-    person = scene.person()
-    for day in range(5):
-        assert suppressed() == []
-        if day:
-            later(1)
-        soft(api, scene, person)
+    (failed,) = Event.objects.filter(message_id=message_id, type="failed")
+    assert (state(), failed.detail["soft"]) == ("FAILED", True)
     assert suppressed() == [("EMAIL", "ada@x.example", "INVALID_ADDRESS", "PROVIDER")]
-    entry = Suppression.objects.get()
-    assert entry.note == "not reached on 5 days within 14"
-    assert timedelta(days=29) < entry.expires_at - datetime.now(UTC) < timedelta(days=31)
-
-
-def test_soft_bounces_of_one_day_count_once(api, scene):
-    person = scene.person()
-    for _ in range(7):
-        soft(api, scene, person)
-    assert (SoftBounce.objects.get().days, suppressed()) == (1, [])
-
-
-def test_a_report_that_comes_again_counts_once(api, scene):
-    scene.send(api)
-    scene.report("soft")
-    settle()
-    later(1)
-    event = mail_services.MAKERS["postmark"](str(attempt()), "soft")
-    scene.call(mail_services.signed("postmark", scene.url, {**event, "ID": 7}))
-    settle()
-    assert SoftBounce.objects.get().days == 1
-
-
-def test_soft_bounces_of_long_ago_do_not_count(api, scene):
-    person = scene.person()
-    for _ in range(4):
-        soft(api, scene, person)
-        later(1)
-    later(14)
-    soft(api, scene, person)
-    assert (SoftBounce.objects.get().days, suppressed()) == (1, [])
-
-
-def test_soft_bounces_of_another_organization_do_not_count(org, api, scene):
-    person = scene.person()
-    soft(api, scene, person)
-    SoftBounce.objects.update(organization_id="other", days=4)
-    soft(api, scene, person)
-    assert suppressed() == []
-
-
-def test_a_soft_bounce_keeps_no_address_and_is_forgotten(api, scene):
-    soft(api, scene, scene.person())
-    row = SoftBounce.objects.get()
-    assert "ada" not in orjson.dumps([row.digest, str(row)]).decode()
-    soft_bounces.purge()
-    assert SoftBounce.objects.count() == 1
-    later(15)
-    soft_bounces.purge()
-    assert SoftBounce.objects.count() == 0
 
 
 # --- Amazon SES -----------------------------------------------------------------------------------

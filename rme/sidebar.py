@@ -1,0 +1,90 @@
+"""What the admin's sidebar leads to."""
+
+from typing import Any
+
+from django.urls import reverse_lazy
+from django.utils.functional import lazy
+
+
+def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
+    """Name a page of the admin's sidebar, for those who may open it."""
+    url = reverse_lazy(f"admin:{model}_changelist")
+
+    def may_open(request: Any) -> bool:
+        from django.apps import apps
+        from django.contrib import admin
+
+        page = admin.site.get_model_admin(apps.get_model(model.replace("_", ".")))
+        return page.has_view_permission(request)
+
+    return {
+        "title": title,
+        "icon": icon,
+        "link": lazy(lambda: f"{url}?{query}", str)() if query else url,
+        "permission": may_open,
+    }
+
+
+NAVIGATION: list[dict[str, Any]] = [
+    {
+        "title": "Messages",
+        "items": [
+            _page("Messages", "mail", "messaging_message"),
+            _page("On hold", "help", "messaging_delivery"),
+            _page("Simulator outbox", "outbox", "messaging_message", "provider=simulator"),
+        ],
+    },
+    {
+        "title": "Templates",
+        "items": [
+            _page("Templates", "description", "messaging_template"),
+            _page("Versions", "history", "messaging_templateversion"),
+            _page("Partials", "extension", "messaging_partial"),
+        ],
+    },
+    {
+        "title": "People",
+        "items": [
+            _page("Contacts", "person", "crm_contact"),
+            _page("Consent", "handshake", "messaging_consententry"),
+            _page("Suppressions", "block", "messaging_suppression"),
+            _page("Devices", "smartphone", "push_device"),
+        ],
+    },
+    {
+        "title": "Sending",
+        "items": [
+            _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
+            _page("Categories", "category", "messaging_category"),
+            _page("Sending rules", "speed", "messaging_sendingrules"),
+            _page("Webhooks", "webhook", "messaging_webhookendpoint"),
+            _page("Pauses", "pause_circle", "messaging_pause"),
+            _page("Sender domains", "alternate_email", "messaging_senderdomain"),
+        ],
+    },
+    {
+        "title": "Platform",
+        "collapsible": True,
+        "items": [
+            _page("Connection", "hub", "crm_platform"),
+            _page("Accounts", "business", "crm_account"),
+            _page("Cases", "support", "crm_case"),
+            _page("Events", "event", "crm_event"),
+            _page("Registrations", "how_to_reg", "crm_eventregistration"),
+            _page("Speakers", "mic", "crm_speaker"),
+            _page("Exhibitors", "storefront", "crm_exhibitor"),
+        ],
+    },
+    {
+        "title": "Access",
+        "items": [
+            _page("Organizations", "domain", "tenants_organization"),
+            _page("Applications", "apps", "tenants_application"),
+            _page("API keys", "key", "tenants_apikey"),
+            _page("Bot settings", "smart_toy", "bot_botsettings"),
+            _page("Memberships", "group", "tenants_membership"),
+            _page("Users", "manage_accounts", "tenants_user"),
+            _page("Change log", "manage_search", "admin_logentry"),
+        ],
+    },
+]
