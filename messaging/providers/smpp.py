@@ -25,6 +25,7 @@ from messaging.providers.base import (
     ProviderSettings,
     Report,
     Sms,
+    UnknownCode,
 )
 from rme.core import smpp
 from rme.core.channels import Channel
@@ -73,7 +74,7 @@ CODES: dict[int, Outcome] = {
     0xFE: Rejected("ESME_RDELIVERYFAILURE"),
     0xFF: Unknown("ESME_RUNKNOWNERR"),
 }
-STATES: dict[str, str] = {
+STATES: dict[str, str | None] = {
     # message_state (§5.2.28), and `stat` of the text form (appendix B)
     "2": "delivered",
     "3": "failed",  # expired
@@ -87,8 +88,11 @@ STATES: dict[str, str] = {
     "UNDELIV": "failed",
     "ACCEPTD": "sent",
     "REJECTD": "failed",
+    **dict.fromkeys(("0", "1", "7", "9", "ENROUTE", "UNKNOWN", "SCHEDUL", "SKIPPED"), None),
 }
-"""What else there is (ENROUTE, UNKNOWN, SKIPPED) says nothing new."""
+"""None: that says nothing new."""
+UNREACHED = frozenset({"3", "EXPIRED"})
+"""The phone was off, or out of reach, for as long as the SMSC tried."""
 _MESSAGE_TYPE = 0x3C
 _FROM_A_PERSON = 0x00
 _RECEIPTS = frozenset({0x04, 0x20})
@@ -246,7 +250,7 @@ class Smpp(Provider):
             return Unknown("the answer makes no sense")
         return Accepted(self._same(first_string(answer.body), "HEX_IN_RESPONSES"))
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound]:
+    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         try:
             message = smpp.Message.decode(callback.body)
         except smpp.Senseless:
@@ -261,21 +265,29 @@ class Smpp(Provider):
             return [Inbound(sender, message.destination.text, text.replace("\0", " "))]
         return self._report(message, text) if kind in _RECEIPTS else []
 
-    def _report(self, message: smpp.Message, text: str) -> list[Report]:
+    def _report(self, message: smpp.Message, text: str) -> list[Report | UnknownCode]:
         """Read a receipt: its parameters, and where they are missing, the text of appendix B."""
         said = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
         named = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))
         state = message.parameters.get(Tag.MESSAGE_STATE, b"")
-        kind = STATES.get(str(state[0])) if state else STATES.get(said.get("stat", "").upper()[:7])
+        code = str(state[0]) if state else said.get("stat", "").upper()[:7]
         form = "HEX_IN_RESPONSES" if named else "HEX_IN_RECEIPTS"  # as the answer had it, or not
         reference = self._same(named or said.get("id", ""), form)
-        if kind is None or not reference:
+        if not code or not reference:
+            return []
+        if code not in STATES:
+            return [UnknownCode(code)]
+        kind = STATES[code]
+        if kind is None:
             return []
         error = said.get("err", "")
         if kind == "failed" and error in self.settings.dead_errors:
             kind = "bounced"
         reason = " ".join(each for each in (said.get("stat", ""), error) if each)
-        return [Report(None, kind, http.text_of(reason, 80) or None, provider_id=reference)]
+        soft = kind == "failed" and code in UNREACHED
+        return [
+            Report(None, kind, http.text_of(reason, 80) or None, soft=soft, provider_id=reference)
+        ]
 
     def _same(self, identifier: str, form: str) -> str:
         """Write an id so that it is the same wherever it stood."""

@@ -15,10 +15,12 @@ import pytest
 from messaging.providers import REGISTRY
 from messaging.providers.base import Provider
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.smpp.pdu import Command, Pdu
 from rme.core.transport import Transport
 from tests.fakes import tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Connection, Http2Server, Stream
+from tests.fakes.smpp import SmppServer
 from tests.fakes.smtp import SmtpServer
 from tests.fakes.tls import ca_pem, server_context
 from tests.messaging.providers.test_contract import (
@@ -30,32 +32,36 @@ from tests.messaging.providers.test_contract import (
 
 
 class Answer(NamedTuple):
-    """An answer over HTTP, and the mail server's to the message that comes nearest."""
+    """An answer over HTTP, and what comes nearest of a mail server and of an SMSC (its status)."""
 
     status: int
     body: bytes
     mail: str
+    smsc: int = 0
     headers: tuple[tuple[str, str], ...] = ()
 
 
 ELSEWHERE = (("location", "/elsewhere"),)
 SAID: dict[str, Answer] = {
-    "too many": Answer(429, b"{}", "451 4.7.1 slow down"),
-    "a fault of its own": Answer(500, b"oops", "500 5.5.1 oops"),
-    "cannot for now": Answer(503, b"", "421 4.3.2 shutting down"),
-    "a gateway's page": Answer(502, b"<html>Bad Gateway</html>", "451 4.3.0 no backend"),
+    "too many": Answer(429, b"{}", "451 4.7.1 slow down", 0x58),
+    "a fault of its own": Answer(500, b"oops", "500 5.5.1 oops", 0x08),
+    "cannot for now": Answer(503, b"", "421 4.3.2 shutting down", 0x14),
+    "a gateway's page": Answer(502, b"<html>Bad Gateway</html>", "451 4.3.0 no backend", 0x64),
     "nothing": Answer(200, b"", "250 "),
     "a page of somebody else": Answer(200, b"<html>Log in</html>", "250 -"),
-    "redirect": Answer(307, b"", "354 go on", ELSEWHERE),
-    "of no known class": Answer(299, b"{}", "299 what"),
+    "redirect": Answer(307, b"", "354 go on", 0x80, ELSEWHERE),
+    "of no known class": Answer(299, b"{}", "299 what", 0xFF),
 }
 L, U, T, C, R = Retryable, Unknown, Accepted, Misconfigured, Rejected
 ANSWERS: dict[str, tuple[type[Outcome], ...]] = {
     # in the order of SAID
     "smtp": (L, R, L, L, T, T, U, T),
+    "anymail": (L, U, L, U, U, U, U, U),  # as Postmark
+    "ses": (L, U, L, U, U, U, U, U),
     "twilio": (L, U, L, U, U, U, U, U),
     "vonage": (L, U, L, U, U, U, U, U),
     "kannel": (L, U, L, U, U, U, U, U),
+    "smpp": (L, L, L, L, T, T, L, U),
     "http_sms": (L, U, L, U, T, T, U, U),
     "apns": (L, L, L, U, T, T, U, U),
     "fcm": (L, L, L, U, T, T, U, U),
@@ -66,9 +72,12 @@ ANSWERS: dict[str, tuple[type[Outcome], ...]] = {
 
 PATIENCE: dict[str, float | None] = {
     "smtp": None,
+    "anymail": None,
+    "ses": None,
     "twilio": None,
     "vonage": None,
     "kannel": None,
+    "smpp": None,
     "http_sms": None,
     "apns": 60.0,
     "fcm": 60.0,
@@ -113,6 +122,12 @@ def answering(protocol: str, answer: Answer) -> Iterator[tcp.TcpServer]:
 def _server(protocol: str, answer: Answer) -> AbstractContextManager[tcp.TcpServer]:
     if protocol == "smtp":
         return SmtpServer({"END": answer.mail}, tls=server_context())
+    if protocol == "smpp":
+
+        def say(connection: socket.socket, request: Pdu) -> None:
+            connection.sendall(request.answer(answer.smsc, answer.body + b"\0").encode())
+
+        return SmppServer({Command.SUBMIT_SM: say}, server_context())
     if protocol == "http2":
 
         def respond(connection: Http2Connection, stream: Stream) -> None:
@@ -151,7 +166,7 @@ def test_answer_has_its_outcome(transport: Transport, kind: str, said: str) -> N
     assert [type(outcome) for outcome in ask(transport, kind, SAID[said])] == [expected] * 2
 
 
-OVER_HTTP = sorted(kind for kind, harness in HARNESSES.items() if harness.protocol != "smtp")
+OVER_HTTP = sorted(kind for kind, harness in HARNESSES.items() if "http" in harness.protocol)
 
 
 @pytest.mark.parametrize("wish", WISHES)
@@ -159,7 +174,7 @@ OVER_HTTP = sorted(kind for kind, harness in HARNESSES.items() if harness.protoc
 def test_a_wish_is_read_and_junk_is_none(transport: Transport, kind: str, wish: str) -> None:
     values, expected = WISHES[wish]
     headers = tuple(("retry-after", value) for value in values)
-    for outcome in ask(transport, kind, Answer(429, b"{}", "", headers)):
+    for outcome in ask(transport, kind, Answer(429, b"{}", "", headers=headers)):
         assert isinstance(outcome, Retryable)
         own = PATIENCE[kind] if expected is None else max(expected, 0.001 * bool(PATIENCE[kind]))
         assert outcome.retry_after == (own if own is None else pytest.approx(own))
@@ -168,7 +183,7 @@ def test_a_wish_is_read_and_junk_is_none(transport: Transport, kind: str, wish: 
 @pytest.mark.parametrize("kind", OVER_HTTP)
 def test_a_wish_may_be_a_date(transport: Transport, kind: str) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=600), usegmt=True)
-    for outcome in ask(transport, kind, Answer(429, b"{}", "", (("retry-after", date),))):
+    for outcome in ask(transport, kind, Answer(429, b"{}", "", headers=(("retry-after", date),))):
         assert isinstance(outcome, Retryable)
         assert outcome.retry_after is not None
         assert 590 < outcome.retry_after <= 600

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from messaging.providers.base import Callback, Inbound, Report
+from messaging.providers.base import Callback, Inbound, Report, UnknownCode
 from messaging.providers.smpp import Smpp
 from rme.core.outcomes import Accepted
 from rme.core.smpp import Address, Message, Pdu
@@ -43,16 +43,16 @@ def receipt(text: str = "", **parameters: bytes) -> Message:
         ("UNDELIV", "027", Report(None, "failed", "UNDELIV 027", provider_id="abc")),
         ("UNDELIV", "001", Report(None, "bounced", "UNDELIV 001", provider_id="abc")),
         ("DELIVRD", "001", Report(None, "delivered", "DELIVRD 001", provider_id="abc")),
-        ("EXPIRED", "099", Report(None, "failed", "EXPIRED 099", provider_id="abc")),
+        ("EXPIRED", "099", Report(None, "failed", "EXPIRED 099", soft=True, provider_id="abc")),
         ("REJECTD", "099", Report(None, "failed", "REJECTD 099", provider_id="abc")),
         ("DELETED", "099", Report(None, "failed", "DELETED 099", provider_id="abc")),
         ("ACCEPTD", "000", Report(None, "sent", "ACCEPTD 000", provider_id="abc")),
         ("ENROUTE", "000", None),
         ("UNKNOWN", "000", None),
-        ("SOMETHING", "000", None),
+        ("SOMETHING", "000", UnknownCode("SOMETHI")),
     ],
 )
-def test_receipt_as_text(stat: str, error: str, expected: Report | None) -> None:
+def test_receipt_as_text(stat: str, error: str, expected: Report | UnknownCode | None) -> None:
     said = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"])
     assert said == ([expected] if expected else [])
 
@@ -63,10 +63,15 @@ def test_receipt_as_text(stat: str, error: str, expected: Report | None) -> None
 )
 def test_receipt_by_parameters(state: int, kind: str) -> None:
     message = receipt(receipted_message_id=b"ABC\0", message_state=bytes([state]))
-    assert read(message) == [Report(None, kind, None, provider_id="abc")]
+    assert read(message) == [Report(None, kind, None, soft=state == 3, provider_id="abc")]
 
 
-@pytest.mark.parametrize("state", [0, 1, 7, 9, 255])
+def test_a_state_of_no_table_is_told_as_one() -> None:
+    message = receipt(receipted_message_id=b"A\0", message_state=b"\xff")
+    assert read(message) == [UnknownCode("255")]
+
+
+@pytest.mark.parametrize("state", [0, 1, 7, 9])
 def test_state_that_says_nothing_new(state: int) -> None:
     assert read(receipt(receipted_message_id=b"A\0", message_state=bytes([state]))) == []
 
