@@ -16,16 +16,14 @@ from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import MappingWrong, PlatformError
 from rme.crm.connectors.searching import Description
 from rme.crm.models_platform import Platform
+from rme.crm.platform_check import ask, describe, told
 from rme.crm.platform_form import (
     SECRET_FIELDS,
     PlatformForm,
-    ask,
-    describe,
     mapping_name,
     mapping_names,
     setting_name,
     settings_of,
-    told,
 )
 from rme.tenants.admin_base import OWNERS, TenantAdmin
 

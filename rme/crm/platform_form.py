@@ -14,28 +14,14 @@ from unfold import widgets
 
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
-from rme.crm.connectors.base import (
-    Deadline,
-    MappingWrong,
-    PlatformError,
-    PlatformLimit,
-    PlatformRefused,
-    PlatformSlow,
-)
-from rme.crm.connectors.mapped import Mapped
+from rme.crm.connectors.base import PlatformError
 from rme.crm.connectors.searching import Description
 from rme.crm.models_platform import Platform
+from rme.crm.platform_check import told
 from rme.crm.presets import PRESETS
 from rme.tenants.admin_base import TenantForm
 
-CHECK_SECONDS = 20.0
 _LONG = frozenset({"private_key", "ca_pem"})
-_TOLD = {
-    PlatformLimit: "The platform's quota is used up.",
-    PlatformSlow: "The platform did not answer in time.",
-    PlatformRefused: "The platform does not take these credentials.",
-    MappingWrong: "The settings or the mapping cannot be read.",
-}
 _HELP = {
     "object": "The platform's object. Below are its fields: of several between commas the first "
     "that is not empty counts.",
@@ -284,26 +270,6 @@ def stored_settings(row: Platform) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}  # the form is where it is mended
     return stored if isinstance(stored, dict) else {}
-
-
-def describe(record: platforms.PlatformRecord) -> Description:
-    """Ask a platform for what its mapping names. Raises PlatformError."""
-    connector: Mapped = REMOTE[record.kind](record.organization_id, platform=record)
-    objects = [each.object for each in record.mappings.values()]
-    return connector.describe(objects, deadline=Deadline.after(CHECK_SECONDS))
-
-
-def ask(record: platforms.PlatformRecord) -> Description | PlatformError:
-    """Ask a platform for what its mapping names; gives what it said, or what went wrong."""
-    try:
-        return describe(record)
-    except PlatformError as error:
-        return error
-
-
-def told(error: PlatformError) -> str:
-    """Say what went wrong in words; never the platform's own."""
-    return _TOLD.get(type(error), "The platform cannot be reached.")
 
 
 PlatformForm: Any = type("PlatformForm", (_PlatformForm,), _fields())
