@@ -1,6 +1,5 @@
 """Health: what the service stands on, what becomes of sends, and what a person must set right."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -9,10 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from kombu.asynchronous.timer import Timer
 
-from messaging import account_hour, health, tasks
+from messaging import tasks
 from messaging.models import Attempt, Delivery, ProviderAccount
 from rme import __version__
-from rme.core import bell, ids, signs, sql
+from rme.core import bell, ids, signs
 from rme.core.cache import TtlCache
 from tests import factories
 from tests.rest import Api, message
@@ -284,56 +283,3 @@ def test_health_asks_little_however_much_there_is(org, api):
 def test_health_without_a_token_is_refused(org, api):
     assert api.call("GET", "/health", Authorization="Bearer no").status_code == 401
     assert api.call("GET", "/health?x=1").status_code == 400
-
-
-def others_send(count):
-    """Write what so many attempts of other organizations leave behind."""
-    sql.insert(
-        {
-            Attempt: [
-                {
-                    "id": ids.new_id(),
-                    "organization_id": f"other{i % 3}",
-                    "message_id": ids.new_id(),
-                    "delivery_id": ids.new_id(),
-                    "fence": 1,
-                    "channel": "EMAIL",
-                    "provider": "mail",
-                    "outcome": "Accepted",
-                }
-                for i in range(count)
-            ]
-        }
-    )
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messaging_attempt")
-
-
-def rows_read(ask):
-    """Give how many rows of attempts PostgreSQL touches for what a call asks for."""
-    with CaptureQueriesContext(connection) as captured:
-        ask()
-    (asked,) = [each["sql"] for each in captured if "messaging_attempt" in each["sql"]]
-    with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + asked.replace("%", "%%"), [])
-        plan = cursor.fetchone()[0]
-    nodes, found = [(json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]], 0
-    while nodes:
-        node = nodes.pop()
-        nodes += node.get("Plans", [])
-        if node.get("Relation Name", "").startswith("messaging_attempt"):
-            found += node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-    return found
-
-
-def test_what_others_send_is_not_read(org, api):
-    row = account(org)
-    for _ in range(5):
-        attempt(org, "Accepted", row=row)
-    found = []
-    for count in (2_000, 20_000):
-        others_send(count)
-        TtlCache.clear_all()
-        health_read = rows_read(lambda: health.report(org.pk))
-        found.append((health_read, rows_read(lambda: account_hour.of(row))))
-    assert found == [(5, 5), (5, 5)]
