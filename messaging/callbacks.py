@@ -127,7 +127,9 @@ def work() -> tuple[int, list[Answer]]:
         letters: list[Letter] = []
         for row in rows:
             account = whose.get(row[2])
-            for said in _read(account, row) if account else ():
+            if account is None:
+                continue
+            for said in _read(account, row):
                 if isinstance(said, Report):
                     reports.setdefault(row[0], []).append((row[2], said))
                 elif isinstance(said, UnknownCode):

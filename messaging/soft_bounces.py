@@ -45,11 +45,19 @@ def entries(delivery_ids: Collection[UUID], now: datetime) -> list[Entry]:
         return []
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [ids.at_least(now - WITHIN), list(set(delivery_ids))])
-        found = [row[:3] for row in cursor.fetchall() if _spread(*row[3:])]
-    note = f"{IN_A_ROW} soft bounces in a row"
+        rows = cursor.fetchall()
     return [
-        Entry(*named, "INVALID_ADDRESS", "PROVIDER", note=note, expires_at=now + LASTS)
-        for named in found
+        Entry(
+            organization_id,
+            channel,
+            address,
+            "INVALID_ADDRESS",
+            "PROVIDER",
+            note=f"{IN_A_ROW} soft bounces in a row",
+            expires_at=now + LASTS,
+        )
+        for organization_id, channel, address, first, last in rows
+        if _spread(first, last)
     ]
 
 
