@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 BATCH = 500
 KEPT_DAYS = 7
+LETTER_DAYS = 400
+"""For so long what a person wrote is known again, and not heard twice."""
 PUT_OFF_DAYS = 1
 """A report that came too early for so long will never fit."""
 STRANGE_TRIES = 9
@@ -51,7 +53,7 @@ FROM {_T} WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT {BATCH}
 FOR UPDATE SKIP LOCKED
 """
 _DONE = f"""
-UPDATE {_T} SET tries = tries + 1, due_at = CASE
+UPDATE {_T} SET tries = tries + 1, letter = id = ANY(%s), due_at = CASE
   WHEN id = ANY(%s) AND received_at > statement_timestamp() - make_interval(days => {PUT_OFF_DAYS})
   THEN statement_timestamp() + make_interval(secs => least(300, power(2, least(tries, 10)))) END
 WHERE id = ANY(%s)
@@ -150,7 +152,8 @@ def work() -> tuple[int, list[Answer]]:
         early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}
         answers = inbound_sms.apply(letters)
         with connection.cursor() as cursor:
-            cursor.execute(_DONE, [list(early), [row[0] for row in rows]])
+            heard = [UUID(letter.callback_id) for letter in letters]
+            cursor.execute(_DONE, [heard, list(early), [row[0] for row in rows]])
     return len(rows), answers
 
 
@@ -192,13 +195,22 @@ def _recognize(
     return unknown
 
 
+_PURGE = f"""
+DELETE FROM {_T} WHERE due_at IS NULL AND received_at < statement_timestamp()
+  - make_interval(days => CASE WHEN letter THEN {LETTER_DAYS} ELSE {KEPT_DAYS} END)
+"""
+_EMPTY = f"""
+UPDATE {_T} SET query = '', headers = '{{}}', body = ''
+WHERE letter AND NOT (query = '' AND body = '')
+  AND received_at < statement_timestamp() - make_interval(days => {KEPT_DAYS})
+"""
+
+
 def purge() -> None:
-    """Delete what was applied some days ago."""
+    """Delete what was applied some days ago; of what people wrote, the contents."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"DELETE FROM {_T} WHERE due_at IS NULL AND received_at < statement_timestamp() "
-            f"- make_interval(days => {KEPT_DAYS})"
-        )
+        cursor.execute(_PURGE)
+        cursor.execute(_EMPTY)
 
 
 def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound | UnknownCode]:

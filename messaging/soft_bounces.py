@@ -46,7 +46,6 @@ def entries(delivery_ids: Collection[UUID], now: datetime) -> list[Entry]:
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [ids.at_least(now - WITHIN), list(set(delivery_ids))])
         rows = cursor.fetchall()
-    note = f"{IN_A_ROW} soft bounces in a row"
     return [
         Entry(
             organization_id,
@@ -54,7 +53,7 @@ def entries(delivery_ids: Collection[UUID], now: datetime) -> list[Entry]:
             address,
             "INVALID_ADDRESS",
             "PROVIDER",
-            note=note,
+            note=f"{IN_A_ROW} soft bounces in a row",
             expires_at=now + LASTS,
         )
         for organization_id, channel, address, first, last in rows

@@ -13,7 +13,8 @@ class Callback(models.Model):
 
     `digest` is of the account and all that was sent, so that a call that is made ten times is one
     row. `due_at` is when it is to be applied, and null once it was: a receipt may come before the
-    worker has written down that the message left. Rows are kept for some days to look at.
+    worker has written down that the message left. Rows are kept for some days to look at; of what a
+    person wrote the digest stays for a year, empty, since not all services sign the time.
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
@@ -27,6 +28,7 @@ class Callback(models.Model):
     received_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(null=True, db_default=Now())
     tries = models.SmallIntegerField(default=0)
+    letter = models.BooleanField(db_default=False)
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
