@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from messaging import endpoints, notices, notify
+from messaging import endpoints, notices, notify, replaying
 from messaging.models import Delivery, Event, Message, Notice, WebhookEndpoint
 from rme.core import clock, locks
 from rme.core.clock import iso
@@ -41,7 +41,7 @@ def receiver():
 
 def note(row, count=1):
     """Note so many tests for an endpoint."""
-    return [notices.add_test(row) for _ in range(count)]
+    return [replaying.add_test(row) for _ in range(count)]
 
 
 def states():

@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings as deployment
 from django.db import connection
 
-from messaging import notices, notify
+from messaging import notices, notify, replaying
 from messaging.models import Notice
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
@@ -54,7 +54,7 @@ def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
 
     with Http1Server(answer) as receiver:
         rows = [endpoint(org, f"{receiver.url}{n}") for n in range(ENDPOINTS)]
-        expected = {str(notices.add_test(row)): row.pk for row in rows for _ in range(EACH)}
+        expected = {str(replaying.add_test(row)): row.pk for row in rows for _ in range(EACH)}
         killed = worker()
         until = time.monotonic() + 20
         while len(receiver.seen) < 60 and time.monotonic() < until:
@@ -85,7 +85,7 @@ def test_what_is_slow_keeps_no_worker(settings):
         respond(sock, 204)
 
     with Http1Server(answer) as slow:
-        notices.add_test(endpoint(org, slow.url))
+        replaying.add_test(endpoint(org, slow.url))
         began = time.monotonic()
         notify.notify(0.3)
         assert time.monotonic() - began < 1.4
