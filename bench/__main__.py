@@ -13,6 +13,7 @@ from bench.history import history
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
+from bench.webhooks import webhooks
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
 
@@ -209,6 +210,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "history": history,
     "bot": bot,
     "receipts": receipts,
+    "webhooks": webhooks,
 }
 
 

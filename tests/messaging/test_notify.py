@@ -471,7 +471,7 @@ def test_a_worker_that_died_is_followed_by_another_with_the_same_ids(org, receiv
     row = endpoint(org, receiver.url)
     expected = note(row, 3)
     dead = notify.Round(Transport(AddressPolicy(["127.0.0.1"])))
-    dead._begin(notices.claim(10))
+    dead.begin(notices.claim(10))
     while len(receiver.seen) < 1:
         dead.flight.step(0.1)  # it was told, and nothing was written down
     dead.flight.close()
