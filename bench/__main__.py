@@ -16,6 +16,7 @@ from bench.push import push
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
+from bench.webhooks import webhooks
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
 
@@ -194,6 +195,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "receipts": receipts,
     "push": push,
     "failover": failover,
+    "webhooks": webhooks,
 }
 
 

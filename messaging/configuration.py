@@ -22,6 +22,7 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from push import devices
+from rme.core import clock
 from rme.core.channels import Channel
 
 TEMPLATES_LIMIT = 50
@@ -180,9 +181,9 @@ def _endpoints(organization_ids: Sequence[str]) -> list[Finding]:
     rows = WebhookEndpoint.objects.filter(bad, organization_id__in=organization_ids)
     off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
     found = []
-    for row in rows.annotate(now=Now()).order_by("id"):
-        if row.enabled:
-            hours = int((row.now - row.failing_since) / timedelta(hours=1))
+    for row in rows.order_by("id"):
+        if row.enabled and row.failing_since:
+            hours = int((clock.now() - row.failing_since) / timedelta(hours=1))
             code, text = "WEBHOOK_FAILING", failing.format(row, hours)
         elif row.disabled_reason == BY_HAND:
             continue

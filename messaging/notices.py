@@ -1,4 +1,4 @@
-"""What endpoints are to be told: taking it, writing down what came of it, again, and letting it go.
+"""What endpoints are to be told: taking it, writing down what came of it, and letting it go.
 
 A worker takes an endpoint's queue as a whole, by compare-and-set with a lease: nobody else tells
 that endpoint anything meanwhile, and what a dead worker had in hand is told again when its lease
@@ -7,7 +7,7 @@ ends. After a failure the queue waits as a whole.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -18,8 +18,7 @@ from django.db import connection
 
 from messaging import endpoints
 from messaging.models import Delivery, Event, Message, Notice, WebhookEndpoint
-from messaging.models.endpoints import EVERYTHING
-from rme.core import clock, ids, sql
+from rme.core import clock, sql
 
 log = structlog.get_logger(__name__)
 
@@ -32,8 +31,6 @@ GIVE_UP = timedelta(days=4)
 HOPELESS = timedelta(days=5)
 """An endpoint that has failed for so long, without a success, is switched off."""
 DELIVERED_KEPT, FAILED_KEPT = timedelta(days=7), timedelta(days=30)
-REPLAY_LIMIT = 100_000
-TEST = "webhook.test"
 PURGE_BATCH = 1000
 PURGE_SECONDS = 10.0
 
@@ -58,7 +55,7 @@ WITH RECURSIVE step(endpoint_id) AS (
   FROM picked WHERE w.id = picked.id RETURNING w.id, w.fence
 )
 SELECT held.id, held.fence, n.id, n.event_id, n.type, n.tries, n.attempts,
-  n.noted_at <= statement_timestamp() - %(give_up)s::interval,
+  n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s),
   coalesce(e.at, n.noted_at), n.data, e.id, m.id, d.contact_id, e.channel, d.category, d.status,
   e.provider, m.test, m.metadata, e.detail
 FROM held CROSS JOIN LATERAL (
@@ -100,7 +97,8 @@ class Claim:
 
 def claim(limit: int) -> list[Claim]:
     """Take the queues of at most so many endpoints; two statements."""
-    parameters = {"limit": limit, "lease": LEASE_SECONDS, "give_up": GIVE_UP}
+    age = GIVE_UP.total_seconds()
+    parameters: dict[str, float] = {"limit": limit, "lease": LEASE_SECONDS, "give_up": age}
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, parameters)
         rows = cursor.fetchall()
@@ -224,58 +222,6 @@ def settle(turns: Sequence[Settled]) -> None:
         log.warning("endpoint.disabled", endpoint_id=endpoint_id, organization_id=organization_id)
 
 
-def add_test(endpoint: WebhookEndpoint) -> UUID:
-    """Tell an endpoint of nothing in particular; gives the webhook-id."""
-    identifier = ids.new_id()
-    row = {
-        "organization_id": endpoint.organization_id,
-        "endpoint_id": endpoint.pk,
-        "event_id": identifier,
-        "type": TEST,
-        "data": {"endpoint": endpoint.description},
-    }
-    sql.insert({Notice: [row]})
-    return identifier
-
-
-_AGAIN = "status = 'PENDING', due_at = statement_timestamp(), noted_at = statement_timestamp()"
-_REPLAY = f"""
-INSERT INTO {_N} AS n (organization_id, endpoint_id, event_id, type)
-SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_E} e
-WHERE e.organization_id = %(organization)s AND e.id >= %(since)s AND e.id < %(until)s
-  AND (%(types)s::text[] && ARRAY['{EVERYTHING}', 'message.' || e.type])
-ORDER BY e.id LIMIT {REPLAY_LIMIT}
-ON CONFLICT (endpoint_id, event_id) DO UPDATE SET {_AGAIN}, tries = 0 WHERE n.status <> 'PENDING'
-"""
-
-
-def replay_failed(endpoint: WebhookEndpoint) -> int:
-    """Tell again what was given up; gives how many notices."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE {_N} SET {_AGAIN}, tries = 0 WHERE endpoint_id = %s AND status = 'FAILED'",
-            [endpoint.pk],
-        )
-        return cursor.rowcount
-
-
-def replay(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
-    """Tell of all events of a time again, also of those that were told, or never noted.
-
-    Gives how many notices; at most REPLAY_LIMIT, the first of them.
-    """
-    parameters = {
-        "endpoint": endpoint.pk,
-        "organization": endpoint.organization_id,
-        "since": ids.at_least(since),
-        "until": ids.at_least(until),
-        "types": endpoint.types,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_REPLAY, parameters)
-        return cursor.rowcount
-
-
 def last_tried(endpoint: WebhookEndpoint, limit: int = 20) -> list[Notice]:
     """Give what an endpoint was told of last, the latest first."""
     rows = Notice.objects.filter(endpoint_id=endpoint.pk, tried_at__isnull=False)
@@ -295,11 +241,13 @@ def drop(endpoint_id: int) -> None:
 
 _GIVEN_UP = f"""
 UPDATE {_N} SET status = 'FAILED', due_at = NULL WHERE id IN (SELECT id FROM {_N}
-  WHERE status = %s AND noted_at < statement_timestamp() - %s::interval LIMIT {PURGE_BATCH})
+  WHERE status = %s AND noted_at < statement_timestamp() - make_interval(secs => %s)
+  LIMIT {PURGE_BATCH})
 """
 _GONE = f"""
 DELETE FROM {_N} WHERE id IN (SELECT id FROM {_N}
-  WHERE status = %s AND noted_at < statement_timestamp() - %s::interval LIMIT {PURGE_BATCH})
+  WHERE status = %s AND noted_at < statement_timestamp() - make_interval(secs => %s)
+  LIMIT {PURGE_BATCH})
 """
 _PAST = (
     (_GIVEN_UP, Notice.Status.PENDING, GIVE_UP),
@@ -313,7 +261,7 @@ def purge() -> None:
     until = monotonic() + PURGE_SECONDS
     with connection.cursor() as cursor:
         for statement, status, age in _PAST:
-            cursor.execute(statement, [status, age])
+            cursor.execute(statement, [status, age.total_seconds()])
             while cursor.rowcount == PURGE_BATCH and monotonic() < until:
-                cursor.execute(statement, [status, age])
+                cursor.execute(statement, [status, age.total_seconds()])
     endpoints.forget_former_secrets()

@@ -160,7 +160,7 @@ class Round:
         while monotonic() < until:
             if monotonic() >= look_at and len(self.flight) < FLIGHT_LIMIT:
                 taken = notices.claim(FLIGHT_LIMIT - len(self.flight))
-                self._begin(taken)
+                self.begin(taken)
                 look_at = monotonic() + (0.0 if taken else LOOK_SECONDS)
                 if not self.turns and not taken:
                     return True
@@ -175,7 +175,8 @@ class Round:
         while self.turns:
             self._step(1.0)
 
-    def _begin(self, taken: list[Claim]) -> None:
+    def begin(self, taken: list[Claim]) -> None:
+        """Begin endpoints' turns."""
         for claim in taken:
             turn = Turn(claim, deque(claim.due))
             self.turns.add(turn)

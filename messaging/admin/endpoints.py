@@ -16,7 +16,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from messaging import endpoints, notices, signing
+from messaging import endpoints, notices, replaying, signing
 from messaging.models import Notice, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from rme.core.clock import iso
@@ -138,9 +138,9 @@ class WebhookEndpointAdmin(TenantAdmin):
         if request.method == "POST" and not row.enabled:
             result = "The endpoint is disabled."
         elif request.method == "POST":
-            result = f"{notices.add_test(row)} is on its way: see the last attempts."
+            result = f"{replaying.add_test(row)} is on its way: see the last attempts."
             self.note(request, row, "Test event")
-        question = f"Send {row} an event of the type {notices.TEST}?"
+        question = f"Send {row} an event of the type {replaying.TEST}?"
         context = {"title": "Send a test event", "question": question, "result": result}
         return self.show(request, "ask", row, **context)
 
@@ -153,12 +153,12 @@ class WebhookEndpointAdmin(TenantAdmin):
         if form.is_valid():
             given = form.cleaned_data
             if given["what"] == FAILED:
-                told, count = "what failed", notices.replay_failed(row)
+                told, count = "what failed", replaying.replay_failed(row)
             else:
                 since, until = given["since"], given["until"]
                 told = f"{iso(since)} to {iso(until)}"
-                count = notices.replay(row, since, until)
-            full = " (there is more: begin later)" if count == notices.REPLAY_LIMIT else ""
+                count = replaying.replay(row, since, until)
+            full = " (there is more: begin later)" if count == replaying.REPLAY_LIMIT else ""
             result = f"{count} events are told again{full}."
             self.note(request, row, f"Replay of {told}: {count} events")
         question = f"Tell {row} again. What it has had has the same webhook-id as before."

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import notices
+from messaging import notices, replaying
 from messaging.models import Event, Notice
 from rme.core import ids
 from tests import factories
@@ -36,13 +36,13 @@ def test_failed_ones_are_told_again_from_the_beginning(api, org):
     end(S.FAILED, days=20)
     Notice.objects.filter(type="message.sent").update(status=S.DELIVERED)
     before = set(Notice.objects.filter(endpoint_id=row.pk).values_list("event_id", flat=True))
-    assert notices.replay_failed(row) == 2
+    assert replaying.replay_failed(row) == 2
     (claim,) = notices.claim(10)
     assert (claim.endpoint, len(claim.due)) == (row, 2)
     assert {due.event_id for due in claim.due} < before  # the same webhook-ids
     assert [(due.tries, due.last) for due in claim.due] == [(0, False)] * 2
     assert count(endpoint_id=other.pk, status=S.PENDING) == 0
-    assert notices.replay_failed(row) == 0
+    assert replaying.replay_failed(row) == 0
 
 
 def _events(org, kinds, hours):
@@ -78,7 +78,7 @@ def test_a_time_is_told_again_whether_it_was_told_or_not(org):
     Notice.objects.filter(event_id=told).update(status=S.DELIVERED, due_at=None, tries=3)
     Notice.objects.filter(event_id=waiting).update(tries=2)
     now = datetime.now(UTC)
-    assert notices.replay(row, now - timedelta(hours=6), now - timedelta(hours=2)) == 2
+    assert replaying.replay(row, now - timedelta(hours=6), now - timedelta(hours=2)) == 2
     rows = Notice.objects.order_by("event_id").values_list("event_id", "type", "status", "tries")
     assert list(rows) == [
         (told, "message.sent", "PENDING", 0),
@@ -94,10 +94,10 @@ def test_a_replay_is_one_statement(org, many):
     _events(org, ["sent"] * many, [1 + n / 1000 for n in range(many)])
     now = datetime.now(UTC)
     with CaptureQueriesContext(connection) as captured:
-        assert notices.replay(row, now - timedelta(hours=3), now) == many
+        assert replaying.replay(row, now - timedelta(hours=3), now) == many
     end(S.FAILED)
     with CaptureQueriesContext(connection) as again:
-        assert notices.replay_failed(row) == many
+        assert replaying.replay_failed(row) == many
     assert (len(captured), len(again)) == (1, 1)
 
 
@@ -114,7 +114,7 @@ def test_a_replay_is_one_statement(org, many):
     ],
 )
 def test_what_is_past_goes(org, status, days, left):
-    notices.add_test(endpoint(org, URL))
+    replaying.add_test(endpoint(org, URL))
     Notice.objects.update(
         status=status, noted_at=datetime.now(UTC) - timedelta(days=days),
         **({} if status is S.PENDING else {"due_at": None}),
@@ -128,7 +128,7 @@ def test_what_is_past_goes(org, status, days, left):
 def test_it_goes_by_a_statement_a_kind(org):
     row = endpoint(org, URL)
     for _ in range(3):
-        notices.add_test(row)
+        replaying.add_test(row)
     end(S.DELIVERED, days=8)
     with CaptureQueriesContext(connection) as captured:
         notices.purge()
@@ -137,7 +137,7 @@ def test_it_goes_by_a_statement_a_kind(org):
 
 def test_what_no_endpoint_stands_behind_is_not_taken_and_goes(org):
     row = endpoint(org, URL)
-    notices.add_test(row)
+    replaying.add_test(row)
     row.delete()
     assert notices.claim(10) == []
     pass_time(days=5)
@@ -148,14 +148,14 @@ def test_what_no_endpoint_stands_behind_is_not_taken_and_goes(org):
 def test_all_of_an_endpoint_can_be_dropped(org):
     row, other = endpoint(org, URL), endpoint(org, URL)
     for each in (row, other):
-        notices.add_test(each)
+        replaying.add_test(each)
     notices.drop(row.pk)
     assert list(Notice.objects.values_list("endpoint_id", flat=True)) == [other.pk]
 
 
 def test_endpoints_are_taken_at_random_and_at_most_as_many_as_asked_for(org):
     for n in range(5):
-        notices.add_test(endpoint(org, f"{URL}{n}"))
+        replaying.add_test(endpoint(org, f"{URL}{n}"))
     first = notices.claim(2)
     second = notices.claim(10)
     taken = [claim.endpoint.pk for claim in (*first, *second)]
@@ -165,7 +165,7 @@ def test_endpoints_are_taken_at_random_and_at_most_as_many_as_asked_for(org):
 
 def test_a_page_is_the_oldest_that_is_due(org):
     row = endpoint(org, URL)
-    noted = [notices.add_test(row) for _ in range(notices.PAGE + 5)]
+    noted = [replaying.add_test(row) for _ in range(notices.PAGE + 5)]
     Notice.objects.filter(event_id=noted[0]).update(
         due_at=datetime.now(UTC) + timedelta(seconds=60)
     )

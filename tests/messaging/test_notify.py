@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from messaging import endpoints, notices, notify
+from messaging import endpoints, notices, notify, replaying
 from messaging.models import Delivery, Event, Message, Notice, WebhookEndpoint
 from rme.core import clock, locks
 from rme.core.clock import iso
@@ -41,7 +41,7 @@ def receiver():
 
 def note(row, count=1):
     """Note so many tests for an endpoint."""
-    return [notices.add_test(row) for _ in range(count)]
+    return [replaying.add_test(row) for _ in range(count)]
 
 
 def states():
@@ -471,7 +471,7 @@ def test_a_worker_that_died_is_followed_by_another_with_the_same_ids(org, receiv
     row = endpoint(org, receiver.url)
     expected = note(row, 3)
     dead = notify.Round(Transport(AddressPolicy(["127.0.0.1"])))
-    dead._begin(notices.claim(10))
+    dead.begin(notices.claim(10))
     while len(receiver.seen) < 1:
         dead.flight.step(0.1)  # it was told, and nothing was written down
     dead.flight.close()

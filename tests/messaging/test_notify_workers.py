@@ -6,17 +6,20 @@ import sys
 import threading
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
 from django.conf import settings as deployment
 from django.db import connection
 
-from messaging import notices, notify
+from messaging import notices, notify, replaying
 from messaging.models import Notice
+from messaging.tasks import housekeeping, notify_endpoints
+from rme.celery import app
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
-from tests.messaging.hooks_scene import endpoint, pass_time, tell
+from tests.messaging.hooks_scene import Receiver, endpoint, pass_time, tell
 from tests.service import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,7 +57,7 @@ def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
 
     with Http1Server(answer) as receiver:
         rows = [endpoint(org, f"{receiver.url}{n}") for n in range(ENDPOINTS)]
-        expected = {str(notices.add_test(row)): row.pk for row in rows for _ in range(EACH)}
+        expected = {str(replaying.add_test(row)): row.pk for row in rows for _ in range(EACH)}
         killed = worker()
         until = time.monotonic() + 20
         while len(receiver.seen) < 60 and time.monotonic() < until:
@@ -85,7 +88,7 @@ def test_what_is_slow_keeps_no_worker(settings):
         respond(sock, 204)
 
     with Http1Server(answer) as slow:
-        notices.add_test(endpoint(org, slow.url))
+        replaying.add_test(endpoint(org, slow.url))
         began = time.monotonic()
         notify.notify(0.3)
         assert time.monotonic() - began < 1.4
@@ -96,3 +99,20 @@ def test_what_is_slow_keeps_no_worker(settings):
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and thread.name == "notify":
             thread.join(5)  # it gives its connection back
+
+
+def test_beat_orders_it_every_second_and_the_task_does_it(settings):
+    entry = app.conf.beat_schedule["webhooks"]
+    assert entry == {
+        "task": notify_endpoints.name,
+        "schedule": 1.0,
+        "options": {"expires": 5},
+    }
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+    with Receiver() as receiver:
+        replaying.add_test(endpoint(factories.organization(), receiver.url))
+        notify_endpoints.apply()
+        assert [kind for _, kind in receiver.told] == ["webhook.test"]
+    Notice.objects.update(noted_at=datetime.now(UTC) - notices.DELIVERED_KEPT * 2)
+    housekeeping.apply()
+    assert not Notice.objects.exists()

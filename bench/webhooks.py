@@ -1,0 +1,139 @@
+"""Webhooks: events written without and with an endpoint, and endpoints told of them.
+
+`python -m bench webhooks`; run by itself with `--port N` it is a receiver that answers 204 to all.
+"""
+
+import argparse
+import asyncio
+import time
+
+from bench.scene import Scene, free_port, processes, wait_for_port
+
+EVENTS = 500
+ROUNDS = 30
+ENDPOINTS = 10
+
+
+class Receiver(asyncio.Protocol):
+    """One connection. Requests have bodies of a stated length and come one after the other."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        while True:
+            head, found, rest = self.buffer.partition(b"\r\n\r\n")
+            _, named, length = head.lower().partition(b"content-length: ")
+            size = int(length.split(b"\r\n")[0]) if named else 0
+            if not found or len(rest) < size:
+                return
+            self.buffer = rest[size:]
+            self.transport.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+
+def webhooks(scene: Scene) -> None:
+    """Write events, and tell endpoints of them by the worker's own loop."""
+    from bench.__main__ import say
+    from messaging.models import Notice, WebhookEndpoint
+
+    Notice.objects.all().delete()
+    scene.mail_by(free_port())
+    rows = _rows(scene)
+    say("events, 500 a statement: the events alone", _write(rows, alone=True), "events/s")
+    say("events, 500 a statement: no endpoint", _write(rows), "events/s")
+    port = free_port()
+    with processes([["bench.webhooks", "--port", str(port)]]):
+        wait_for_port(port)
+        _endpoint(port)
+        say("events, 500 a statement: one endpoint", _write(rows), "events/s")
+        Notice.objects.all().delete()
+        for _ in range(ENDPOINTS - 1):
+            _endpoint(port)
+        _write(rows, rounds=2)
+        say("webhooks told, one process", _tell(), "calls/s", f"{ENDPOINTS} endpoints")
+    WebhookEndpoint.objects.filter(organization_id="bench").delete()
+
+
+def _rows(scene: Scene) -> list[dict[str, object]]:
+    """Accept messages, and give rows of an event for each."""
+    from messaging import accept, batch
+    from messaging.models import Delivery
+    from messaging.schemas.messages import MessageInput
+    from rme.tenants import organizations
+    from rme.tenants.authentication import Caller
+
+    caller = Caller(organizations.get("bench"), scene.application_id, user_id=1, test=True)
+    taken = [batch.Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
+    accept.accept_bulk(caller, taken, key=None, request_id="bench")
+    found = Delivery.objects.filter(organization_id="bench").values_list("id", "message_id")
+    return [
+        {
+            "organization_id": "bench",
+            "message_id": message_id,
+            "delivery_id": delivery_id,
+            "type": "sent",
+            "at": "2026-01-01T00:00:00Z",
+            "channel": "EMAIL",
+            "provider": "sink",
+            "detail": None,
+        }
+        for delivery_id, message_id in found[:EVENTS]
+    ]
+
+
+def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool = False) -> float:
+    from messaging.events import write_events
+    from messaging.models import Event
+    from rme.core import ids, sql
+
+    took = []
+    for _ in range(rounds):
+        fresh = [{"id": ids.new_text_id(), **row} for row in rows]
+        started = time.perf_counter()
+        if alone:
+            sql.insert({Event: fresh})
+        else:
+            write_events(fresh)
+        took.append(time.perf_counter() - started)
+    return len(rows) / sorted(took)[len(took) // 2]
+
+
+def _endpoint(port: int) -> None:
+    from messaging import endpoints, signing
+    from messaging.models import WebhookEndpoint
+
+    WebhookEndpoint.objects.create(
+        organization_id="bench",
+        url=f"http://127.0.0.1:{port}/",
+        types=["message.*"],
+        secret=signing.new_secret(),
+    )
+    endpoints.forget("bench")
+
+
+def _tell() -> float:
+    from messaging import notify
+    from messaging.models import Notice
+
+    count = Notice.objects.count()
+    started = time.perf_counter()
+    while Notice.objects.filter(due_at__isnull=False).exists():
+        notify.notify()
+        assert time.perf_counter() - started < 120
+    took = time.perf_counter() - started
+    assert Notice.objects.filter(status="DELIVERED").count() == count
+    return count / took
+
+
+async def _serve(port: int) -> None:
+    server = await asyncio.get_running_loop().create_server(Receiver, "127.0.0.1", port)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    asyncio.run(_serve(parser.parse_args().port))
