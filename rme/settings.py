@@ -296,8 +296,8 @@ UNFOLD: dict[str, Any] = {
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",
-    "DESCRIPTION": "Send email, SMS and push, and see what became of each message. No text may "
-    "hold U+0000. Enumerated values are read in any case and answered in capitals.",
+    "DESCRIPTION": "Send email, SMS and push, and see what became of each message. "
+    "No text may hold U+0000. Enumerated values are read in any case and answered in capitals.",
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
