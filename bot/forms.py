@@ -60,7 +60,16 @@ def query(request: HttpRequest) -> Parameters:
 
 
 def form(request: HttpRequest) -> Form:
-    """Read the body."""
+    """Read the body, once: Django takes what it could not read for empty the next time."""
+    known: Form | None = getattr(request, "bot_form", None)
+    if known is None:
+        known = request.bot_form = _read(request)  # type: ignore[attr-defined]
+    return known
+
+
+def _read(request: HttpRequest) -> Form:
+    if request.method == "GET":
+        return Form(NOTHING)
     length = str(request.META.get("CONTENT_LENGTH", ""))
     if length.isdecimal() and int(length) > BODY_LIMIT:
         return _problem(413, "payload_too_large", "The body is larger than 1 MiB.")

@@ -1,21 +1,25 @@
 """The two paths of the bot service.
 
 Checked in the contract's order: key, method, content type, action, parameters; so that a caller
-without a key learns nothing.
+without a key learns nothing. It is REST framework's own order too.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
+from django.http.response import HttpResponseBase
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
 
 from bot import actions, callers, creating, envelope, faults, forms, policy, schemas
 from bot.envelope import Failure, Unauthorized
 from bot.forms import Parameters
 from bot.policy import Policy
 from rme.core import counters, errors, logs, watchdog
+from rme.core.api import JsonView
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
 from rme.tenants.api_keys import KeyRecord
@@ -32,12 +36,6 @@ class Call:
         self.policy: Policy = policy.of(key.organization.id)
         self.connector = connector_of(key.organization.id)
         self.action = ""
-
-    def require_method(self, method: str) -> None:
-        """Refuse other methods."""
-        if self.request.method != method:
-            told = f"This path takes {method} alone"
-            raise Failure(405, "method_not_allowed", told, headers={"Allow": method})
 
     def choose(self, table: Mapping[str, Any], given: Parameters) -> Any:
         """Find the action in one of the tables. Raises Failure where the key may not."""
@@ -57,63 +55,93 @@ class Call:
         return schemas.read(action.parameters, given, region=region, lenient=lenient)
 
 
-Work = Callable[[Call], envelope.Body]
+class KeyAuthentication(BaseAuthentication):
+    """The organization's id, by query or form, and its API key."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, KeyRecord]:
+        """Give the key; nobody is logged in by it. Raises Failure (401, 429)."""
+        http = request._request
+        named = forms.organization(forms.query(http), forms.form(http).parameters)
+        return AnonymousUser(), callers.caller_of(http, named)
 
 
-@csrf_exempt
-def api(request: HttpRequest) -> HttpResponse:
+class BotView(JsonView):
+    """A path of the bot service: each call has a deadline, and answers have one shape."""
+
+    authentication_classes = (KeyAuthentication,)
+    permission_classes = ()
+    default_response_headers: dict[str, str] = {}
+    deadline: Deadline
+    call: Call
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.deadline = Deadline.after(settings.BOT_SECONDS)
+        try:
+            with watchdog.bounded(self.deadline.until):
+                return super().dispatch(request, *args, **kwargs)
+        except watchdog.StatementLate as error:
+            return _fail(request, error)
+
+    def check_throttles(self, request: Request) -> None:
+        """Hold the call, whose key is right, against its organization's limits."""
+        http, key = request._request, cast(KeyRecord, request.auth)
+        self.call = http.bot_call = Call(http, key, self.deadline)  # type: ignore[attr-defined]
+        callers.meter(key)
+
+    def handle_exception(self, exc: Exception) -> Any:
+        """Answer what is foreseen; all else is logged and answered by `rme.core.api`."""
+        if isinstance(exc, Failure | PlatformError):
+            return _fail(self.request._request, exc)
+        raise exc
+
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        (method,) = self.allowed_methods
+        told = f"This path takes {method} alone"
+        raise Failure(405, "method_not_allowed", told, headers={"Allow": method})
+
+
+class ConfirmView(BotView):
     """Look something up: `GET api.php`."""
-    query = forms.query(request)
-    form = forms.Form(forms.NOTHING) if request.method == "GET" else forms.form(request)
 
-    def work(call: Call) -> envelope.Body:
-        call.require_method("GET")
+    http_method_names = ["get"]
+
+    def get(self, request: Request) -> HttpResponse:
+        """Find records."""
+        call, query = self.call, forms.query(request._request)
         action: actions.Confirm = call.choose(actions.CONFIRM, query)
         values = call.read(action, query)
         search = actions.Search(
             call.connector, call.key.organization.region, call.policy.max_records, call.deadline
         )
-        return envelope.found(action.find(search, values), call.request_id)
+        body = envelope.found(action.find(search, values), call.request_id)
+        return _respond(request._request, body, {})
 
-    return _answer(request, forms.organization(query, form.parameters), work)
 
-
-@csrf_exempt
-def api_create(request: HttpRequest) -> HttpResponse:
+class CreateView(BotView):
     """Make something: `POST api_create.php`."""
-    query, form = forms.query(request), forms.form(request)
 
-    def work(call: Call) -> envelope.Body:
-        call.require_method("POST")
+    http_method_names = ["post"]
+
+    def post(self, request: Request) -> HttpResponse:
+        """Create a record, once."""
+        call, form = self.call, forms.form(request._request)
         if form.problem:
             raise form.problem
         action: actions.Create = call.choose(actions.CREATE, form.parameters)
         new = action.new(call.read(action, form.parameters))
-        asked = creating.Asked(new, call.key.id, _repeat_key(request))
+        asked = creating.Asked(new, call.key.id, _repeat_key(request._request))
         made = creating.create(
             asked, connector=call.connector, policy=call.policy, deadline=call.deadline
         )
-        return envelope.created(new.kind, made.id, call.request_id, fresh=made.fresh)
+        body = envelope.created(new.kind, made.id, call.request_id, fresh=made.fresh)
+        return _respond(request._request, body, {})
 
-    return _answer(request, forms.organization(query, form.parameters), work)
 
-
-def _answer(request: HttpRequest, organization_id: str, work: Work) -> HttpResponse:
-    """Do a call whose key is right, and answer in the one shape that answers have."""
-    deadline, call = Deadline.after(settings.BOT_SECONDS), None
-    body: envelope.Body
-    headers: Mapping[str, str] = {}
-    try:
-        with watchdog.bounded(deadline.until):
-            key = callers.caller_of(request, organization_id)
-            call = request.bot_call = Call(request, key, deadline)  # type: ignore[attr-defined]
-            callers.meter(key)
-            body = work(call)
-    except (Failure, PlatformError, watchdog.StatementLate) as error:
-        creates = call is not None and call.action in actions.CREATE
-        failure = faults.failure_of(error, creates=creates)
-        body, headers = failure.body(request.id), failure.headers  # type: ignore[attr-defined]
-    return _respond(request, body, headers)
+def _fail(request: HttpRequest, error: Exception) -> HttpResponse:
+    call: Call | None = getattr(request, "bot_call", None)
+    creates = call is not None and call.action in actions.CREATE
+    failure = faults.failure_of(error, creates=creates)
+    return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
 
 
 def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, str]) -> HttpResponse:
@@ -148,5 +176,5 @@ def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
 
 
-api.speak = speak  # type: ignore[attr-defined]
-api_create.speak = speak  # type: ignore[attr-defined]
+api, api_create = ConfirmView.as_view(), CreateView.as_view()
+api.speak = api_create.speak = speak  # type: ignore[attr-defined]

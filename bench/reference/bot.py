@@ -1,15 +1,23 @@
 """An empty view behind the bot's key check: what there is before anything is looked up."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import path
+from rest_framework.request import Request
 
-from bot import callers, envelope, forms
+from bot import callers, envelope
+from bot.views import KeyAuthentication
+from rme.core.api import JsonView
 
 
-def empty(request: HttpRequest) -> HttpResponse:
+class Empty(JsonView):
     """Check the key, and answer that nothing was found."""
-    callers.meter(callers.caller_of(request, forms.organization(forms.query(request))))
-    return envelope.respond(envelope.found([], "bench"), always_200=False)
+
+    authentication_classes = (KeyAuthentication,)
+    permission_classes = ()
+
+    def get(self, request: Request) -> HttpResponse:
+        callers.meter(request.auth)
+        return envelope.respond(envelope.found([], "bench"), always_200=False)
 
 
-urlpatterns = [path("bot/api.php", empty)]
+urlpatterns = [path("bot/api.php", Empty.as_view())]

@@ -144,20 +144,24 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpR
     return error_response(error, context["request"]._request.id)
 
 
-class ApiView(APIView):
-    """Base of the REST views: JSON only, and no query parameter that is not known."""
-
-    http_method_names = ["get", "post", "delete", "head"]
-    query_parameters: Mapping[str, Iterable[str]] = {}
-    """Allowed query parameters by method; a method that is not named allows none."""
-    counted_as: ClassVar[str] = ""
-    """The kind of calls that has limits of its own; none: by the application's mode."""
+class JsonView(APIView):
+    """Base of views that answer JSON alone."""
 
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
         """Answer JSON whatever `Accept` says: there is nothing else to choose."""
         return JsonRenderer(), JsonRenderer.media_type
+
+
+class ApiView(JsonView):
+    """Base of the REST views: no query parameter that is not known."""
+
+    http_method_names = ["get", "post", "delete", "head"]
+    query_parameters: Mapping[str, Iterable[str]] = {}
+    """Allowed query parameters by method; a method that is not named allows none."""
+    counted_as: ClassVar[str] = ""
+    """The kind of calls that has limits of its own; none: by the application's mode."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
