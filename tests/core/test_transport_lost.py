@@ -178,7 +178,7 @@ def test_request_that_may_be_repeated_is_repeated_on_a_dead_connection(
     assert [seen.connection for seen in server.seen] == [0, 0, 1]
 
 
-def test_connection_closed_while_idle_costs_nothing_but_a_try(transport: Transport) -> None:
+def test_connection_closed_while_idle_costs_nothing(transport: Transport) -> None:
     def answer(connection: socket.socket, seen: Seen) -> bool:
         ok(connection, seen)
         return False
@@ -188,8 +188,25 @@ def test_connection_closed_while_idle_costs_nothing_but_a_try(transport: Transpo
         for _ in range(4):
             results.append(kind_of(transport, Request(server.url, b"x")))
             server.wait_until_closed()
-    assert results == [200, NOT_SENT, 200, NOT_SENT]
-    assert [seen.connection for seen in server.seen] == [0, 1]
+    assert results == [200] * 4
+    assert [seen.connection for seen in server.seen] == [0, 1, 2, 3]
+
+
+def test_http2_connection_closed_while_idle_costs_nothing(transport: Transport) -> None:
+    def answer(connection: Http2Connection, stream: Stream) -> bool:
+        http2.ok(connection, stream)
+        connection.flush()
+        tcp.end_in_order(connection.socket)
+        return False
+
+    with Http2Server(answer) as server:
+        results = []
+        for _ in range(4):
+            request = Request(server.url, b"x", http2=True, ca_pem=ca_pem())
+            results.append(kind_of(transport, request))
+            server.wait_until_closed()
+    assert results == [200] * 4
+    assert [seen.connection for seen in server.seen] == [0, 1, 2, 3]
 
 
 # HTTP/2

@@ -90,6 +90,16 @@ def reset(connection: socket.socket) -> None:
     os.close(connection.detach())
 
 
+def end_in_order(connection: socket.socket) -> None:
+    """Hear the other side out for a moment: to end with something unread would take back what was
+    written last.
+    """
+    with contextlib.suppress(OSError):
+        connection.settimeout(0.05)
+        while connection.recv(65536):
+            pass
+
+
 def drip(connection: socket.socket, data: bytes, pause: float) -> None:
     """Write a byte at a time."""
     for start in range(len(data)):

@@ -5,10 +5,9 @@ does so with POST too, over HTTP/1.1 and HTTP/2: the other side may have it twic
 option. But PREREQFUNCTION is called each time a request is about to be written, and may end the
 exchange; so the second call for one request ends it, and the first is our proof that everything
 until then was only connecting. There a kept connection that the other side has closed is noticed,
-too, while nothing of ours is on it (libcurl itself looks once a second at most).
+too, while nothing of ours is on it (see `kept`).
 """
 
-import select
 import socket
 from functools import lru_cache
 from typing import Any
@@ -17,6 +16,7 @@ import certifi
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin
+from rme.core.transport.kept import Kept
 from rme.core.transport.messages import Request
 
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
@@ -25,23 +25,16 @@ _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 _IDLE_SECONDS = 45
 """A connection idle for longer is not used again: most servers close theirs after a minute, and a
 request written at that moment would end as UNKNOWN."""
-_CLOSED = getattr(select, "POLLRDHUP", 0)
-"""The other side will write no more. Linux tells; elsewhere only a reset shows."""
-_DEAD = _CLOSED | select.POLLHUP | select.POLLERR
 
 
 class Exchange:
     """An easy handle with its callbacks, used again and again, for one request at a time."""
 
-    def __init__(
-        self, policy: AddressPolicy, resolve: list[str], kept_sockets: dict[int, "KeptSocket"]
-    ) -> None:
+    def __init__(self, policy: AddressPolicy, resolve: list[str], kept: Kept) -> None:
         self.curl = pycurl.Curl()
         self.policy = policy
         self.resolve = resolve
-        self.kept_sockets = kept_sockets
-        """Kept connections by their local ports. An entry may be out of date: then a connection is
-        given up for nothing, or taken for alive, and both are safe."""
+        self.kept = kept
         self.chunks: list[bytes] = []
         """The answer's body."""
         self.lines: list[bytes] = []
@@ -62,6 +55,9 @@ class Exchange:
         self.started = 0
         self.refused = False
         self.stale = False
+        self.voided = False
+        self.port = 0
+        """The local port of the connection that the request went by."""
         for kept in (self.chunks, self.lines, self.remarks):
             kept.clear()
         shape = _shape(request)
@@ -140,27 +136,24 @@ class Exchange:
         if self.request.method in _REPEATABLE:
             self.started += 1
             return go
-        kept = self.kept_sockets.get(local_port)
-        if self.started == 0 and kept is not None and kept.is_closed():
+        if self.started == 0 and self.kept.is_closed(local_port):
+            if self.kept.shut(local_port):
+                self.voided = True
+                return go  # into the void: libcurl takes another, and comes here again
             self.stale = True
             return stop
         self.started += 1
-        return go if self.started == 1 else stop
+        if self.started > 1:
+            return stop
+        self.port = local_port
+        self.kept.enter(local_port)
+        return go
 
-
-class KeptSocket:
-    """The socket of a kept connection, by its descriptor."""
-
-    __slots__ = ("_poll", "descriptor")
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self._poll = select.poll()
-        self._poll.register(descriptor, _CLOSED)
-
-    def is_closed(self) -> bool:
-        """Say whether the other side has ended the connection."""
-        return any(events & _DEAD for _, events in self._poll.poll(0))
+    def leave(self) -> None:
+        """Say that nothing of this exchange is on its connection any more."""
+        if self.port:
+            self.kept.leave(self.port)
+            self.port = 0
 
 
 def _shape(request: Request) -> tuple[object, ...]:

@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
-from rme.core.transport.exchange import Exchange, KeptSocket
+from rme.core.transport.exchange import Exchange
+from rme.core.transport.kept import Kept
 from rme.core.transport.loop import Loop
 from rme.core.transport.mail import MailConnection
 from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
@@ -57,7 +58,7 @@ class Transport:
         self.streams = streams
         self._resolve = list(resolve)
         self._idle: list[Exchange] = []
-        self._kept_sockets: dict[int, KeptSocket] = {}
+        self._kept = Kept()
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
         self._post = Post(self._loop, self.policy, self._resolve)
@@ -129,7 +130,7 @@ class Transport:
         if self._idle:
             exchange = self._idle.pop()
         else:
-            exchange = Exchange(self.policy, self._resolve, self._kept_sockets)
+            exchange = Exchange(self.policy, self._resolve, self._kept)
         exchange.begin(request, where)
         self._exchanges[exchange.curl] = exchange
         self._loop.add(exchange.curl)
@@ -162,6 +163,7 @@ class Transport:
     def drop(self, way: Way) -> None:
         """Break off what is under way, when an exception (a time limit's) ends the call."""
         if isinstance(way, Exchange):
+            way.leave()
             if self._exchanges.pop(way.curl, None):
                 self._loop.remove(way.curl)
                 way.curl.close()
@@ -174,10 +176,8 @@ class Transport:
         curl = exchange.curl
         descriptor = curl.getinfo(pycurl.ACTIVESOCKET)  # after a failure, too, it may be kept
         if descriptor >= 0:
-            port = curl.getinfo(pycurl.LOCAL_PORT)
-            kept = self._kept_sockets.get(port)
-            if kept is None or kept.descriptor != descriptor:
-                self._kept_sockets[port] = KeptSocket(descriptor)
+            self._kept.remember(curl.getinfo(pycurl.LOCAL_PORT), descriptor)
+        exchange.leave()
         self._loop.remove(curl)
         verdict = judge(exchange, code)
         self._idle.append(exchange)
@@ -195,6 +195,7 @@ class _Batch:
         self.busy: dict[Origin, int] = {}
         self.under_way: dict[Way, tuple[int, Origin]] = {}
         self.reached: set[Origin] = set()
+        self.dead_met: Counter[int] = Counter()
         self.began = time.monotonic()
         self.alone: dict[Origin, float] = {}
         """Until when (monotonic) the first request to a host goes alone."""
@@ -267,8 +268,11 @@ class _Batch:
     def _take(self, way: Way, result: Reply | Failure) -> Origin:
         """Note what came of a request; give the host that has room again."""
         index, where = self.under_way.pop(way)
-        self.results[index] = result
         self.busy[where] -= 1
+        if isinstance(way, Exchange) and way.voided and not way.reached and self._again(index):
+            self.waiting[where].appendleft(index)
+            return where
+        self.results[index] = result
         late = isinstance(result, Failure) and result.reason == TIME_OUT
         if self.requests[index].http2:
             self.alone.pop(where, None)
@@ -280,6 +284,13 @@ class _Batch:
         if late:
             self._give_up_waiting()
         return where
+
+    def _again(self, index: int) -> bool:
+        """Say whether a request that met only a dead connection may go again. Over HTTP/1.1
+        libcurl does that itself.
+        """
+        self.dead_met[index] += 1
+        return self.dead_met[index] <= self.transport.per_host  # there can be no more of them
 
     def _give_up(self, where: Origin) -> None:
         """Answer all that wait for a host which lets connections time out: each would, in turn."""

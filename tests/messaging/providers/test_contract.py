@@ -222,8 +222,11 @@ def test_fault_has_its_outcome(transport: Transport, kind: str, fault: str) -> N
         timeout = 0.5 if fault in SLOW else 5.0
         provider = make(kind, harness.settings(server.port, trust, timeout))
         window = dispatches(provider, server.port)
-        outcomes = provider.send(window, transport)
-    assert [type(outcome) for outcome in outcomes] == [expected] * len(window)
+        first, *others = [type(outcome) for outcome in provider.send(window, transport)]
+    # Over HTTP/2 the first goes alone. What follows may find the connection ended, and is not sent.
+    unsent = {Retryable} if harness.protocol == "http2" and expected is Unknown else set()
+    assert first is expected
+    assert set(others) <= {expected} | unsent
 
 
 @pytest.mark.parametrize("kind", sorted(set(HARNESSES) - CALLS_THE_RECIPIENT))
