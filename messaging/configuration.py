@@ -49,7 +49,7 @@ class Finding:
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Say what is to be set right in organizations. Four statements, however many they are."""
+    """Say what is to be set right in organizations. Six statements, however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)

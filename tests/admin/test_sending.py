@@ -175,4 +175,4 @@ def test_the_first_page_asks_no_more_for_more_organizations(root, org):
         with CaptureQueriesContext(connection) as captured:
             root.get("/admin/")
         found.append(len(captured))
-    assert found == [11, 11]
+    assert found == [13, 13]

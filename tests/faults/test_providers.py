@@ -239,7 +239,7 @@ def test_nothing_is_lost_or_doubled_whatever_becomes_of_providers(far_ends):
             load.add()
             return set(load.circuits().values()) == {"CLOSED"}
 
-        await_(all_closed, 30, load.circuits)
+        await_(all_closed, 90, load.circuits)
         failed_over = service.sql("SELECT count(*) FROM messaging_event WHERE type = 'failover'")
         print(load.accepted, "messages,", failed_over[0][0], "failovers,", len(held), "held,",
               len(again), "of them sent again")  # fmt: skip

@@ -277,7 +277,7 @@ def test_health_asks_little_however_much_there_is(org, api):
             assert api.call("GET", "/health").status_code == 200
         found.append((len(captured), len(again)))
     # the check, the queues, the attempts, four of findings, four of the policy
-    assert found == [(11, 1), (11, 1)]
+    assert found == [(13, 1), (13, 1)]
 
 
 def test_health_without_a_token_is_refused(org, api):

@@ -148,7 +148,8 @@ def test_deciding_asks_no_more_for_more(api, user, decision):
         with CaptureQueriesContext(connection) as captured:
             assert len(decide(rows, decision, user)) == count
         found.append(len(captured))
-    assert found == [6, 6]  # the rows, their statuses, events, the log; and a savepoint around
+    # the rows, their statuses, who is told of events, events, the log; and a savepoint around
+    assert found == [7, 7]
     assert LogEntry.objects.count() == 502
 
 

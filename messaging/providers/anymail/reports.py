@@ -227,11 +227,12 @@ def _parsed(name: ServiceName, secret: str, callback: Callback) -> list[AnymailT
 def _report(
     name: ServiceName, service: Service, event: AnymailTrackingEvent
 ) -> Report | UnknownCode | None:
-    kind = TYPES.get(event.event_type, "")
-    if kind == "":
-        return UnknownCode(f"{name}.{event.event_type}")
     attempt_id = _attempt(event)
-    if not kind or attempt_id is None:
+    if attempt_id is None:
+        return None
+    if (kind := TYPES.get(event.event_type, "")) == "":
+        return UnknownCode(f"{name}.{event.event_type}")
+    if kind is None:
         return None
     soft = False
     if kind == "bounced":
