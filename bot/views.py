@@ -68,6 +68,7 @@ class KeyAuthentication(BaseAuthentication):
 class BotView(JsonView):
     """A path of the bot service: each call has a deadline, and answers have one shape."""
 
+    schema = None  # it is described in docs/bot.md, and is no part of the REST API
     authentication_classes = (KeyAuthentication,)
     permission_classes = ()
     default_response_headers: dict[str, str] = {}

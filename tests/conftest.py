@@ -38,6 +38,20 @@ def _own_redis_database(request: pytest.FixtureRequest) -> None:
     bell.client.cache_clear()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_slow_that_is_not_tried() -> None:
+    """Hash passwords by what costs nothing, and look for static files when one is asked for."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+        *settings.PASSWORD_HASHERS,
+    ]
+    settings.WHITENOISE_AUTOREFRESH = True
+    # Tests with many threads are about what they do, and not about how fast the machine is.
+    settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
+
+
 @pytest.fixture
 def redis() -> Redis:
     """Give an empty Redis."""

@@ -77,7 +77,7 @@ def test_a_restart_loses_nothing_doubles_nothing_and_keeps_to_the_time():
             left = (
                 "SELECT count(*) FROM messaging_delivery WHERE status NOT IN ('SENT','DELIVERED')"
             )
-            wait_for(lambda: service.sql(left)[0][0] == 0, 90)
+            wait_for(lambda: service.sql(left)[0][0] == 0, 240)
             started, count = service.sql(
                 "SELECT min(started_at), count(*) FROM messaging_attempt "
                 f"WHERE message_id = '{late['messageId']}'"

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import claiming, deliver, receipts, schedule
+from messaging import claiming, deliver, endpoints, receipts, schedule
 from messaging.models import Attempt, Callback, Delivery, Event, Suppression
 from messaging.outcome import Receipt
 from messaging.states import TRANSITIONS
@@ -221,6 +221,8 @@ def test_statements_do_not_grow_with_the_calls(org, api, scene, count):
     work(scene.transport)
     for attempt_id in Attempt.objects.values_list("pk", flat=True):
         scene.call(report(scene, "delivered", attempt_id))
+    endpoints.forget(org.pk)
+    endpoints.subscriptions({org.pk})  # they are kept for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert settle() == count
     # calls, accounts, attempts, deliveries, statuses, events, and that it is done
