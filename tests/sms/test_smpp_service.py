@@ -70,5 +70,4 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely():
             assert other.of(Command.UNBIND) == []
             assert service.stop() == 0
         wait_for(lambda: not smsc.sessions, 20)
-        # A worker that is stopped on a slow machine may have no time left for its second link.
-        wait_for(lambda: len(other.of(Command.UNBIND)) >= 1, 20)
+        wait_for(lambda: len(other.of(Command.UNBIND)) == 2, 20)
