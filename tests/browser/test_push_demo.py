@@ -105,7 +105,7 @@ def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
             "data": pushed,
         },
     )
-    for _ in range(50):
+    for _ in range(200):
         found = tab.evaluate(SHOWN)
         if found:
             break

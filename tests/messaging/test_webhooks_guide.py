@@ -30,15 +30,19 @@ def headers(keys, body=BODY, age=0):
 
 
 RIGHT = [[KEY], [OTHER, KEY], [KEY, OTHER]]
-WRONG = {
-    "another secret": headers([OTHER]),
-    "another body": headers([KEY], b"{}"),
-    "too old": headers([KEY], age=400),
-    "too new": headers([KEY], age=-400),
-    "no signature": {**headers([KEY]), "webhook-signature": ""},
-    "another version": {**headers([KEY]), "webhook-signature": "v1a,AAAA v2,AAAA v1,é"},
-    "another id": {**headers([KEY]), "webhook-id": "msg_2"},
-}
+
+
+def wrong():
+    """Give headers that do not fit, as of now: what is too new does not stay so."""
+    return [
+        headers([OTHER]),
+        headers([KEY], b"{}"),
+        headers([KEY], age=400),
+        headers([KEY], age=-400),
+        {**headers([KEY]), "webhook-signature": ""},
+        {**headers([KEY]), "webhook-signature": "v1a,AAAA v2,AAAA v1,é"},
+        {**headers([KEY]), "webhook-id": "msg_2"},
+    ]
 
 
 @pytest.mark.parametrize("snippet", PYTHON, ids=["library", "without"])
@@ -47,14 +51,14 @@ def test_the_python_snippets_verify(snippet):
     exec(snippet, names)
     for keys in RIGHT:
         assert names["verify"](KEY, headers(keys), BODY) == json.loads(BODY)
-    for wrong in WRONG.values():
+    for each in wrong():
         with pytest.raises(Exception):  # noqa: B017 - each has an error of its own
-            names["verify"](KEY, wrong, BODY)
+            names["verify"](KEY, each, BODY)
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="there is no node on this machine")
 def test_the_node_snippet_verifies():
-    cases = [headers(keys) for keys in RIGHT] + list(WRONG.values())
+    cases = [headers(keys) for keys in RIGHT] + wrong()
     script = f"""{NODE}
 const body = Buffer.from({json.dumps(BODY.decode())}, "utf8");
 const told = {json.dumps(cases)}.map((headers) => {{
@@ -64,7 +68,7 @@ console.log(JSON.stringify(told));
 """
     ran = subprocess.run(["node", "-"], input=script, capture_output=True, text=True, timeout=30)
     assert ran.stderr == ""
-    assert json.loads(ran.stdout) == [json.loads(BODY)] * len(RIGHT) + [None] * len(WRONG)
+    assert json.loads(ran.stdout) == [json.loads(BODY)] * len(RIGHT) + [None] * len(wrong())
 
 
 def test_the_guide_names_every_type():
