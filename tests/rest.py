@@ -84,11 +84,14 @@ def error(code: str, text: str, *details: tuple[str, str], message_id: Any = Non
     }
 
 
-def work(transport: Transport | None = None) -> int:
-    """Do what workers do until nothing is ready; gives how many windows were sent."""
+def work(transport: Transport | None = None, *, once: bool = False) -> int:
+    """Do what workers do until nothing is ready; gives how many windows were sent.
+
+    What is put off for a random time may be ready again at once: `once` leaves it.
+    """
     windows = 0
     for channel in Channel:
-        while waiting := claiming.ready(channel):
+        while (waiting := claiming.ready(channel)) and not (once and windows):
             for organization_id, priority in claiming.turn(waiting):
                 window = claiming.claim(organization_id, channel, priority)
                 receipts.apply(deliver.deliver(window, transport or shared()))

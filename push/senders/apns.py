@@ -244,7 +244,7 @@ class Apns(Sender):
 
     def answer(self, shot: Shot, reply: Reply) -> Answer:
         if reply.status == 200:
-            return Accepted((reply.headers.get("apns-id") or str(shot.attempt_id))[:255])
+            return Accepted(str(shot.attempt_id))  # the answer's apns-id is the one that we gave
         said = read_object(reply.body)
         reason = str(said.get("reason") or reply.status)[:64]
         verdict = ANSWERS.get((reply.status, reason)) or _OTHERWISE.get(reply.status)

@@ -66,7 +66,7 @@ def push(person, title="Hello"):
     """Send one push, as workers do."""
     sent = send_push(person.organization_id, str(person.pk), title=title, body="Hi")
     transport = Transport(AddressPolicy(["localhost"]))
-    work(transport)
+    work(transport, once=True)
     transport.close()
     tasks.retire_devices()
     return sent.message_id

@@ -60,7 +60,6 @@ def test_a_push_is_written_as_apple_wants_it(transport):
         ":method": "POST",
         ":path": f"/3/device/{TOKEN}",
         ":scheme": "https",
-        "accept": "*/*",
         "apns-id": "00000000-0000-0000-0000-000000000001",
         "apns-topic": "com.example.app",
         "apns-push-type": "alert",

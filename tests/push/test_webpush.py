@@ -64,7 +64,6 @@ def test_a_push_is_read_by_its_browser_alone(transport):
         ":method": "POST",
         ":path": "/device",
         ":scheme": "https",
-        "accept": "*/*",
         "content-encoding": "aes128gcm",
         "content-type": "application/octet-stream",
         "content-length": str(len(seen.body)),

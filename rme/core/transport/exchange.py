@@ -1,11 +1,11 @@
-"""One HTTP exchange: a request on a libcurl easy handle, from its options to its last callback.
+"""One HTTP/1.1 exchange: a request on a libcurl easy handle, from its options to its last callback.
 
 libcurl sends a request again by itself when a kept connection dies under it before any answer, and
-does so with POST too, over HTTP/1.1 and HTTP/2: the other side may have it twice. It says so by no
-option. But PREREQFUNCTION is called each time a request is about to be written, and may end the
-exchange; so the second call for one request ends it, and the first is our proof that everything
-until then was only connecting. There a kept connection that the other side has closed is noticed,
-too, while nothing of ours is on it (see `kept`).
+does so with POST too: the other side may have it twice. It says so by no option. But
+PREREQFUNCTION is called each time a request is about to be written, and may end the exchange; so
+the second call for one request ends it, and the first is our proof that everything until then was
+only connecting. There a kept connection that the other side has closed is noticed, too, while
+nothing of ours is on it (see `kept`).
 """
 
 import socket
@@ -39,8 +39,6 @@ class Exchange:
         """The answer's body."""
         self.lines: list[bytes] = []
         """The answer's header lines."""
-        self.remarks: list[bytes] = []
-        """What libcurl tells of an HTTP/2 exchange, newest first (kept only there)."""
         self._shape: tuple[object, ...] | None = None
 
     @property
@@ -55,11 +53,10 @@ class Exchange:
         self.started = 0
         self.refused = False
         self.stale = False
-        self.voided = False
         self.port = 0
         """The local port of the connection that the request went by."""
-        for kept in (self.chunks, self.lines, self.remarks):
-            kept.clear()
+        self.chunks.clear()
+        self.lines.clear()
         shape = _shape(request)
         if shape != self._shape:  # most requests differ only in what is set below
             self._shape = None
@@ -98,16 +95,7 @@ class Exchange:
         curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)  # libcurl bounds their size itself
         curl.setopt(pycurl.PATH_AS_IS, 1)
         curl.setopt(pycurl.MAXFILESIZE, request.max_response)
-        if request.http2:
-            curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
-            curl.setopt(pycurl.PIPEWAIT, 1)  # wait to share a connection rather than open another
-            # Only its remarks tell a refused stream from a lost connection. `insert` because it
-            # takes (kind, text), runs without a Python frame a line, and is bounded by the
-            # exchange: measured, it costs nothing that can be seen.
-            curl.setopt(pycurl.VERBOSE, 1)
-            curl.setopt(pycurl.DEBUGFUNCTION, self.remarks.insert)
-        else:
-            curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         if request.method == "HEAD":
             curl.setopt(pycurl.NOBODY, 1)
         elif _has_body(request):
@@ -138,7 +126,6 @@ class Exchange:
             return go
         if self.started == 0 and self.kept.is_closed(local_port):
             if self.kept.shut(local_port):
-                self.voided = True
                 return go  # into the void: libcurl takes another, and comes here again
             self.stale = True
             return stop
@@ -161,7 +148,6 @@ def _shape(request: Request) -> tuple[object, ...]:
     return (
         request.method,
         _has_body(request),
-        request.http2,
         request.connect_timeout,
         request.timeout,
         request.max_response,

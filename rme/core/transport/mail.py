@@ -1,16 +1,12 @@
-"""A connection to a mail server: a socket, TLS, and the dialogue on it. It never blocks."""
+"""A connection to a mail server: the dialogue on a wire. It never blocks."""
 
-import errno
 import select
 import socket
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
-
-import certifi
 
 from rme.core.transport import dialogue
 from rme.core.transport.addresses import Origin
@@ -25,33 +21,21 @@ from rme.core.transport.messages import (
     Request,
     Stage,
 )
+from rme.core.transport.wire import Address, Wire
 
-Address = tuple[int, int, int, str, tuple[Any, ...]]
-"""As of `socket.getaddrinfo`."""
 Done = Callable[["MailConnection", Reply | Failure], None]
 
-_LOST = "the connection was lost"
-_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_READ_BYTES = 64 * 1024
-_ATTEMPT_SECONDS = 1.0
-"""An address that does not answer is left for the next after this (RFC 8305 §5)."""
 
-
-class MailConnection:
+class MailConnection(Wire):
     """One connection, for one mail at a time; `done` is called with what became of each."""
 
     def __init__(self, loop: Loop, where: Origin, done: Done) -> None:
-        self.loop = loop
-        self.where = where
+        super().__init__(loop, where)
         self.done = done
         self.usable = True
         self.busy = False
         self._offers: dialogue.Offers | None = None  # known once the connection is open
         self._reset_first = False
-        self._socket: socket.socket | None = None
-        self._addresses: list[Address] = []
-        self._phase: Callable[[], bool] = self._converse
-        self._unsent = memoryview(b"")
         self._heard = bytearray()
 
     def begin(self, request: Request) -> None:
@@ -64,8 +48,12 @@ class MailConnection:
         self._said = Said(0, ())
         self._ends_message = self._whole = False
         if self._offers is not None:
-            self._watch(select.POLLIN)
-            self._guard(self._begin_transaction)
+            self.watch(select.POLLIN)
+            self.guard(self._begin_transaction)
+
+    @property
+    def alive(self) -> bool:
+        return self.busy
 
     @property
     def deadline(self) -> float:
@@ -73,16 +61,17 @@ class MailConnection:
         limit = self.request.timeout
         if self._offers is None:
             limit = min(limit, self.request.connect_timeout)
-        if self._phase == self._connected and self._addresses:
-            return min(self.began + limit, self._tried_at + _ATTEMPT_SECONDS)
+        if self.may_try_another:
+            return min(self.began + limit, self.attempt_until)
         return self.began + limit
 
     def expire(self) -> None:
         """Say that the deadline has passed: there may be another address to try."""
         waited = time.monotonic() - self.began
-        limit = min(self.request.timeout, self.request.connect_timeout)
-        if self._phase == self._connected and self._addresses and waited < limit:
-            self._guard(self._try_next_address)
+        if self.may_try_another and waited < min(
+            self.request.timeout, self.request.connect_timeout
+        ):
+            self.try_another()
         else:
             self.lose(TIME_OUT)
 
@@ -93,11 +82,10 @@ class MailConnection:
 
     def connect(self, addresses: Sequence[Address]) -> None:
         """Connect to the first of some (checked) addresses that takes it."""
-        self._addresses = list(addresses)
         path = self.request.url.split("/", 3)[3:]
         name = path[0] if path and path[0] else _own_name()
         self._talk: Any = dialogue.opening(self.envelope, name)
-        self._guard(self._try_next_address)
+        self.connect_to(addresses)
 
     def fail(self, kind: FailureKind, reason: str) -> None:
         """End the mail under way, and the connection with it."""
@@ -110,157 +98,62 @@ class MailConnection:
     def is_quiet(self) -> bool:
         """Say whether a kept connection may be used: it has neither ended nor anything to say."""
         poll = select.poll()
-        poll.register(self._descriptor(), select.POLLIN)
+        poll.register(self.descriptor(), select.POLLIN)
         return not poll.poll(0)
 
     def close(self) -> None:
         """Close the connection, politely if it is at rest."""
-        if self._socket is None:
-            return
-        self.loop.unwatch(self._socket.fileno())
-        if self.usable and not self.busy:
+        if self._socket is not None and self.usable and not self.busy:
             with suppress(OSError):
                 self._socket.send(b"QUIT\r\n")
         self.usable = False
-        self._socket.close()
-        self._socket = None
+        self.hang_up()
 
     # From here on: what happens.
 
-    def _guard(self, step: Callable[[], object]) -> None:
-        """Take a step; one that fails ends the mail."""
+    def guard(self, step: Callable[[], object]) -> None:
         try:
-            step()
+            super().guard(step)
         except Ended as ended:
             self._finish(ended.result)
         except Senseless:
             self.lose(dialogue.SENSELESS)
-        except ssl.SSLCertVerificationError:
-            self.fail(FailureKind.TLS, "the certificate is not to be trusted")
-        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError):
-            self.lose(_LOST)
-        except ssl.SSLError:
-            if self._phase == self._shake_hands:
-                self.fail(FailureKind.TLS, "the TLS handshake failed")
-            else:
-                self.lose(_LOST)
-        except OSError:
-            self.lose(_LOST)
-
-    def _on_event(self) -> None:
-        self._guard(self._proceed)
-
-    def _proceed(self) -> None:
-        while self.busy and self._phase():
-            pass
 
     def _finish(self, result: Reply | Failure, *, usable: bool = False) -> None:
         self.busy = False
         # a reply before its time, or words after it: the two sides are no longer in step
-        self.usable = usable and not self._unsent and not self._heard
+        self.usable = usable and not self.unsent and not self._heard
         if self.usable:
-            self.loop.unwatch(self._descriptor())
+            self.loop.unwatch(self.descriptor())
         else:
             self.close()
         self.done(self, result)
 
-    def _descriptor(self) -> int:
-        assert self._socket is not None
-        return self._socket.fileno()
-
-    def _watch(self, events: int) -> None:
-        self.loop.watch(self._descriptor(), events, self._on_event)
-
-    # Each phase does what can be done now, and says whether there may be more to do.
-
-    def _try_next_address(self) -> bool:
-        self.close()
-        self.usable = True
-        if not self._addresses:
-            self.fail(FailureKind.NOT_SENT, "no connection")
-            return False
-        family, kind, protocol, _, address = self._addresses.pop(0)
-        self._socket = socket.socket(family, kind, protocol)
-        self._socket.setblocking(False)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._phase = self._connected
-        self._tried_at = time.monotonic()
-        if self._socket.connect_ex(address) not in (0, errno.EINPROGRESS):
-            return self._try_next_address()
-        self._watch(select.POLLOUT)
-        return False
-
-    def _connected(self) -> bool:
-        assert self._socket is not None
-        if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            return self._try_next_address()
-        self._phase = self._converse
-        self._watch(select.POLLIN)
+    def opened(self) -> None:
         self._do(next(self._talk))
         if self.envelope.security is MailSecurity.TLS:
-            self._begin_tls()
-        return True
+            self._secure()
 
-    def _begin_tls(self) -> None:
-        assert self._socket is not None
+    def _secure(self) -> None:
         if self._heard:  # said in clear before TLS, to be believed inside it (CVE-2011-0411)
             raise Senseless
-        self._phase = self._shake_hands
-        context = _context(self.request.ca_pem)
-        self.loop.unwatch(self._descriptor())
-        self._socket = context.wrap_socket(
-            self._socket, server_hostname=self.where.host, do_handshake_on_connect=False
-        )
+        self.begin_tls(self.request.ca_pem)
 
-    def _shake_hands(self) -> bool:
-        assert isinstance(self._socket, ssl.SSLSocket)
-        try:
-            self._socket.do_handshake()
-        except ssl.SSLWantReadError:
-            self._watch(select.POLLIN)
-            return False
-        except ssl.SSLWantWriteError:
-            self._watch(select.POLLOUT)
-            return False
-        self._phase = self._converse
-        self._watch(select.POLLIN)
+    def secured(self) -> None:
         if self.envelope.security is MailSecurity.STARTTLS:
             self._do(self._talk.send(None))
-        return True
 
-    def _converse(self) -> bool:
-        """Write what is to be written, read what has come, and answer."""
-        assert self._socket is not None
-        self._flush()
-        try:
-            part = self._socket.recv(_READ_BYTES)
-        except _WAIT:
-            return False
-        if not part:
-            raise ConnectionResetError
+    def heard(self, part: bytes) -> None:
         self._heard += part
-        while self.busy and self._phase == self._converse:
+        while self.busy and not self.shaking_hands:
             said = dialogue.take_reply(self._heard)
             if said is None:
-                self._flush()
-                return isinstance(self._socket, ssl.SSLSocket)  # it may hold more than poll sees
+                return
             self._said = said
             self._answer(said)
-        return True
 
-    def _flush(self) -> None:
-        if not self._unsent:
-            return
-        assert self._socket is not None
-        while self._unsent:
-            try:
-                sent = self._socket.send(self._unsent)
-            except _WAIT:
-                self._watch(select.POLLIN | select.POLLOUT)
-                return
-            self._unsent = self._unsent[sent:]
+    def flushed(self) -> None:
         self._whole = self._whole or self._ends_message
-        self._watch(select.POLLIN)
 
     def _answer(self, said: Said) -> None:
         """Go on with the dialogue after a reply."""
@@ -280,28 +173,16 @@ class MailConnection:
             self.envelope, self.request.body, self._offers or {}, reset=self._reset_first
         )
         self._do(next(self._talk))
-        self._flush()
+        self.flush()
 
     def _do(self, step: Write | StartTls) -> None:
         if isinstance(step, StartTls):
-            self._begin_tls()
+            self._secure()
             return
         self.stage = step.stage
         if step.data:
-            self._unsent = memoryview(step.data)
+            self.unsent = memoryview(step.data)
             self._ends_message = step.whole
-
-
-@lru_cache(maxsize=64)
-def _context(ca_pem: str) -> ssl.SSLContext:
-    """Make a context of TLS; reading the usual certificates takes 20 ms. Raises Ended."""
-    try:
-        if ca_pem:
-            return ssl.create_default_context(cadata=ca_pem)
-        return ssl.create_default_context(cafile=certifi.where())
-    except (ssl.SSLError, ValueError) as error:
-        reason = "the certificates to trust cannot be read"
-        raise Ended(Failure(FailureKind.TLS, reason, stage=Stage.CONNECT)) from error
 
 
 @lru_cache(maxsize=1)

@@ -2,35 +2,31 @@
 
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.core.transport.exchange import Exchange
+from rme.core.transport.http2 import Stream
 from rme.core.transport.kept import Kept
 from rme.core.transport.loop import Loop
 from rme.core.transport.mail import MailConnection
 from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.core.transport.multiplex import BUSY, Multiplex
+from rme.core.transport.names import Names
 from rme.core.transport.post import Post
 from rme.core.transport.verdict import judge
 
-Way = Exchange | MailConnection
+Way = Exchange | MailConnection | Stream
 """What a request is on its way by."""
 
-_BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 _CLOSE_ENOUGH = 0.01
 """Seconds by which who waits gives up early: together with those of whom it hears the same."""
 _APART = 50
 """So many names have connections of their own."""
 _DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
-_WARM_SECONDS = 45.0
-"""A host that answered so lately has a connection to us whose limits are known."""
-_HOSTS = 1000
-_FIRST_ALONE = 0.2
-"""Seconds for which the first request to another host goes alone over HTTP/2. How many streams it
-takes at once stands in its settings, which come only after that; Apple takes one until then."""
 
 
 class Transport:
@@ -61,9 +57,11 @@ class Transport:
         self._kept = Kept()
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host, streams=streams)
-        self._post = Post(self._loop, self.policy, self._resolve)
-        self._heard: dict[Origin, float] = {}
-        """When (monotonic) each host has answered last over HTTP/2."""
+        self._names = Names(self._loop, self.policy, self._resolve)
+        self._post = Post(self._loop, self._names)
+        self._multiplex = Multiplex(self._loop, self._names)
+        self._instead: dict[Exchange, Stream] = {}
+        """What goes by HTTP/1.1 because its host speaks nothing else."""
         self._root = self
         self._apart: dict[str, Transport] = {}
         self._apart_lock = threading.Lock()  # beside the other: who performs must not be waited for
@@ -121,12 +119,19 @@ class Transport:
                 exchange.curl.close()
             self._idle.clear()
             self._post.close()
+            self._multiplex.close()
+            self._names.close()
             self._loop.close()
 
     def begin(self, request: Request, where: Origin) -> Way:
         """Set a request on its way."""
         if request.envelope:
             return self._post.begin(request, where)
+        if self._multiplex.takes(request, where):
+            return self._multiplex.begin(request, where)
+        return self._begin_exchange(request, where)
+
+    def _begin_exchange(self, request: Request, where: Origin) -> Exchange:
         if self._idle:
             exchange = self._idle.pop()
         else:
@@ -138,40 +143,40 @@ class Transport:
 
     def step(self, until: float) -> list[tuple[Way, Reply | Failure]]:
         """Wait until something happens, at most until a time (monotonic); give what has ended."""
-        codes = self._loop.step(min(until, self._post.next_deadline()))
+        self._multiplex.push()
+        deadlines = self._post.next_deadline(), self._multiplex.next_deadline()
+        codes = self._loop.step(min(until, *deadlines))
         ended: list[tuple[Way, Reply | Failure]] = [
             self._end(self._exchanges.pop(curl), code) for curl, code in codes
         ]
-        self._post.expire(time.monotonic())
-        ended += self._post.ended
-        self._post.ended.clear()
+        now = time.monotonic()
+        for own in (self._post, self._multiplex):
+            own.expire(now)
+            ended += own.ended
+            own.ended.clear()
+        for stream in self._multiplex.old:
+            stream.instead = self._begin_exchange(stream.request, stream.where)
+            self._instead[stream.instead] = stream
+        self._multiplex.old.clear()
         return ended
-
-    def note(self, where: Origin, *, answered: bool) -> None:
-        """Note whether a host has answered just now."""
-        if answered:
-            self._heard[where] = time.monotonic()
-        else:
-            self._heard.pop(where, None)
-
-    def is_cold(self, where: Origin, now: float) -> bool:
-        """Say whether a host has not answered lately: then its limits are not known."""
-        if len(self._heard) > _HOSTS:
-            self._heard.clear()
-        return self._heard.get(where, now - _WARM_SECONDS) + _WARM_SECONDS <= now
 
     def drop(self, way: Way) -> None:
         """Break off what is under way, when an exception (a time limit's) ends the call."""
-        if isinstance(way, Exchange):
-            way.leave()
-            if self._exchanges.pop(way.curl, None):
-                self._loop.remove(way.curl)
-                way.curl.close()
-        else:
+        if isinstance(way, Stream) and way.instead is None:
+            self._multiplex.drop(way)
+        elif isinstance(way, MailConnection):
             self._post.drop(way)
+        else:
+            exchange = way.instead if isinstance(way, Stream) else way
+            assert exchange is not None  # the first case had none
+            exchange.leave()
+            self._instead.pop(exchange, None)
+            if self._exchanges.pop(exchange.curl, None):
+                self._loop.remove(exchange.curl)
+                exchange.curl.close()
         self._post.ended.clear()
 
-    def _end(self, exchange: Exchange, code: int) -> tuple[Exchange, Reply | Failure]:
+    def _end(self, exchange: Exchange, code: int) -> tuple[Way, Reply | Failure]:
         """Take an exchange that has ended, and say what came of it."""
         curl = exchange.curl
         descriptor = curl.getinfo(pycurl.ACTIVESOCKET)  # after a failure, too, it may be kept
@@ -181,7 +186,11 @@ class Transport:
         self._loop.remove(curl)
         verdict = judge(exchange, code)
         self._idle.append(exchange)
-        return exchange, verdict
+        stream = self._instead.pop(exchange, None)
+        if stream is None:
+            return exchange, verdict
+        stream.reached = exchange.reached
+        return stream, verdict
 
 
 class _Batch:
@@ -195,10 +204,7 @@ class _Batch:
         self.busy: dict[Origin, int] = {}
         self.under_way: dict[Way, tuple[int, Origin]] = {}
         self.reached: set[Origin] = set()
-        self.dead_met: Counter[int] = Counter()
         self.began = time.monotonic()
-        self.alone: dict[Origin, float] = {}
-        """Until when (monotonic) the first request to a host goes alone."""
 
     def run(self) -> list[Reply | Failure]:
         for index, request in enumerate(self.requests):
@@ -221,7 +227,6 @@ class _Batch:
                 self._fill(where)
             if time.monotonic() >= look:
                 self._give_up_waiting()
-                self._let_others_go()
                 look = self._next_look()
 
     def _sort(self, index: int, request: Request) -> None:
@@ -238,19 +243,7 @@ class _Batch:
         elif where:
             if where not in self.waiting:
                 self.waiting[where] = deque()
-                if request.http2 and self.transport.is_cold(where, self.began):
-                    self.alone[where] = self.began + _FIRST_ALONE
             self.waiting[where].append(index)
-
-    def _let_others_go(self) -> None:
-        """Let go what waits for the first answer of a host, when that has taken long enough."""
-        now = time.monotonic()
-        for where in [where for where, until in self.alone.items() if until <= now]:
-            if any(way.reached for way, (_, host) in self.under_way.items() if host == where):
-                del self.alone[where]
-                self._fill(where)
-            else:
-                self.alone[where] = now + _FIRST_ALONE  # there is no connection yet
 
     def _fill(self, where: Origin) -> None:
         """Set as many on their way to a host as it may have at once."""
@@ -258,7 +251,7 @@ class _Batch:
         while line:
             request = self.requests[line[0]]
             bound = self.transport.streams if request.http2 else self.transport.per_host
-            if self.busy.get(where, 0) >= (1 if where in self.alone else bound):
+            if self.busy.get(where, 0) >= bound:
                 return
             index = line.popleft()
             way = self.transport.begin(request, where)
@@ -269,14 +262,8 @@ class _Batch:
         """Note what came of a request; give the host that has room again."""
         index, where = self.under_way.pop(way)
         self.busy[where] -= 1
-        if isinstance(way, Exchange) and way.voided and not way.reached and self._again(index):
-            self.waiting[where].appendleft(index)
-            return where
         self.results[index] = result
         late = isinstance(result, Failure) and result.reason == TIME_OUT
-        if self.requests[index].http2:
-            self.alone.pop(where, None)
-            self.transport.note(where, answered=isinstance(result, Reply))
         if way.reached:
             self.reached.add(where)
         elif late and where not in self.reached:
@@ -284,13 +271,6 @@ class _Batch:
         if late:
             self._give_up_waiting()
         return where
-
-    def _again(self, index: int) -> bool:
-        """Say whether a request that met only a dead connection may go again. Over HTTP/1.1
-        libcurl does that itself.
-        """
-        self.dead_met[index] += 1
-        return self.dead_met[index] <= self.transport.per_host  # there can be no more of them
 
     def _give_up(self, where: Origin) -> None:
         """Answer all that wait for a host which lets connections time out: each would, in turn."""
@@ -300,7 +280,7 @@ class _Batch:
     def _next_look(self) -> float:
         """Say when the next request in a line will have waited for too long."""
         waits = [self.requests[index].timeout for line in self.waiting.values() for index in line]
-        return min([self.began + min(waits, default=3600.0), *self.alone.values()])
+        return self.began + min(waits, default=3600.0)
 
     def _give_up_waiting(self) -> None:
         passed = time.monotonic() - self.began + _CLOSE_ENOUGH
@@ -308,4 +288,4 @@ class _Batch:
             late = [index for index in line if self.requests[index].timeout <= passed]
             for index in late:
                 line.remove(index)
-                self.results[index] = _BUSY
+                self.results[index] = BUSY

@@ -17,8 +17,6 @@ REASONS = {
     pycurl.E_SEND_ERROR: "the connection was lost",
     pycurl.E_SSL_CONNECT_ERROR: "the connection was lost in the TLS handshake",
     pycurl.E_PARTIAL_FILE: "half an answer",
-    pycurl.E_HTTP2: "broken HTTP/2",
-    92: "the stream was reset",  # CURLE_HTTP2_STREAM, which pycurl does not name
     pycurl.E_FILESIZE_EXCEEDED: "the answer is too long",
     pycurl.E_WRITE_ERROR: "the answer is too long",
     pycurl.E_UNSUPPORTED_PROTOCOL: "the answer is not HTTP",
@@ -28,9 +26,6 @@ TLS = {
     pycurl.E_PEER_FAILED_VERIFICATION: "the certificate is not to be trusted",
     pycurl.E_SSL_CACERT_BADFILE: "the certificates to trust cannot be read",
 }
-_REFUSED_STREAM = b"refused by server"
-"""libcurl's remark on a stream that ended by REFUSED_STREAM, or by a GOAWAY whose last stream id is
-below it (RFC 9113 §6.8, §8.7): such a request was not processed."""
 
 
 def judge(exchange: Exchange, code: int) -> Reply | Failure:
@@ -48,16 +43,7 @@ def judge(exchange: Exchange, code: int) -> Reply | Failure:
         )
     if exchange.started == 0:
         return _never_started(exchange, code)
-    if _was_refused(exchange, code):
-        return Failure(FailureKind.NOT_SENT, "the stream was refused")
     return Failure(FailureKind.UNKNOWN, _reason(code), status)
-
-
-def _was_refused(exchange: Exchange, code: int) -> bool:
-    """Say whether each time that the request was written, the server refused the stream."""
-    aborted = code == pycurl.E_ABORTED_BY_CALLBACK
-    written = exchange.started - (1 if aborted else 0)
-    return sum(_REFUSED_STREAM in remark for remark in exchange.remarks) >= written
 
 
 def _reason(code: int) -> str:
