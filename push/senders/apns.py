@@ -238,9 +238,8 @@ class Apns(Sender):
 
     def took(self, shots: Sequence[Shot]) -> None:
         """Note which credential and which topics work."""
-        lanes = {self.lane(shot) for shot in shots}
-        topics = {f"{self.lane(shot)}:{self._topic(shot.content)}" for shot in shots}
-        tokens.prove(lanes | topics)
+        used = {(self.lane(shot), self._topic(shot.content)) for shot in shots}
+        tokens.prove({name for lane, topic in used for name in (lane, f"{lane}:{topic}")})
 
     def answer(self, shot: Shot, reply: Reply) -> Answer:
         if reply.status == 200:

@@ -155,13 +155,13 @@ class Sender:
         """Send once, all that is not held; give the answers and the credential that was used."""
         used = ""
         answers: list[Answer | None] = [self.refusal(shot, transport) for shot in shots]
-        lanes = {self.lane(s) for s, answer in zip(shots, answers, strict=True) if answer is None}
-        held = holds.held(sorted(lanes))
         going = [place for place, answer in enumerate(answers) if answer is None]
-        for place in going:
-            if (left := held.get(self.lane(shots[place]))) is not None:
-                answers[place] = Retryable(PATIENCE, left, blames_account=False)
-        going = [place for place in going if answers[place] is None]
+        held = holds.held(sorted({self.lane(shots[place]) for place in going}))
+        if held:
+            for place in going:
+                if (left := held.get(self.lane(shots[place]))) is not None:
+                    answers[place] = Retryable(PATIENCE, left, blames_account=False)
+            going = [place for place in going if answers[place] is None]
         if going:
             fresh, used = self._exchange([shots[place] for place in going], transport, refused)
             for place, answer in zip(going, fresh, strict=True):
@@ -193,8 +193,9 @@ class Sender:
         if taken:
             holds.release({self.lane(shot) for shot in taken})
             self.took(taken)
-        for lane in self._silent(shots, heard):
-            holds.hold(lane, SILENCE)
+        if any(isinstance(said, Failure) and said.reason == TIME_OUT for said in heard):
+            for lane in self._silent(shots, heard):
+                holds.hold(lane, SILENCE)
         return [self._hear(shot, said) for shot, said in zip(shots, heard, strict=True)]
 
     def _silent(
@@ -203,7 +204,7 @@ class Sender:
         """Give the lanes that answered nothing in time: a window more would wait in vain, too."""
         said = [(self.lane(shot), one) for shot, one in zip(shots, heard, strict=True)]
         late = {lane for lane, one in said if isinstance(one, Failure) and one.reason == TIME_OUT}
-        return late - {lane for lane, one in said if isinstance(one, Reply)} if late else late
+        return late - {lane for lane, one in said if isinstance(one, Reply)}
 
     def _write(self, shot: Shot, credential: str) -> Request | Outcome:
         """Write one request; what cannot be written fails alone."""

@@ -24,7 +24,8 @@ _STATUS = {
 _NO_TABLE = b"\x20"
 """What a server begins with that was told to keep no table (§6.3)."""
 
-POST, HTTPS = b"\x83", b"\x87"
+POST, HTTPS, PATH = b"\x83", b"\x87", b"\x04"
+"""`:method: POST`, `:scheme: https`, and the name `:path`."""
 
 
 class Unreadable(Exception):

@@ -8,6 +8,7 @@ requests leaves in one write.
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import count
 
 from rme.core.transport import fields, frames
@@ -352,15 +353,18 @@ NO_HTTP2 = "the host does not speak HTTP/2"
 def _head(request: Request) -> bytes:
     """Write a request's fields (§8.3.1)."""
     authority, path = _target(request.url)
-    method = fields.POST if request.method == "POST" else fields.field(":method", request.method)
-    parts = [method, fields.HTTPS, fields.field(":authority", authority), _PATH, fields.text(path)]
+    parts = [_begin(request.method, authority), fields.text(path)]
     parts += [fields.field(name, value) for name, value in request.headers]
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         parts.append(fields.field("content-length", str(len(request.body))))
     return b"".join(parts)
 
 
-_PATH = b"\x04"
+@lru_cache(maxsize=256)
+def _begin(method: str, authority: str) -> bytes:
+    """Write what the requests to a host have in common, up to the path's name."""
+    said = fields.POST if method == "POST" else fields.field(":method", method)
+    return said + fields.HTTPS + fields.field(":authority", authority) + fields.PATH
 
 
 def _target(url: str) -> tuple[str, str]:

@@ -15,8 +15,8 @@ _MAILBOX = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]*>|[\x21-\x3b\x3d\x3f-\x7e]*")
 
 
 @lru_cache(maxsize=512)
-def _is_token(text: str) -> bool:
-    return _TOKEN.fullmatch(text) is not None
+def _are_tokens(*texts: str) -> bool:
+    return all(_TOKEN.fullmatch(text) for text in texts)
 
 
 TIME_OUT = "time-out"
@@ -72,9 +72,11 @@ class Envelope:
         return f"Envelope({len(self.recipients)} recipients, {self.security})"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class Request:
     """One request. Times are in seconds, sizes in bytes. Raises InvalidRequest when made.
+
+    Not to be changed once it is made: `frozen` would make that three times as dear.
 
     With an `envelope` it is a mail to `smtp://host:port/ehlo-name` (or `smtps://`), and `body` the
     message with CRLF line ends; its dots are stuffed here.
@@ -96,11 +98,13 @@ class Request:
     def __post_init__(self) -> None:
         if not _URL.fullmatch(self.url):
             raise InvalidRequest("a character that no URL has")
-        if not _is_token(self.method):
+        if not _are_tokens(self.method):
             raise InvalidRequest("a method that is none")
-        for name, value in self.headers:
-            if not _is_token(name) or not (value.isascii() and value.isprintable()):
-                _look_closely(name, value)
+        if self.headers:
+            names, values = zip(*self.headers, strict=True)
+            said = "".join(values)
+            if not (_are_tokens(*names) and said.isascii() and said.isprintable()):
+                _look_closely(self.headers)
         if self.envelope:
             if not self.body.count(b"\r\n") == self.body.count(b"\n") == self.body.count(b"\r"):
                 raise InvalidRequest("a message with bare line ends")  # some servers see ends there
@@ -114,9 +118,10 @@ class Request:
         return f"Request({self.method} {origin}, {len(self.body)} bytes)"
 
 
-def _look_closely(name: str, value: str) -> None:
-    if not _is_token(name) or _BREAKING.search(value):  # a tab may stand in a value
-        raise InvalidRequest(f"a header that cannot be written: {name!r}")
+def _look_closely(headers: tuple[tuple[str, str], ...]) -> None:
+    for name, value in headers:
+        if not _are_tokens(name) or _BREAKING.search(value):  # a tab may stand in a value
+            raise InvalidRequest(f"a header that cannot be written: {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
