@@ -231,16 +231,17 @@ def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> None:
 
     All that by one statement; addresses found dead, which are few, by another.
     """
-    moved = sql.execute(
+    answer = sql.execute(
         {
             **attempts,
             "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
             **of_moved(_events(claim, hand)),
-            "answer": sql.Part("SELECT id FROM moved") if hand else None,
+            "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
         }
     )
-    if len(moved) < len(hand):
-        log.warning("deliver.fenced", count=len(hand) - len(moved), channel=claim.channel)
+    moved = answer[0][0] if hand else 0
+    if moved < len(hand):
+        log.warning("deliver.fenced", count=len(hand) - moved, channel=claim.channel)
     suppression.suppress(
         [
             suppression.Entry(
@@ -256,7 +257,7 @@ def _events(claim: Claim, hand: Sequence[Sending]) -> list[sql.Row]:
     now = clock.now()
     return [
         {
-            "id": ids.new_id(),
+            "id": ids.new_text_id(),
             "organization_id": claim.organization_id,
             "message_id": sending.claimed.message_id,
             "delivery_id": sending.claimed.id,
