@@ -24,10 +24,10 @@ OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
 
 _PRESENT = f"""
 SELECT DISTINCT ON (contact_id, channel, category)
-  contact_id, channel, category, status, occurred_at, id::text
+  contact_id, channel, category, status, extract(epoch FROM occurred_at)::float8, id::text
 FROM {ConsentEntry._meta.db_table}
-WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND channel = ANY(%s)
-  AND category = ANY(%s)
+WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND channel = ANY(%s::text[])
+  AND category = ANY(%s::text[])
 ORDER BY contact_id, channel, category, occurred_at DESC, status DESC
 """
 # Of entries of one instant OPTED_OUT comes first: it sorts after OPTED_IN, and the order is down.
@@ -37,7 +37,8 @@ class State(NamedTuple):
     """What a person decided last on one level, and the entry that says so."""
 
     status: str
-    at: datetime
+    at: float
+    """Seconds since 1970."""
     entry: str
 
 
@@ -94,12 +95,24 @@ def present(
     categories: Collection[str],
 ) -> Present:
     """Read the present state for contacts, channels and categories in one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _PRESENT,
-            [organization_id, sql.array(contact_ids), [*channels, ALL], [*categories, ALL]],
-        )
-        return Present({tuple(row[:3]): State(*row[3:]) for row in cursor.fetchall()})
+    (rows,) = sql.read([presence(organization_id, contact_ids, channels, categories)])
+    return present_of(rows)
+
+
+def presence(
+    organization_id: str,
+    contact_ids: Collection[str],
+    channels: Collection[str],
+    categories: Collection[str],
+) -> sql.Part:
+    """Give the query for the present state of contacts, channels and categories."""
+    names = [contact_ids, [*channels, ALL], [*categories, ALL]]
+    return sql.Part(_PRESENT, [organization_id, *map(sql.array, names)])
+
+
+def present_of(rows: sql.Rows) -> Present:
+    """Understand what `presence` found."""
+    return Present({(row[0], row[1], row[2]): State(*row[3:]) for row in rows})
 
 
 @dataclass(frozen=True, slots=True)

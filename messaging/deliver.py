@@ -28,7 +28,7 @@ from messaging import (
     suppression,
 )
 from messaging.claiming import WINDOW, Claim
-from messaging.events import write_events
+from messaging.events import of_moved
 from messaging.models import Attempt, Delivery, ProviderReference
 from messaging.outcome import Receipt, Sending, Shot
 from messaging.providers.base import Dispatch
@@ -36,7 +36,7 @@ from messaging.states import TRANSITIONS, Status
 from push import feedback
 from rme.core import clock, ids, sql
 from rme.core.outcomes import Accepted, Outcome, Retryable
-from rme.core.states import advance
+from rme.core.states import advancing
 from rme.core.transport import Transport, at_once
 
 log = structlog.get_logger(__name__)
@@ -67,12 +67,12 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
         with transaction.atomic():
             if following:
                 gate_lock.share(claim.organization_id)
-            _write_outcomes(claim, window)
-            _record(claim, settled)  # before the gates, so that frequency caps count it
+            # before the gates, so that frequency caps count it
+            _record(claim, settled, _outcomes(claim, window))
             _pass_gates(claim, _open(following))
             window = _open(following)
-            _record(claim, [sending for sending in following if sending.decided])
-            _write_attempts(claim, window)
+            blocked = [sending for sending in following if sending.decided]
+            _record(claim, blocked, {"attempts": _attempts(claim, window)})
         settled = []
         receipts += _send(window, transport, until)
         standing = circuits.report(_answered(window))
@@ -119,8 +119,7 @@ def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
     if not hand:
         return
     now = clock.now()
-    paused = gates.pauses([claim.organization_id])[claim.organization_id]
-    verdicts = gates.check(
+    paused, verdicts = gates.check_at_send(
         claim.organization_id,
         [
             gates.Candidate(
@@ -141,7 +140,7 @@ def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
             sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
 
 
-def _write_attempts(claim: Claim, hand: Sequence[Sending]) -> None:
+def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
     """Write ahead, for each delivery, the attempts with the account that is next."""
     now = clock.now()
     rows = []
@@ -163,7 +162,7 @@ def _write_attempts(claim: Claim, hand: Sequence[Sending]) -> None:
                     "started_at": now,
                 }
             )
-    sql.insert({Attempt: rows})
+    return sql.inserting(Attempt, rows)
 
 
 def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[Receipt]:
@@ -202,7 +201,7 @@ def _hand_over(
     return outcomes, int((monotonic() - started) * 1000)
 
 
-def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:
+def _outcomes(claim: Claim, hand: Sequence[Sending]) -> sql.Steps:
     """Write what each attempt of this round came to, and which tokens are dead."""
     rows, said, own_ids = [], [], []
     for sending in hand:
@@ -220,20 +219,45 @@ def _write_outcomes(claim: Claim, hand: Sequence[Sending]) -> None:
                     "latency_ms": shot.latency_ms,
                 }
             )
-    sql.update(Attempt, rows)
-    sql.insert({ProviderReference: own_ids})
-    feedback.note(claim.organization_id, said)
+    return {
+        "outcomes": sql.updating(Attempt, rows),
+        "own_ids": sql.inserting(ProviderReference, own_ids),
+        "feedback": feedback.noting(claim.organization_id, said),
+    }
 
 
-def _record(claim: Claim, hand: Sequence[Sending]) -> None:
-    """Write where the deliveries stand now, the events of it, and addresses found dead."""
-    if not hand:
-        return
-    now = clock.now()
-    moved = advance(Delivery, TRANSITIONS, [sending.row() for sending in hand])
-    events = [
+def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> None:
+    """Write where the deliveries stand now, the events of it, and what is told of attempts.
+
+    All that by one statement; addresses found dead, which are few, by another.
+    """
+    answer = sql.execute(
         {
-            "id": ids.new_id(),
+            **attempts,
+            "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
+            **of_moved(_events(claim, hand)),
+            "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
+        }
+    )
+    moved = answer[0][0] if hand else 0
+    if moved < len(hand):
+        log.warning("deliver.fenced", count=len(hand) - moved, channel=claim.channel)
+    suppression.suppress(
+        [
+            suppression.Entry(
+                claim.organization_id, claim.channel, s.address, "HARD_BOUNCE", "PROVIDER"
+            )
+            for s in hand
+            if s.address and s.bounced_hard
+        ]
+    )
+
+
+def _events(claim: Claim, hand: Sequence[Sending]) -> list[sql.Row]:
+    now = clock.now()
+    return [
+        {
+            "id": ids.new_text_id(),
             "organization_id": claim.organization_id,
             "message_id": sending.claimed.message_id,
             "delivery_id": sending.claimed.id,
@@ -244,18 +268,5 @@ def _record(claim: Claim, hand: Sequence[Sending]) -> None:
             "detail": event.detail,
         }
         for sending in hand
-        if sending.claimed.id in moved
         for event in sending.events
     ]
-    write_events(events)
-    suppression.suppress(
-        [
-            suppression.Entry(
-                claim.organization_id, claim.channel, s.address, "HARD_BOUNCE", "PROVIDER"
-            )
-            for s in hand
-            if s.address and s.bounced_hard
-        ]
-    )
-    if len(moved) < len(hand):
-        log.warning("deliver.fenced", count=len(hand) - len(moved), channel=claim.channel)

@@ -16,6 +16,18 @@ def write_events(rows: Sequence[sql.Row]) -> None:
     sql.insert(with_notices(rows))
 
 
+def of_moved(rows: Sequence[sql.Row]) -> sql.Steps:
+    """Give the steps that write events of those deliveries that the step `moved` returned."""
+    return {
+        "events": sql.inserting(
+            Event, rows, "WHERE delivery_id = ANY(ARRAY(SELECT id FROM moved)) RETURNING id"
+        ),
+        "notices": sql.inserting(
+            Notice, _notices(rows), "WHERE event_id = ANY(ARRAY(SELECT id FROM events))"
+        ),
+    }
+
+
 def with_notices(rows: Sequence[sql.Row]) -> Tables:
     """Give what is to be written of events, for `sql.insert`."""
     return {Event: rows, Notice: _notices(rows)}

@@ -11,8 +11,7 @@ from django.db import connection
 from messaging import consent, suppression
 from messaging.models import Delivery, Pause
 from messaging.policy import CategoryRules
-from rme.core import errors, ids
-from rme.core.sql import as_json
+from rme.core import errors, ids, sql
 
 
 class Candidate(NamedTuple):
@@ -39,20 +38,42 @@ class Verdict(NamedTuple):
 def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Verdict]:
     """Say for each candidate whether it may be sent, in the same order.
 
-    Two queries for any number of candidates, a third where a category has a frequency cap.
+    One query for any number of candidates, a second where a category has a frequency cap.
     """
     if not candidates:
         return []
+    return _judge(organization_id, candidates, *sql.read(_asked(organization_id, candidates)))
+
+
+def check_at_send(
+    organization_id: str, candidates: Sequence[Candidate]
+) -> tuple["Pauses", list[Verdict]]:
+    """Give the pauses in force too, by the same query: what is paused waits, whatever the verdict.
+
+    Under `gate_lock`, which has to be held before.
+    """
+    pauses, *rows = sql.read(
+        [sql.Part(_PAUSES, [organization_id]), *_asked(organization_id, candidates)]
+    )
+    verdicts = _judge(organization_id, candidates, *rows)
+    return Pauses(pauses), verdicts
+
+
+def _asked(organization_id: str, candidates: Sequence[Candidate]) -> list[sql.Part]:
     contact_ids = {candidate.contact_id for candidate in candidates}
-    listed = suppression.listed(
-        organization_id, {c.address for c in candidates if c.address}, contact_ids
-    )
-    decided = consent.present(
-        organization_id,
-        contact_ids,
-        {candidate.channel for candidate in candidates},
-        {candidate.category.name for candidate in candidates},
-    )
+    addresses = {candidate.address for candidate in candidates if candidate.address}
+    channels = {candidate.channel for candidate in candidates}
+    categories = {candidate.category.name for candidate in candidates}
+    return [
+        suppression.listing(organization_id, addresses, contact_ids),
+        consent.presence(organization_id, contact_ids, channels, categories),
+    ]
+
+
+def _judge(
+    organization_id: str, candidates: Sequence[Candidate], suppressed: sql.Rows, decisions: sql.Rows
+) -> list[Verdict]:
+    listed, decided = suppression.listed_of(suppressed), consent.present_of(decisions)
     capped = Caps(organization_id, candidates)
     return [_verdict(candidate, listed, decided, capped) for candidate in candidates]
 
@@ -104,7 +125,7 @@ class Caps:
             ]
             own = [c.delivery_id for c in candidates if c.delivery_id]
             counted = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
-            cursor.execute(_SENT_LATELY, [as_json(rows), organization_id, own, counted])
+            cursor.execute(_SENT_LATELY, [sql.as_json(rows), organization_id, own, counted])
             for contact, name, count in cursor.fetchall():
                 self.had[contact, name] = count
 
@@ -123,7 +144,8 @@ class Caps:
 class Pauses:
     """The pauses of one organization that are in force."""
 
-    rows: tuple[tuple[str, str, str], ...]
+    rows: Sequence[Sequence[str]]
+    """Channel, category and template; what is empty is any."""
 
     def cover(self, channel: str, category: str, template: str | None) -> bool:
         """Say whether a send waits: every part that a pause names is the send's."""
@@ -136,17 +158,6 @@ class Pauses:
 
 
 _PAUSES = f"""
-SELECT organization_id, channel, category, template FROM {Pause._meta.db_table}
-WHERE organization_id = ANY(%s) AND (ends_at IS NULL OR ends_at > now())
+SELECT channel, category, template FROM {Pause._meta.db_table}
+WHERE organization_id = %s AND (ends_at IS NULL OR ends_at > now())
 """
-
-
-def pauses(organization_ids: Sequence[str]) -> dict[str, Pauses]:
-    """Read the pauses in force for organizations, in one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_PAUSES, [list(organization_ids)])
-        rows = cursor.fetchall()
-    return {
-        organization_id: Pauses(tuple(row[1:] for row in rows if row[0] == organization_id))
-        for organization_id in organization_ids
-    }

@@ -22,7 +22,7 @@ from rme.core.clock import iso
 _T = Suppression._meta.db_table
 
 _LISTED = f"""
-SELECT channel, address, '', id::text FROM {_T}
+SELECT channel, address, '' AS contact_id, id::text FROM {_T}
 WHERE organization_id = %s AND address = ANY(%s::text[]) AND NOT (address = '')
   AND (expires_at IS NULL OR expires_at > now())
 UNION ALL
@@ -91,12 +91,21 @@ def listed(
     organization_id: str, addresses: Collection[str], contact_ids: Collection[str]
 ) -> Listed:
     """Find what is suppressed and has not expired, in one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _LISTED,
-            [organization_id, sql.array(addresses), organization_id, sql.array(contact_ids)],
-        )
-        rows = cursor.fetchall()
+    (rows,) = sql.read([listing(organization_id, addresses, contact_ids)])
+    return listed_of(rows)
+
+
+def listing(
+    organization_id: str, addresses: Collection[str], contact_ids: Collection[str]
+) -> sql.Part:
+    """Give the query for what is suppressed and has not expired."""
+    return sql.Part(
+        _LISTED, [organization_id, sql.array(addresses), organization_id, sql.array(contact_ids)]
+    )
+
+
+def listed_of(rows: sql.Rows) -> Listed:
+    """Understand what `listing` found."""
     return Listed(
         addresses={(channel, address): entry for channel, address, _, entry in rows if address},
         contacts={(channel, contact): entry for channel, _, contact, entry in rows if contact},

@@ -76,21 +76,23 @@ class Said:
 
 def note(organization_id: str, said: Sequence[Said]) -> None:
     """Note which tokens are dead: one statement, none where all live."""
-    sql.insert(
+    sql.execute({"feedback": noting(organization_id, said)})
+
+
+def noting(organization_id: str, said: Sequence[Said]) -> sql.Part | None:
+    """Give the INSERT that notes which tokens are dead."""
+    rows = [
         {
-            Feedback: [
-                {
-                    "id": ids.new_id(),
-                    "organization_id": organization_id,
-                    "device_id": each.device_id,
-                    "reason": each.outcome.reason[:64],
-                    "at": each.at,
-                }
-                for each in said
-                if isinstance(each.outcome, Gone)
-            ]
+            "id": ids.new_id(),
+            "organization_id": organization_id,
+            "device_id": each.device_id,
+            "reason": each.outcome.reason[:64],
+            "at": each.at,
         }
-    )
+        for each in said
+        if isinstance(each.outcome, Gone)
+    ]
+    return sql.inserting(Feedback, rows)
 
 
 def retire() -> tuple[int, int]:

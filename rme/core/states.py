@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import models
 
-from rme.core.sql import Row, as_json
+from rme.core import sql
 
 Transitions = Mapping[Any, Collection[Any]]
 
@@ -29,9 +29,19 @@ def seizing(model: type[models.Model], transitions: Transitions, target: str, du
 def advance(
     model: type[models.Model],
     transitions: Transitions,
-    rows: Sequence[Row],
+    rows: Sequence[sql.Row],
 ) -> set[UUID]:
-    """Move rows to new statuses where the table allows it, and give the ids of those that moved.
+    """Move rows to new statuses where the table allows it, and give the ids of those that moved."""
+    moved = sql.execute({"moved": advancing(model, transitions, rows)})
+    return {identifier for (identifier,) in moved}
+
+
+def advancing(
+    model: type[models.Model],
+    transitions: Transitions,
+    rows: Sequence[sql.Row],
+) -> sql.Part | None:
+    """Give the UPDATE that moves rows where the table allows it, and returns their ids.
 
     Each row has `id`, `status` (the target) and further columns to set, the same in all. A row
     that has `fence` moves only if the stored fence is that one: whoever held the row before a later
@@ -39,18 +49,17 @@ def advance(
     first, and the caller leaves it be.
     """
     if not rows:
-        return set()
+        return None
     table = model._meta.db_table
     columns = [column for column in rows[0] if column not in ("id", "fence")]
     assignments = [f'"{column}" = r."{column}"' for column in columns]
     assignments.append("updated_at = now()")
     fenced = " AND t.fence = r.fence" if "fence" in rows[0] else ""
     allowed = [f"{old}>{new}" for old, following in transitions.items() for new in following]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f'UPDATE "{table}" t SET {", ".join(assignments)} '
-            f'FROM json_populate_recordset(NULL::"{table}", %s) r '
-            f"WHERE t.id = r.id{fenced} AND t.status || '>' || r.status = ANY(%s) RETURNING t.id",
-            [as_json(rows), allowed],
-        )
-        return {identifier for (identifier,) in cursor.fetchall()}
+    return sql.Part(
+        f'UPDATE "{table}" t SET {", ".join(assignments)} '
+        f'FROM json_populate_recordset(NULL::"{table}", %s) r '
+        f"WHERE t.id = r.id{fenced} AND t.status || '>' || r.status = ANY(%s::text[]) "
+        "RETURNING t.id",
+        [sql.as_json(rows), sql.array(allowed)],
+    )

@@ -90,9 +90,8 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     assert (len(window.deliveries), len(captured)) == (count, 1)
     with CaptureQueriesContext(connection) as captured:
         found = deliver.deliver(window, Transport())
-    # contacts; savepoint, lock, pauses, two gates, attempts, release; savepoint, attempts,
-    # statuses, events, release
-    assert len(captured) == 13
+    # contacts; savepoint, lock, gates, attempts, release; savepoint, what became of it, release
+    assert len(captured) == 9
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
     assert len(captured) == 5
