@@ -22,7 +22,7 @@ Given = Mapping[str, Any]
 """The body of a `MessageContent`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Letter:
     """All that one delivery needs to be composed."""
 
@@ -171,24 +171,22 @@ def pushes(letter: Letter, devices: Sequence[DeviceRecord]) -> list[Push]:
         title = content.get("title") or content.get("subject", "")
         body = content.get("body") or content.get("text", "")
         data, badge, image, link = dict(content.get("data", {})), content.get("badge"), "", ""
-    data |= over.get("data", {})
-    shared = Push(
-        token="",
-        platform="",
-        title=title,
-        body=body,
-        data=data,
-        badge=over.get("badge", badge),
-        image=over.get("image", image),
-        link=over.get("link", link),
-        ttl=over.get("ttl"),
-        collapse_key=over.get("collapse_key") or letter.message_id,
-        priority=over.get("priority", "HIGH"),
-    )
+    if over:
+        data, badge = data | over.get("data", {}), over.get("badge", badge)
+        image, link = over.get("image", image), over.get("link", link)
     return [
-        shared._replace(
+        Push(
             token=device.token,
             platform=device.platform,
+            title=title,
+            body=body,
+            data=data,
+            badge=badge,
+            image=image,
+            link=link,
+            ttl=over.get("ttl"),
+            collapse_key=over.get("collapse_key") or letter.message_id,
+            priority=over.get("priority", "HIGH"),
             app=device.app,
             environment=device.environment,
             registered_at=device.registered_at,

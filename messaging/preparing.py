@@ -39,7 +39,7 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
     contacts = get_contacts(claim.organization_id, contact_ids)
     pushing = claim.channel == Channel.PUSH
     devices = active_devices(claim.organization_id, contact_ids) if pushing else {}
-    standing = routing.standing_of(rules, claim.channel)
+    router = routing.Router(rules, claim.channel)
     for sending in hand:
         claimed = sending.claimed
         if claimed.expires_at <= now:
@@ -55,14 +55,7 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
         if until := _quiet(organization, rules, sending, now):
             sending.wait("QUIET_HOURS", until)
             continue
-        sending.routes = routing.routes(
-            rules,
-            claim.channel,
-            sending.address,
-            test=claimed.test,
-            standing=standing,
-            tried=claimed.tried,
-        )
+        sending.routes = router.routes(sending.address, test=claimed.test, tried=claimed.tried)
         if not sending.routes:
             sending.wait_for_provider(now=now)
 

@@ -107,7 +107,7 @@ def _look(organization_id: str, channel: str, priority: int, most: int) -> _Back
 
 def hold(hand: Iterable[Sending], now: datetime) -> None:
     """Let what goes next count against the rates; what is beyond one waits for its turn."""
-    limited = [(sending, Counter(_limited(sending))) for sending in hand]
+    limited = [(sending, Counter(found)) for sending in hand if (found := _limited(sending))]
     wanted = sum((shots for _, shots in limited), Counter[Account]())
     if not wanted:
         return

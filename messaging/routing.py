@@ -116,6 +116,35 @@ def routes(
     return found
 
 
+class Router:
+    """Find the routes of many sends of one channel: once, where nothing tells them apart.
+
+    So it is where no account matches addresses or drains, and no two stand in the same place.
+    """
+
+    def __init__(self, policy: Policy, channel: str) -> None:
+        self._policy, self._channel = policy, channel
+        self._standing = standing_of(policy, channel)
+        accounts = [account for account in policy.accounts if account.channel == channel]
+        active = [account for account in accounts if account.active]
+        places = {(self._standing.goes_last(each.id), each.priority) for each in active}
+        matching = channel != Channel.PUSH and any(account.match for account in accounts)
+        draining = any(account.draining for account in accounts)
+        one_by_one = matching or draining or self._standing.probes or len(places) < len(active)
+        self._found: dict[bool, list[Account]] | None = None if one_by_one else {}
+
+    def routes(self, address: str | None, *, test: bool, tried: int | None) -> list[Account]:
+        """Give the routes for an address; see `routes`."""
+        if self._found is not None and test in self._found:
+            return self._found[test]
+        found = routes(
+            self._policy, self._channel, address, test=test, standing=self._standing, tried=tried
+        )
+        if self._found is not None:
+            self._found[test] = found
+        return found
+
+
 def expected(accounts: list[Account]) -> Account:
     """Say which account will probably be the first, as things stood up to a second ago."""
     if len(accounts) == 1:

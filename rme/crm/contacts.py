@@ -71,9 +71,11 @@ def _parted(given: Sequence[str]) -> tuple[list[str], list[str]]:
 
     So whoever keeps its records here pays no look-up of a platform.
     """
-    own = [each for each in given if ids.parse(each)]
-    known = set(own)
-    return own, [each for each in given if each not in known]
+    own: list[str] = []
+    remote: list[str] = []
+    for each in given:
+        (own if ids.is_canonical(each) else remote).append(each)
+    return own, remote
 
 
 def _remote_contacts(organization_id: str, wanted: Sequence[str]) -> dict[str, ContactRecord]:
