@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import orjson
 from django.conf import settings
@@ -55,7 +54,7 @@ WITH picked AS (
 ), claimed AS (
   {seizing(Delivery, TRANSITIONS, Status.SENDING, _LEASE)}
 )
-SELECT d.id, d.message_id::text, d.contact_id, d.category, d.channels, d.channel, d.address,
+SELECT d.id::text, d.message_id::text, d.contact_id, d.category, d.channels, d.channel, d.address,
   d.template_version_id, d.fence, d.tries, extract(epoch FROM d.expires_at)::float8, d.test,
   m.template,
   CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
@@ -69,7 +68,7 @@ ORDER BY d.id
 class Claimed(NamedTuple):
     """A delivery in hand, with what is to be sent. `fence` is that of this claim."""
 
-    id: UUID
+    id: str
     message_id: str
     contact_id: str
     category: str

@@ -146,7 +146,7 @@ def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
     rows = []
     for sending in hand:
         for device_id, content, account in sending.next_turns():
-            shot = Shot(ids.new_id(), account, device_id, content, now)
+            shot = Shot(ids.new_text_id(), account, device_id, content, now)
             sending.shots.append(shot)
             rows.append(
                 {
@@ -168,7 +168,7 @@ def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
 def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[Receipt]:
     """Hand the open shots to their providers, all accounts at once, and note the answers."""
     by_account: dict[int, list[Shot]] = defaultdict(list)
-    owner: dict[UUID, Sending] = {}
+    owner: dict[str, Sending] = {}
     for sending in hand:
         for shot in sending.shots:
             if shot.outcome is None:
@@ -182,7 +182,7 @@ def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[R
             shot.outcome, shot.latency_ms = outcome, took
             if isinstance(outcome, Accepted):
                 delivery_id = owner[shot.attempt_id].claimed.id
-                receipts += [Receipt(delivery_id, kind) for kind in outcome.receipts]
+                receipts += [Receipt(UUID(delivery_id), kind) for kind in outcome.receipts]
     return receipts
 
 

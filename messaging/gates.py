@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import UUID
 
 from django.db import connection
 
@@ -21,7 +20,7 @@ class Candidate(NamedTuple):
     channel: str
     address: str | None
     category: CategoryRules
-    delivery_id: UUID | None = None
+    delivery_id: str | None = None
     """At the moment of sending: the delivery in hand, which does not count against its own cap."""
 
 
@@ -96,7 +95,7 @@ _SENT_LATELY = f"""
 SELECT w.contact_id, w.category, count(d.id)
 FROM json_to_recordset(%s) w(contact_id text, category text, since timestamptz, least uuid)
 JOIN {Delivery._meta.db_table} d ON d.organization_id = %s AND d.contact_id = w.contact_id
-  AND d.category = w.category AND d.message_id >= w.least AND d.id <> ALL(%s)
+  AND d.category = w.category AND d.message_id >= w.least AND d.id <> ALL(%s::uuid[])
   AND d.status = ANY(%s)
 GROUP BY w.contact_id, w.category
 """

@@ -196,6 +196,6 @@ def send(answers: Sequence[Answer], transport: Transport) -> None:
         provider = policy.account_of(row).provider
         if provider is None:
             continue
-        dispatches = [Dispatch(ids.new_id(), sms) for sms in by_account[row.pk]]
+        dispatches = [Dispatch(ids.new_text_id(), sms) for sms in by_account[row.pk]]
         for outcome in provider.send(dispatches, transport):
             log.info("sms.answered", account_id=row.pk, outcome=type(outcome).__name__)

@@ -5,6 +5,7 @@ its shots and decides where the delivery goes next.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,10 +13,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from messaging import routing
 from messaging.claiming import Claimed
 from messaging.policy import Account, CategoryRules
-from messaging.providers.base import Content, Push
+from messaging.providers.base import Content
 from messaging.states import EventType, Status
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
@@ -54,9 +54,9 @@ class Receipt:
 class Shot:
     """One attempt: to one address or device, by one account."""
 
-    attempt_id: UUID
+    attempt_id: str
     account: Account
-    device_id: UUID | None
+    device_id: str | None
     content: Content
     started_at: datetime
     outcome: Outcome | None = None
@@ -90,9 +90,9 @@ class Sending:
     contact: ContactRecord | None = None
     address: str | None = None
     devices: list[DeviceRecord] = field(default_factory=list)
-    routes: list[Account] = field(default_factory=list)
-    contents: list[tuple[UUID | None, Content]] = field(default_factory=list)
-    turns: dict[UUID | None, list[Account]] = field(default_factory=dict)
+    routes: Sequence[Account] = ()
+    contents: list[tuple[str | None, Content]] = field(default_factory=list)
+    turns: dict[str | None, list[Account]] = field(default_factory=dict)
     """By device: the accounts that are still to be tried for it, in order."""
     shots: list[Shot] = field(default_factory=list)
     events: list[Happening] = field(default_factory=list)
@@ -119,12 +119,14 @@ class Sending:
     def account(self) -> Account | None:
         return self.shots[-1].account if self.shots else None
 
-    def compose(self, contents: list[tuple[UUID | None, Content]]) -> None:
-        """Take what is to be handed over, and see which accounts take it."""
+    def compose(
+        self, contents: list[tuple[str | None, Content]], turns: Sequence[Sequence[Account]]
+    ) -> None:
+        """Take what is to be handed over, and the accounts that take each."""
         self.contents = contents
         self.turns = {
-            device_id: [account for account in self.routes if _takes(account, content)]
-            for device_id, content in contents
+            device_id: list(accounts)
+            for (device_id, _), accounts in zip(contents, turns, strict=True)
         }
 
     @property
@@ -136,7 +138,7 @@ class Sending:
         """Give the accounts whose turn it is: one for each device, or for the address."""
         return [accounts[0] for accounts in self.turns.values() if accounts]
 
-    def next_turns(self) -> list[tuple[UUID | None, Content, Account]]:
+    def next_turns(self) -> list[tuple[str | None, Content, Account]]:
         """Take what is to be handed over now: to each device by the account that is next."""
         return [
             (device_id, content, self.turns[device_id].pop(0))
@@ -267,12 +269,6 @@ class Sending:
             "account_id": account.id if account else None,
             "tries": self.tries,
         }
-
-
-def _takes(account: Account, content: Content) -> bool:
-    if not isinstance(content, Push):
-        return True
-    return routing.reaches(account, content.platform, content.app)
 
 
 _ENDINGS = {

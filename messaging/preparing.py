@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from messaging import composing, rendering, routing, templates
 from messaging.claiming import Claim
 from messaging.outcome import Sending
-from messaging.policy import Policy
-from messaging.providers.base import Content
+from messaging.policy import Account, Policy
+from messaging.providers.base import Content, Push
 from messaging.states import Status
 from push.devices import active_devices
 from rme.core import clock, errors
@@ -22,16 +21,17 @@ PLATFORM_RECHECK = timedelta(seconds=30)
 
 def prepare(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
     """Address and compose what is in hand; what cannot be sent is decided then. Two queries."""
+    router = routing.Router(rules, claim.channel)
     try:
-        _address(claim, hand, rules)
+        _address(claim, hand, rules, router)
     except errors.Unavailable:  # an organization's platform is away, and holds up no other's
         for sending in hand:
             sending.wait("PLATFORM", clock.now() + PLATFORM_RECHECK)
         return
-    _compose(claim, [sending for sending in hand if not sending.decided])
+    _compose(claim, [sending for sending in hand if not sending.decided], router)
 
 
-def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
+def _address(claim: Claim, hand: Sequence[Sending], rules: Policy, router: routing.Router) -> None:
     """Find out where each delivery goes now and by which accounts; end what is too late."""
     now = clock.now()
     organization = organizations.get(claim.organization_id)
@@ -39,7 +39,6 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
     contacts = get_contacts(claim.organization_id, contact_ids)
     pushing = claim.channel == Channel.PUSH
     devices = active_devices(claim.organization_id, contact_ids) if pushing else {}
-    router = routing.Router(rules, claim.channel)
     for sending in hand:
         claimed = sending.claimed
         if claimed.expires_at <= now:
@@ -55,6 +54,8 @@ def _address(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
         if until := _quiet(organization, rules, sending, now):
             sending.wait("QUIET_HOURS", until)
             continue
+        if pushing:
+            continue  # each device has routes of its own
         sending.routes = router.routes(sending.address, test=claimed.test, tried=claimed.tried)
         if not sending.routes:
             sending.wait_for_provider(now=now)
@@ -73,7 +74,7 @@ def _quiet(
     return quiet_until(now, hours, zone(sending.contact.zone, organization.zone))
 
 
-def _compose(claim: Claim, hand: Sequence[Sending]) -> None:
+def _compose(claim: Claim, hand: Sequence[Sending], router: routing.Router) -> None:
     """Render each delivery; a text that cannot be rendered fails its message alone."""
     organization = organizations.get(claim.organization_id)
     versions = templates.by_versions(
@@ -86,12 +87,23 @@ def _compose(claim: Claim, hand: Sequence[Sending]) -> None:
         if template is not None and template.channel != claim.channel:
             template = _sibling(organization, template, claim.channel)  # after a fallback
         try:
-            sending.compose(_contents(organization, sending, template))
+            contents = _contents(organization, sending, template)
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
             sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
             continue
+        sending.compose(contents, [_routes(router, sending, content) for _, content in contents])
         if not sending.has_turns:
-            sending.wait_for_provider(now=clock.now(), reason="no active account for the devices")
+            some = router.routes(None, test=claimed.test, tried=claimed.tried)
+            reason = "no active account for the devices" if some else "no active account"
+            sending.wait_for_provider(now=clock.now(), reason=reason)
+
+
+def _routes(router: routing.Router, sending: Sending, content: Content) -> Sequence[Account]:
+    """Give the accounts to try for one content, in order."""
+    if not isinstance(content, Push):
+        return sending.routes
+    claimed, device = sending.claimed, (content.platform, content.app)
+    return router.routes(None, test=claimed.test, tried=claimed.tried, device=device)
 
 
 def _sibling(
@@ -109,7 +121,7 @@ def _contents(
     organization: organizations.OrganizationRecord,
     sending: Sending,
     template: templates.ActiveTemplate | None,
-) -> list[tuple[UUID | None, Content]]:
+) -> list[tuple[str | None, Content]]:
     """Give what is to be handed over: one content, or one for each device (with its id)."""
     claimed = sending.claimed
     if template is None and "content" not in claimed.given:
@@ -117,8 +129,8 @@ def _contents(
     assert sending.contact is not None  # _address decided those without one
     letter = composing.Letter(
         organization=organization,
-        delivery_id=str(claimed.id),
-        message_id=str(claimed.message_id),
+        delivery_id=claimed.id,
+        message_id=claimed.message_id,
         contact=sending.contact,
         address=sending.address or "",
         given=claimed.given,

@@ -29,7 +29,7 @@ ORDER BY r.account_id, r.reference, r.id DESC
 
 
 def row(
-    attempt_id: UUID, account_id: int | None, provider: Provider | None, outcome: Outcome | None
+    attempt_id: str, account_id: int | None, provider: Provider | None, outcome: Outcome | None
 ) -> list[Row]:
     """Give the row that an answer makes, none for most."""
     if not (provider and provider.names_its_own_ids and isinstance(outcome, Accepted)):

@@ -1,7 +1,7 @@
 """Which provider accounts may take a send, in which order."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from messaging import circuits
 from messaging.circuits import ALL_WELL, Standing
@@ -117,7 +117,7 @@ def routes(
 
 
 class Router:
-    """Find the routes of many sends of one channel: once, where nothing tells them apart.
+    """Find the routes of many sends of one channel: once for all that nothing tells apart.
 
     So it is where no account matches addresses or drains, and no two stand in the same place.
     """
@@ -126,22 +126,31 @@ class Router:
         self._policy, self._channel = policy, channel
         self._standing = standing_of(policy, channel)
         accounts = [account for account in policy.accounts if account.channel == channel]
-        active = [account for account in accounts if account.active]
-        places = {(self._standing.goes_last(each.id), each.priority) for each in active}
-        matching = channel != Channel.PUSH and any(account.match for account in accounts)
-        draining = any(account.draining for account in accounts)
-        one_by_one = matching or draining or self._standing.probes or len(places) < len(active)
-        self._found: dict[bool, list[Account]] | None = None if one_by_one else {}
+        self._one_by_one = bool(self._standing.probes) or any(
+            account.draining or (account.match and channel != Channel.PUSH) for account in accounts
+        )
+        self._found: dict[tuple[bool, tuple[str, str] | None], Sequence[Account]] = {}
 
-    def routes(self, address: str | None, *, test: bool, tried: int | None) -> list[Account]:
-        """Give the routes for an address; see `routes`."""
-        if self._found is not None and test in self._found:
-            return self._found[test]
+    def routes(
+        self,
+        address: str | None,
+        *,
+        test: bool,
+        tried: int | None,
+        device: tuple[str, str] | None = None,
+    ) -> Sequence[Account]:
+        """Give the routes for an address, or for a device (its platform and app); see `routes`."""
+        known = self._found.get((test, device))
+        if known is not None:
+            return known
         found = routes(
             self._policy, self._channel, address, test=test, standing=self._standing, tried=tried
         )
-        if self._found is not None:
-            self._found[test] = found
+        if device:
+            found = [account for account in found if reaches(account, *device)]
+        places = {(self._standing.goes_last(each.id), each.priority) for each in found}
+        if not self._one_by_one and len(places) == len(found):
+            self._found[test, device] = found
         return found
 
 

@@ -24,7 +24,7 @@ _T = Device._meta.db_table
 
 # Written out, because every accept and every claim runs it.
 _ACTIVE = f"""
-SELECT id, contact_id, platform, app, environment, token,
+SELECT id::text, contact_id, platform, app, environment, token,
   extract(epoch FROM registered_at)::float8
 FROM {_T} WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND active ORDER BY id
 """
@@ -36,7 +36,7 @@ HISTORY = "jsonb_path_query_array({} || {}, '$[last-49 to last]')"
 class DeviceRecord(NamedTuple):
     """A device as sending needs it. The token stays out of logs and reprs."""
 
-    id: UUID
+    id: str
     contact_id: str
     platform: str
     app: str

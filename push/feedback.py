@@ -7,7 +7,6 @@ statement a batch, however many devices it is about.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from uuid import UUID
 
 from django.db import connection
 
@@ -61,7 +60,7 @@ FROM unseen WHERE t.id = unseen.id
 class Said:
     """The outcome of one attempt at one device."""
 
-    device_id: UUID
+    device_id: str
     tried_at: datetime
     outcome: Outcome
 

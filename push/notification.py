@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
-from uuid import UUID
 
 
 class Notification(NamedTuple):
@@ -34,5 +33,5 @@ class Notification(NamedTuple):
 class Shot(NamedTuple):
     """One attempt: its id, and what goes to which device."""
 
-    attempt_id: UUID
+    attempt_id: str
     content: Notification

@@ -63,7 +63,7 @@ Content = Email | Sms | Push
 class Dispatch:
     """One attempt: its id (a provider's idempotency key where it takes one) and its content."""
 
-    attempt_id: UUID
+    attempt_id: str
     content: Content
     callback_url: str = ""
     """Where the provider may report to, if it takes that with each message. No secret."""
@@ -168,7 +168,7 @@ class Provider:
                 requests.append(self.request(dispatch))
                 outcomes.append(None)
             except Exception:
-                log.exception("provider.request", kind=self.kind, attempt=str(dispatch.attempt_id))
+                log.exception("provider.request", kind=self.kind, attempt=dispatch.attempt_id)
                 outcomes.append(Rejected("the provider cannot write this message", Fault.CONTENT))
         replies = iter(transport.perform(requests))
         return [outcome or self.outcome(next(replies)) for outcome in outcomes]

@@ -103,7 +103,7 @@ def signed_url(dispatch: Dispatch, secret: str) -> str:
     """Give a URL for the reports on one attempt, which nobody else can write; empty without one."""
     if not dispatch.callback_url or not secret:
         return ""
-    named = str(dispatch.attempt_id)
+    named = dispatch.attempt_id
     query = urlencode({"attempt": named, "sign": _sign(dispatch.callback_url, named, secret)})
     return f"{dispatch.callback_url}?{query}"
 

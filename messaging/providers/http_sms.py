@@ -100,7 +100,7 @@ class HttpSms(Provider):
             "number": sms.to.removeprefix("+"),
             "sender": sms.sender or account.sender,
             "text": sms.text.encode(errors="replace").decode(),
-            "id": str(dispatch.attempt_id),
+            "id": dispatch.attempt_id,
             "callback": http.signed_url(dispatch, account.callback_secret.get_secret_value()),
         }
         filled = _fill(orjson.loads(account.parameters_json), places)

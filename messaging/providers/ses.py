@@ -189,7 +189,7 @@ def _written(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
         "FromEmailAddress": _mailbox(email.from_name, email.from_address),
         "Destination": {"ToAddresses": [_mailbox(email.to_name, email.to)]},
         "Content": {"Simple": simple},
-        "EmailTags": [{"Name": ses_events.ATTEMPT, "Value": str(dispatch.attempt_id)}],
+        "EmailTags": [{"Name": ses_events.ATTEMPT, "Value": dispatch.attempt_id}],
     }
     return written | ({"ConfigurationSetName": configuration_set} if configuration_set else {})
 

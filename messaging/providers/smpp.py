@@ -189,7 +189,7 @@ class Smpp(Provider):
     def _write(self, dispatch: Dispatch) -> list[bytes]:
         """Give the bodies that a message takes; none if it cannot be written."""
         sms, account = http.sms(dispatch), self.settings
-        reference = dispatch.attempt_id.int & 0xFFFF
+        reference = int(dispatch.attempt_id[-4:], 16)
         try:
             parts = texts.spread(sms.text, account.alphabet, account.long_messages, reference)
             # One report is enough: the last part's, which comes when all of it is there.

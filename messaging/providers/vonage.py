@@ -84,7 +84,7 @@ class Vonage(Provider):
             "to": sms.to.removeprefix("+"),
             "from": (sms.sender or account.sender).removeprefix("+"),
             "text": sms.text.encode(errors="replace").decode(),
-            "client_ref": str(dispatch.attempt_id),
+            "client_ref": dispatch.attempt_id,
         }
         if dispatch.callback_url.startswith("https:"):
             body |= {"webhook_url": dispatch.callback_url, "webhook_version": "v1"}

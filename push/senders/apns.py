@@ -212,7 +212,7 @@ class Apns(Sender):
         silent = not (content.title or content.body)
         headers = (
             ("authorization", f"bearer {credential}"),
-            ("apns-id", str(shot.attempt_id)),
+            ("apns-id", shot.attempt_id),
             ("apns-topic", self._topic(content)),
             ("apns-push-type", "background" if silent else "alert"),
             ("apns-priority", "5" if silent or content.priority != "HIGH" else "10"),
@@ -243,7 +243,7 @@ class Apns(Sender):
 
     def answer(self, shot: Shot, reply: Reply) -> Answer:
         if reply.status == 200:
-            return Accepted(str(shot.attempt_id))  # the answer's apns-id is the one that we gave
+            return Accepted(shot.attempt_id)  # the answer's apns-id is the one that we gave
         said = read_object(reply.body)
         reason = str(said.get("reason") or reply.status)[:64]
         verdict = ANSWERS.get((reply.status, reason)) or _OTHERWISE.get(reply.status)

@@ -211,7 +211,7 @@ class Sender:
         try:
             return self.request(shot, credential)
         except (InvalidRequest, ValueError, TypeError):
-            log.exception("push.request", kind=self.kind, attempt=str(shot.attempt_id))
+            log.exception("push.request", kind=self.kind, attempt=shot.attempt_id)
             return Rejected("the sender cannot write this message", Fault.CONTENT)
 
     def _hear(self, shot: Shot, said: Reply | Failure | Outcome) -> Answer:

@@ -185,7 +185,7 @@ class Fcm(Sender):
             case 401, "THIRD_PARTY_AUTH_ERROR":
                 return Misconfigured(code)
             case 403, "SENDER_ID_MISMATCH":
-                log.warning("push.sender_mismatch", attempt=str(shot.attempt_id))
+                log.warning("push.sender_mismatch", attempt=shot.attempt_id)
                 return Gone(code)
             case 401 | 403, _:
                 return Again(Misconfigured(code))

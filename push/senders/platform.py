@@ -242,7 +242,7 @@ def _codes(result: dict[str, Any]) -> Iterator[str]:
 
 def _one(shot: Shot, result: dict[str, Any]) -> Answer:
     if result.get("isSuccess") is True:
-        return Accepted(str(shot.attempt_id))
+        return Accepted(shot.attempt_id)
     code = next(_codes(result), "no status code")
     match RESULTS.get(code):
         case Verdict.DEAD:

@@ -172,7 +172,7 @@ class Anymail(Provider):
             return self._made(dispatch)
         except Exception as error:  # noqa: BLE001 (whatever it is, the others must go)
             # not its text, which may repeat the address
-            attempt, kind = str(dispatch.attempt_id), type(error).__name__
+            attempt, kind = dispatch.attempt_id, type(error).__name__
             log.warning("provider.request", kind=self.kind, attempt=attempt, error=kind)
             return None
 
@@ -185,7 +185,7 @@ class Anymail(Provider):
         headers = {"Content-Type": "application/json", **prepared.headers}
         headers.pop("Content-Length", None)  # the transport's
         if self.service.once:
-            headers[self.service.once] = str(dispatch.attempt_id)
+            headers[self.service.once] = dispatch.attempt_id
         body = prepared.body or b""
         request = Request(
             url=str(prepared.url),
@@ -210,7 +210,7 @@ class Anymail(Provider):
         )
         if email.html:
             message.attach_alternative(_clean(email.html), "text/html")
-        named = str(dispatch.attempt_id)
+        named = dispatch.attempt_id
         if self.service.tag:
             message.tags = [named]  # type: ignore[attr-defined]
         else:
