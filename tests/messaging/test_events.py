@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from structlog.testing import capture_logs
 
-from messaging import endpoints, receipts, schedule
-from messaging.models import Delivery, Event, Notice, WebhookEndpoint
+from messaging import claiming, deliver, endpoints, receipts, schedule
+from messaging.models import Attempt, Delivery, Event, Notice, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from messaging.outcome import Receipt
 from messaging.states import EventType
 from rme.core import clock
+from rme.core.transport import Transport
 from tests import factories
 from tests.messaging.hooks_scene import endpoint
 from tests.rest import message, work
@@ -31,11 +33,10 @@ def noted(row):
 def test_only_one_module_writes_events():
     """Who writes them elsewhere tells no endpoint."""
     root = Path(receipts.__file__).parent
-    found = {
-        path.name
-        for path in root.rglob("*.py")
-        if re.search(r"\bEvent: |Event\.objects\.(bulk_)?create|INTO \{Event", path.read_text())
-    }
+    writes = re.compile(
+        r"\bEvent: |inserting\(\s*Event\b|Event\.objects\.(bulk_)?create|INTO \{Event"
+    )
+    found = {path.name for path in root.rglob("*.py") if writes.search(path.read_text())}
     assert found == {"events.py"}
 
 
@@ -49,6 +50,27 @@ def test_every_event_of_a_message_is_noted(api, org):
         (event_id, "acme", "PENDING", 0)
         for event_id in Event.objects.order_by("id").values_list("id", flat=True)
     ]
+
+
+def test_a_delivery_that_somebody_else_holds_gets_no_event_and_nobody_is_told(api, org):
+    """Beside one that moves, by the same statement; of both the attempt's outcome is written."""
+    row = endpoint(org, URL)
+    for person in factories.contacts(org, 2):
+        api.send(message(person))
+    claim = claiming.claim(org.pk, "EMAIL", 0)
+    held, moved = claim.deliveries
+    Delivery.objects.filter(pk=held.id).update(fence=held.fence + 1)
+    with capture_logs() as logs:
+        deliver.deliver(claim, Transport())
+    assert [each for each in logs if each["event"] == "deliver.fenced"] == [
+        {"event": "deliver.fenced", "log_level": "warning", "count": 1, "channel": "EMAIL"}
+    ]
+    sent = Event.objects.get(type="sent")
+    assert sent.delivery_id == moved.id
+    assert noted(row) == ["accepted", "accepted", "sent"]
+    assert Notice.objects.get(type="message.sent").event_id == sent.pk
+    assert Delivery.objects.get(pk=held.id).status == "SENDING"
+    assert list(Attempt.objects.values_list("outcome", flat=True)) == ["Accepted", "Accepted"]
 
 
 def test_an_endpoint_is_told_of_what_it_asked_for(api, org):
