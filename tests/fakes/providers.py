@@ -61,7 +61,7 @@ def vonage(said: dict[str, Any], secret: str = SECRET, **claims: Any) -> Call:
 
 def signed(url: str, attempt_id: Any, query: str, secret: str = SECRET) -> Call:
     """Call the URL that an account gave with its message, as Kannel does."""
-    own = http.signed_url(Dispatch(attempt_id, Sms("", ""), url), secret)
+    own = http.signed_url(Dispatch(str(attempt_id), Sms("", ""), url), secret)
     return Call("GET", f"{own.partition('?')[2]}&{query}")
 
 

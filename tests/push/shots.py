@@ -23,7 +23,7 @@ def shot(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: A
             **fields,
         }
     )
-    return Shot(UUID(int=number), content)
+    return Shot(str(UUID(int=number)), content)
 
 
 def sender(kind: str, settings: dict[str, Any]) -> Sender:

@@ -60,7 +60,7 @@ def credentials(gateway, **given):
 
 def hand_over(gateway, transport, sms, **given):
     provider = Provider(Provider.Settings.model_validate(credentials(gateway, **given)))
-    (outcome,) = provider.send([Dispatch(ids.new_id(), sms)], transport)
+    (outcome,) = provider.send([Dispatch(ids.new_text_id(), sms)], transport)
     return outcome
 
 

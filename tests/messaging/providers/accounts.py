@@ -21,7 +21,7 @@ ATTEMPT = UUID(int=1)
 
 def letter(number: int = 1, to: str = "to@x.test") -> Dispatch:
     content = Email(to, "from@y.test", "Ann", "Hello", "Hi", message_id=f"{number}@y.test")
-    return Dispatch(ATTEMPT, content)
+    return Dispatch(str(ATTEMPT), content)
 
 
 def provider(port: int, **given: Any) -> Smtp:

@@ -57,7 +57,7 @@ def ask(
     """Send one email to a server that gives this answer."""
     with Http1Server(lambda c, _: http1.respond(c, status, body, headers)) as server:
         own = account(service, base_url=f"{server.url}v1")
-        (outcome,) = own.send([Dispatch(ATTEMPT, letter)], transport)
+        (outcome,) = own.send([Dispatch(str(ATTEMPT), letter)], transport)
     return outcome, server.seen
 
 
@@ -287,7 +287,8 @@ def test_what_cannot_be_written_fails_alone(transport: Transport) -> None:
             LETTER,
         ]
         outcomes = own.send(
-            [Dispatch(UUID(int=n), letter) for n, letter in enumerate(letters, start=1)], transport
+            [Dispatch(str(UUID(int=n)), letter) for n, letter in enumerate(letters, start=1)],
+            transport,
         )
         assert len(server.seen) == 2
     unwritable = "the provider cannot write this message"
@@ -305,7 +306,7 @@ def test_a_window_goes_side_by_side(transport: Transport) -> None:
 
     with Http1Server(answer) as server:
         own = account("postmark", base_url=server.url)
-        outcomes = own.send([Dispatch(UUID(int=n), LETTER) for n in range(1, 6)], transport)
+        outcomes = own.send([Dispatch(str(UUID(int=n)), LETTER) for n in range(1, 6)], transport)
     assert outcomes == [Accepted("b7bc2f4a")] * 5
 
 
@@ -318,14 +319,14 @@ def test_a_redirect_is_not_followed(transport: Transport) -> None:
 def test_an_own_address_goes_through_the_checked_transport() -> None:
     transport = Transport()
     own = account("postmark", base_url="https://169.254.169.254/latest")
-    (outcome,) = own.send([Dispatch(ATTEMPT, LETTER)], transport)
+    (outcome,) = own.send([Dispatch(str(ATTEMPT), LETTER)], transport)
     transport.close()
     assert isinstance(outcome, Misconfigured)
 
 
 @pytest.mark.parametrize("service", NAMES)
 def test_the_usual_address_is_the_services_own(service: ServiceName) -> None:
-    request = account(service).request(Dispatch(ATTEMPT, LETTER))
+    request = account(service).request(Dispatch(str(ATTEMPT), LETTER))
     hosts = {
         "brevo": "api.brevo.com",
         "mailersend": "api.mailersend.com",

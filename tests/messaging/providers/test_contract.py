@@ -196,7 +196,9 @@ def dispatches(provider: Provider, port: int) -> list[Dispatch]:
     own = HARNESSES[provider.kind].content
     chosen = [own(port)] if own else [CONTENTS[channel] for channel in sorted(provider.channels)]
     chosen *= 2
-    return [Dispatch(UUID(int=number), content) for number, content in enumerate(chosen, start=1)]
+    return [
+        Dispatch(str(UUID(int=number)), content) for number, content in enumerate(chosen, start=1)
+    ]
 
 
 def test_every_provider_is_tried() -> None:

@@ -51,7 +51,7 @@ def ask(
     transport: Transport, status: int, body: bytes = b"", headers: dict[str, str] | None = None
 ) -> tuple[Outcome, Seen]:
     with Http1Server(lambda c, _: http1.respond(c, status, body, headers)) as server:
-        (outcome,) = account(base_url=server.url).send([Dispatch(ATTEMPT, LETTER)], transport)
+        (outcome,) = account(base_url=server.url).send([Dispatch(str(ATTEMPT), LETTER)], transport)
         (seen,) = server.seen
     return outcome, seen
 

@@ -32,7 +32,9 @@ def push(token: str) -> Push:
 def send(transport: Transport, *contents: Content) -> tuple[list[Outcome], list[float]]:
     slept: list[float] = []
     simulator = Simulator(ProviderSettings(), sleep=slept.append)
-    return simulator.send([Dispatch(ATTEMPT, content) for content in contents], transport), slept
+    return simulator.send(
+        [Dispatch(str(ATTEMPT), content) for content in contents], transport
+    ), slept
 
 
 @pytest.mark.parametrize(("place", "word"), list(enumerate(EXPECTED, start=1)))

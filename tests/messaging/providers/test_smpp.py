@@ -36,14 +36,14 @@ def smsc() -> Iterator[Smsc]:
 @pytest.fixture
 def send(smsc: Smsc, transport: Transport) -> Send:
     def send(*texts: str, by: str = "Ann", **given: Any) -> list[Outcome]:
-        window = [Dispatch(UUID(int=n), Sms(TO, t, by)) for n, t in enumerate(texts, 1)]
+        window = [Dispatch(str(UUID(int=n)), Sms(TO, t, by)) for n, t in enumerate(texts, 1)]
         return provider(smsc.port, **given).send(window, transport)
 
     return send
 
 
 def dispatch(text: str, sender: str = "Ann") -> Dispatch:
-    return Dispatch(UUID(int=1), Sms(TO, text, sender))
+    return Dispatch(str(UUID(int=1)), Sms(TO, text, sender))
 
 
 def provider(port: int, **given: Any) -> Smpp:

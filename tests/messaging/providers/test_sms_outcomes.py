@@ -51,7 +51,7 @@ def ask(
             for name, value in SETTINGS[kind].items()
         }
         made = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(settings))
-        (outcome,) = made.send([Dispatch(ATTEMPT, Sms("+12025550123", "Hi"))], transport)
+        (outcome,) = made.send([Dispatch(str(ATTEMPT), Sms("+12025550123", "Hi"))], transport)
     return outcome
 
 

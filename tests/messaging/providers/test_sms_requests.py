@@ -33,7 +33,7 @@ def send(
             for name, value in settings.items()
         }
         made = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(own))
-        made.send([Dispatch(ATTEMPT, sms, callback)], transport)
+        made.send([Dispatch(str(ATTEMPT), sms, callback)], transport)
     (seen,) = server.seen
     return seen
 

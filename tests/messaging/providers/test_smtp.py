@@ -115,7 +115,7 @@ def test_account_says_its_name_and_where_bounces_go(transport: Transport) -> Non
 def test_mail_without_a_usable_message_id_is_given_one(transport: Transport) -> None:
     with SmtpServer() as server:
         content = Email("to@x.test", "from@y.test", "", "S", "T", message_id="a b\r\nX: y")
-        outcomes = provider(server.port).send([Dispatch(ATTEMPT, content)], transport)
+        outcomes = provider(server.port).send([Dispatch(str(ATTEMPT), content)], transport)
     assert outcomes == [Accepted(f"{ATTEMPT}@y.test")]
     assert b"\r\nMessage-ID: <%b@y.test>\r\n" % str(ATTEMPT).encode() in server.mails[0].data
 
