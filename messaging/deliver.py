@@ -111,7 +111,7 @@ def _put_back(fresh: deque[Sending]) -> list[Sending]:
 
 
 def _open(hand: Iterable[Sending]) -> list[Sending]:
-    return [sending for sending in hand if not sending.decided]
+    return [sending for sending in hand if sending.status is None]
 
 
 def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:

@@ -37,7 +37,11 @@ SELECT count(*) FROM (
 class _Backlog:
     """What waited at the last look, and what this process let in after it."""
 
-    count: int
+    count: float
+    at: float
+    """When that look was (monotonic)."""
+    turn: int
+    """The span of time that it counts for."""
 
 
 _backlogs: TtlCache[tuple[object, ...], _Backlog] = TtlCache(seconds=LOOK_SECONDS)
@@ -85,11 +89,15 @@ def require(
     patience = rules.expires_after.total_seconds()
     most = round(rate * (patience + LOOK_SECONDS))
     turn = int(monotonic() / min(patience / 100, LOOK_SECONDS))
-    before = _backlogs.get(
-        (organization_id, channel, rules.priority, most, turn),
-        lambda: _look(organization_id, channel, rules.priority, most),
-    )
-    assert before is not None  # a look always finds a number
+    key = (organization_id, channel, rules.priority, most)
+    before = _backlogs.get(key, lambda: None)
+    if before is None or before.turn != turn:
+        looked = _Backlog(_look(organization_id, channel, rules.priority, most), monotonic(), turn)
+        if before:  # what was let in, and is not committed, was not seen
+            sent_at_most = rate * (looked.at - before.at)
+            looked.count = max(looked.count, before.count - sent_at_most)
+        before = looked
+        _backlogs.put(key, before)
     beyond = before.count / rate - patience
     if beyond >= 0:
         seconds = str(max(1, math.ceil(beyond)))
@@ -97,12 +105,12 @@ def require(
     before.count += 1
 
 
-def _look(organization_id: str, channel: str, priority: int, most: int) -> _Backlog:
+def _look(organization_id: str, channel: str, priority: int, most: int) -> int:
     """Count what goes before a message that is accepted now; no further than matters."""
     with connection.cursor() as cursor:
         cursor.execute(_BACKLOG, [channel, list(range(priority + 1)), organization_id, most])
         (count,) = cursor.fetchone()
-    return _Backlog(count)
+    return int(count)
 
 
 def hold(hand: Iterable[Sending], now: datetime) -> None:

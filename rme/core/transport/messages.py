@@ -124,9 +124,9 @@ def _look_closely(headers: tuple[tuple[str, str], ...]) -> None:
             raise InvalidRequest(f"a header that cannot be written: {name!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
-    """A whole answer. `status` is the HTTP status or the SMTP reply code.
+    """A whole answer, not to be changed. `status` is the HTTP status or the SMTP reply code.
 
     `lines` are the lines of the last SMTP reply and `stage` is what it answered. Header names are
     lower case; of a header given twice the last counts. `elapsed` is in seconds.
