@@ -23,6 +23,7 @@ from messaging import (
     listening,
     notices,
     notify,
+    polling,
     rates,
     receipts,
     references,
@@ -161,6 +162,12 @@ def apply_callbacks() -> None:
         if time.monotonic() > until:
             ring_callbacks()
             return
+
+
+@shared_task(name="messaging.poll")
+def poll() -> None:
+    """Ask providers that cannot call us what became of messages."""
+    polling.poll(shared(), time.monotonic() + TURN_SECONDS)
 
 
 @shared_task(name="messaging.notify_endpoints")
