@@ -18,7 +18,8 @@ import structlog
 from django.db import connection, transaction
 
 from messaging import gate_lock, inbound_sms, policy, receipts, references, unknown_codes
-from messaging.inbound_sms import Answer, Letter
+from messaging.inbound_sms import Answer
+from messaging.letters import Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
 from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode

@@ -20,6 +20,7 @@ from messaging import (
     deliver,
     idempotency,
     inbound_sms,
+    letters,
     listening,
     notices,
     notify,
@@ -106,6 +107,7 @@ def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
     callbacks.purge()
+    letters.purge()
     references.purge()
     tracking.purge()
     notices.purge()

@@ -74,6 +74,23 @@ class ProviderReference(models.Model):
         return self.reference
 
 
+class PartedLetter(models.Model):
+    """What of a person's long SMS has come so far, for providers that deliver its parts.
+
+    `texts` are by the number of the part. Once it was heard the row stays for what of it still
+    comes twice. Rows are kept for a day.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)  # of account, people and reference
+    account_id = models.BigIntegerField()
+    texts = models.JSONField(default=dict)
+    heard = models.BooleanField(default=False)
+    received_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.digest
+
+
 class Hit(models.Model):
     """An open or a click of an email, kept until it is applied.
 

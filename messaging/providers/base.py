@@ -121,6 +121,15 @@ class UnknownCode:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a long text an SMS is, from 1; the same `reference` holds all together."""
+
+    reference: int
+    total: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """What a person wrote to us by SMS. `sender` is their number, `to` ours."""
 
@@ -129,6 +138,8 @@ class Inbound:
     text: str
     answered: bool = False
     """The provider has answered a keyword itself."""
+    part: Part | None = None
+    """Of a text that came in parts, and that the provider has not put together."""
 
 
 class ProviderSettings(BaseModel):
