@@ -21,9 +21,10 @@ from rme.core import clock, ids
 from rme.core.cache import TtlCache
 from rme.core.transport import Failure, FailureKind, Reply
 from tests import factories
-from tests.fakes import http1
+from tests.fakes import http1, tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.providers import SETTINGS
+from tests.fakes.tcp import free_port
 from tests.messaging.sms_scene import Scene, state
 from tests.rest import events, message, work
 
@@ -247,6 +248,40 @@ def test_old_questions_are_deleted_with_their_ids(org, api, twilio):
     )
     references.purge()
     assert ProviderReference.objects.count() == 0
+
+
+def silent(connection, seen):
+    """Take a question, and say nothing in time."""
+    tcp.stall(connection)
+
+
+def half(connection, seen):
+    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"status": "deliv')
+    return False
+
+
+def elsewhere(connection, seen):
+    http1.respond(connection, 302, b"", {"Location": f"http://127.0.0.1:{free_port()}/"})
+
+
+@pytest.mark.parametrize("fault", [silent, half, elsewhere, lambda connection, seen: False])
+def test_a_broken_answer_is_no_news(org, api, fault):
+    with Twilio(org, settings={"status_by": "POLL", "timeout": 1}) as scene:
+        scene.send(api, factories.contact(org))
+        scene.server.answer = fault
+        due()
+        assert polling.work(scene.transport) == (1, {scene.account.pk})
+    assert (state(), waits()) == ("SENT", [30])
+
+
+def test_nobody_there_is_no_news(org, api, twilio):
+    twilio.send(api, factories.contact(org))
+    settings = {**SETTINGS["twilio"], "status_by": "POLL"}
+    settings["base_url"] = f"http://127.0.0.1:{free_port()}"
+    ProviderAccount.objects.update(credentials=orjson.dumps(settings).decode())
+    due()
+    assert polling.work(twilio.transport) == (1, {twilio.account.pk})
+    assert (state(), waits()) == ("SENT", [30])
 
 
 ATTEMPT = ids.new_id()
