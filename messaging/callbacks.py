@@ -18,11 +18,11 @@ import structlog
 from django.db import connection, transaction
 
 from messaging import gate_lock, inbound_sms, policy, receipts, references, unknown_codes
-from messaging.inbound_sms import Answer, Letter
+from messaging.inbound_sms import Answer
+from messaging.letters import Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
 from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
-from messaging.states import EventType
 from rme.core import ids
 from rme.core.cache import TtlCache
 
@@ -146,7 +146,7 @@ def work() -> tuple[int, list[Answer]]:
                     _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
-        gate_lock.hold(_deciding(rows, reports, letters))
+        gate_lock.hold(_deciding(rows, [*reports.items(), *strange.items()], letters))
         unknown = _recognize(strange, reports)
         early = receipts.settle(reports)
         early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}
@@ -159,17 +159,16 @@ def work() -> tuple[int, list[Answer]]:
 
 def _deciding(
     rows: Sequence[Sequence[object]],
-    reports: Mapping[UUID, Sequence[tuple[int, Report]]],
+    reports: Sequence[tuple[UUID, Sequence[tuple[int, Report]]]],
     letters: Sequence[Letter],
 ) -> set[str]:
-    """Name the organizations in which somebody decided something."""
-    left = {
-        key
-        for key, told in reports.items()
-        if any(said.type == EventType.UNSUBSCRIBED for _, said in told)
-    }
+    """Name the organizations for which something may be decided.
+
+    All at once, and before any row of a delivery: another order could deadlock.
+    """
+    deciding = {key for key, told in reports if any(receipts.decides(said) for _, said in told)}
     return {letter.organization_id for letter in letters} | {
-        str(row[1]) for row in rows if row[0] in left
+        str(row[1]) for row in rows if row[0] in deciding
     }
 
 

@@ -1,10 +1,10 @@
 """One after the other: the last look at the gates, and what people decide.
 
 A worker looks at the gates and commits its attempts under a lock that the workers of an
-organization share. Who writes down what a person decided has it alone until that is committed. So
-no attempt begins after a decision that its worker did not see. Whoever needs rows of deliveries
-too takes the lock before them: it is a transaction's, and in another order two could wait for each
-other.
+organization share. Who writes down what a person decided, or suppresses an address for another
+reason, has it alone until that is committed. So no attempt begins after a decision that its worker
+did not see. Whoever needs rows of deliveries too takes the lock before them: it is a transaction's,
+and in another order two could wait for each other.
 """
 
 from collections.abc import Iterable

@@ -14,15 +14,15 @@ it is kept for some days. YES answers many a question: it is a word of ours only
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import structlog
 from django.db.models import QuerySet
 
 from messaging import consent, keywords, policy, suppression
 from messaging.keywords import TEXTS, Word
+from messaging.letters import Letter, whole
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
-from messaging.providers.base import Dispatch, Inbound, Sms
+from messaging.providers.base import Dispatch, Sms
 from rme.core import addresses, ids
 from rme.core.channels import ALL, Channel
 from rme.core.limits import Limit, limiter
@@ -37,17 +37,6 @@ log = structlog.get_logger(__name__)
 
 ANSWERS_AN_HOUR = Limit(4, 3600)
 """To one number: a machine that answers machines must not keep us talking."""
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """What somebody wrote to an account of an organization, and the call that brought it."""
-
-    organization_id: str
-    account_id: int
-    said: Inbound
-    received_at: datetime
-    callback_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +65,7 @@ def apply(letters: Sequence[Letter]) -> list[Answer]:
     The number of statements grows with the organizations written to, not with the letters.
     """
     by_organization: defaultdict[str, list[_Heard]] = defaultdict(list)
-    for letter in sorted(letters, key=lambda each: each.received_at):
+    for letter in whole(sorted(letters, key=lambda each: each.received_at)):
         found = keywords.find(letter.said.text)
         number = addresses.phone(letter.said.sender, None)
         if found and number:

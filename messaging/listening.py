@@ -29,6 +29,8 @@ METHOD = "LINK"
 Ring = Callable[[], None]
 
 _stopped = threading.Event()
+_turn = threading.Lock()
+"""Of who opens links and who closes all: none may be opened behind that one's back."""
 
 
 def begin(ring: Ring) -> None:
@@ -39,14 +41,15 @@ def begin(ring: Ring) -> None:
 
 def end() -> None:
     """Listen no more, and unbind."""
-    _stopped.set()
+    with _turn:
+        _stopped.set()
     smpp.close_all(GOODBYE_SECONDS)
 
 
 def _keep(ring: Ring) -> None:
     while not _stopped.is_set():
         try:
-            look(ring)
+            look(ring, _stopped.is_set)
         except (DatabaseError, InterfaceError) as error:
             log.warning("listening.database_away", error=type(error).__name__)
         finally:
@@ -54,14 +57,18 @@ def _keep(ring: Ring) -> None:
         _stopped.wait(EVERY_SECONDS)
 
 
-def look(ring: Ring) -> None:
-    """Have every account that listens keep its link."""
+def look(ring: Ring, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Have every account that listens keep its link, until it is over."""
     kinds = [kind for kind, provider in providers.REGISTRY.items() if provider.listens]
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     named = ProviderAccount.objects.filter(kind__in=kinds).values_list("public_id", flat=True)
     for public_id in named.order_by("id"):
         whose = callbacks.receiver(str(public_id))
-        if whose is not None:  # else its settings are broken, which the log says
+        if whose is None:  # its settings are broken, which the log says
+            continue
+        with _turn:
+            if is_over():
+                return
             whose.provider.listen(partial(hear, whose, ring), policy)
 
 

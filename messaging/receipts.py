@@ -5,14 +5,14 @@ The state follows from all that is known to have happened on the delivery's chan
 came last.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
 
-from messaging import opt_outs, soft_bounces, suppression
+from messaging import gate_lock, opt_outs, soft_bounces, suppression
 from messaging.events import write_events
 from messaging.models import Attempt, Delivery, Event
 from messaging.outcome import Receipt
@@ -63,6 +63,7 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
         WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
+_WHOSE = f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s)"
 # The attempt that a failure is believed of: the last one, if it may have been taken.
 _ATTEMPTS = f"""
 SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider,
@@ -73,12 +74,22 @@ WHERE a.id = ANY(%s) ORDER BY d.id FOR UPDATE OF d
 """
 
 
+def decides(report: Report) -> bool:
+    """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
+    return report.type == E.UNSUBSCRIBED or _may_suppress(report)
+
+
+def _may_suppress(said: Report | Receipt) -> bool:
+    return said.soft or said.type in SUPPRESSES
+
+
 def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
     """Apply what accounts report, by whatever key; give the keys of what came too early.
 
     That is what a worker, which has the delivery in hand, has yet to write down. What an account
     reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
-    another has taken the place of. Belongs into a transaction.
+    another has taken the place of. Belongs into a transaction, which holds the gate lock of
+    organizations for which anything `decides`.
     """
     named = (report.attempt_id for entries in reports.values() for _, report in entries)
     wanted = {attempt_id for attempt_id in named if attempt_id}
@@ -112,7 +123,8 @@ def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
                         machine=report.machine,
                     )
                 )
-    apply(receipts)
+    if receipts:
+        _apply(receipts)
     opt_outs.record(left)
     return early
 
@@ -124,43 +136,58 @@ def apply(receipts: Sequence[Receipt]) -> None:
     """
     if not receipts:
         return
+    with transaction.atomic():
+        _hold([receipt.delivery_id for receipt in receipts if _may_suppress(receipt)])
+        _apply(receipts)
+
+
+def _hold(delivery_ids: Collection[UUID]) -> None:
+    """Hold the gate lock of the organizations of deliveries."""
+    if not delivery_ids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_WHOSE, [list(delivery_ids)])
+        organization_ids = [row[0] for row in cursor.fetchall()]
+    gate_lock.hold(organization_ids)
+
+
+def _apply(receipts: Sequence[Receipt]) -> None:
     by_delivery: dict[UUID, list[Receipt]] = {}
     for receipt in receipts:
         by_delivery.setdefault(receipt.delivery_id, []).append(receipt)
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(_READ, [list(by_delivery)])
-            known = [_Known(*row) for row in cursor.fetchall()]
-        events: list[sql.Row] = []
-        now = clock.now()
-        for each in known:
-            for receipt in by_delivery[each.id]:
-                events += [_event(each, receipt, kind, now) for kind in each.learn(receipt)]
-        moves = [(each, each.final(by_delivery[each.id])) for each in known]
-        # A failure before the confirmation, where there is another channel: its turn is now.
-        moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
-        sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
-        advance(
-            Delivery,
-            TRANSITIONS,
-            [
-                {
-                    "id": each.id,
-                    "status": status,
-                    "due_at": None,
-                    "reason": "PROVIDER_ERROR" if status is Status.FAILED else None,
-                }
-                for each, status in moves
-                if status and each.id not in moving_on
-            ],
-        )
-        write_events(events)
-        suppression.suppress(
-            [
-                *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
-                *soft_bounces.entries([r.delivery_id for r in receipts if r.soft], now),
-            ]
-        )
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, [list(by_delivery)])
+        known = [_Known(*row) for row in cursor.fetchall()]
+    events: list[sql.Row] = []
+    now = clock.now()
+    for each in known:
+        for receipt in by_delivery[each.id]:
+            events += [_event(each, receipt, kind, now) for kind in each.learn(receipt)]
+    moves = [(each, each.final(by_delivery[each.id])) for each in known]
+    # A failure before the confirmation, where there is another channel: its turn is now.
+    moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
+    sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
+    advance(
+        Delivery,
+        TRANSITIONS,
+        [
+            {
+                "id": each.id,
+                "status": status,
+                "due_at": None,
+                "reason": "PROVIDER_ERROR" if status is Status.FAILED else None,
+            }
+            for each, status in moves
+            if status and each.id not in moving_on
+        ],
+    )
+    write_events(events)
+    suppression.suppress(
+        [
+            *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
+            *soft_bounces.entries([r.delivery_id for r in receipts if r.soft], now),
+        ]
+    )
 
 
 @dataclass(slots=True)

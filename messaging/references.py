@@ -1,4 +1,6 @@
-"""Providers' own ids of messages, where reports name nothing else: kept, and looked up."""
+"""Providers' own ids of messages: kept, and looked up, where reports name nothing else; or kept to
+ask by.
+"""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -14,6 +16,8 @@ from rme.core.sql import Row
 
 KEPT = timedelta(days=7)
 """Networks give up after three days."""
+ASK_AFTER = timedelta(seconds=15)
+"""When a provider that has to be asked is asked first: by then most phones have a message."""
 _T = ProviderReference._meta.db_table
 
 Key = tuple[int, str]
@@ -32,11 +36,18 @@ def row(
     attempt_id: str, account_id: int | None, provider: Provider | None, outcome: Outcome | None
 ) -> list[Row]:
     """Give the row that an answer makes, none for most."""
-    if not (provider and provider.names_its_own_ids and isinstance(outcome, Accepted)):
+    if provider is None or not (provider.names_its_own_ids or provider.polls):
         return []
-    if account_id is None or not outcome.provider_id:
+    if account_id is None or not isinstance(outcome, Accepted) or not outcome.provider_id:
         return []
-    return [{"id": attempt_id, "account_id": account_id, "reference": outcome.provider_id[:255]}]
+    return [
+        {
+            "id": attempt_id,
+            "account_id": account_id,
+            "reference": outcome.provider_id[:255],
+            "ask_at": clock.now() + ASK_AFTER if provider.polls else None,
+        }
+    ]
 
 
 def find(wanted: Collection[Key]) -> dict[Key, UUID]:

@@ -161,6 +161,11 @@ def fold(channel: str, address: str, region: str | None) -> str | None:
 def suppress(entries: Sequence[Entry]) -> Change:
     """Put entries on the list in one statement.
 
+    Who calls this holds the gate lock, and took it before any row of a delivery (where there is
+    none: `suppress_alone`). Only the worker that finds an address dead does without, since it
+    shares the lock, and two that wanted it alone would wait for each other. Nobody has decided
+    anything there: a window that has looked already may try the dead address once more.
+
     One that is there stays as it is, save that a stronger reason replaces a weaker one; then it
     lasts as long as the longer of both. Entries of one name count in their order.
     """
@@ -182,6 +187,12 @@ def suppress(entries: Sequence[Entry]) -> Change:
         written = {identifier for (identifier,) in cursor.fetchall()}
     added = written.intersection(str(row["id"]) for row in rows)
     return Change(frozenset(added), len(written) - len(added))
+
+
+def suppress_alone(entries: Sequence[Entry]) -> Change:
+    """Put entries on the list while nobody looks at it. Belongs into a transaction."""
+    gate_lock.hold(entry.organization_id for entry in entries)
+    return suppress(entries)
 
 
 def _by_name(entries: Iterable[Entry]) -> list[tuple[Name, Entry]]:
@@ -213,8 +224,7 @@ def add(organization_id: str, entries: Sequence[Entry]) -> list[tuple[Suppressio
     """Suppress, and give for each entry what is on the list now and whether it is new."""
     named, contacts = [e.address for e in entries], [e.contact_id for e in entries]
     with transaction.atomic():  # what the first statement found there is locked until the second
-        gate_lock.hold([organization_id])
-        change = suppress(entries)
+        change = suppress_alone(entries)
         rows = Suppression.objects.raw(_NAMED, [organization_id, named, organization_id, contacts])
         found = {
             Name(organization_id, row.channel, row.address, row.contact_id): row for row in rows

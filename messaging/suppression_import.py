@@ -75,6 +75,6 @@ def _take(run: SuppressionImport, lines: Lines) -> Outcome:
             outcome.reject(number, *((each.field, each.message) for each in error.details))
         except ValueError as error:
             outcome.reject(number, ("row", str(error)))
-    change = suppression.suppress(entries)
+    change = suppression.suppress_alone(entries)
     outcome.added, outcome.replaced = len(change.added), change.replaced
     return outcome

@@ -20,9 +20,11 @@ from messaging import (
     deliver,
     idempotency,
     inbound_sms,
+    letters,
     listening,
     notices,
     notify,
+    polling,
     rates,
     receipts,
     references,
@@ -105,6 +107,7 @@ def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
     callbacks.purge()
+    letters.purge()
     references.purge()
     tracking.purge()
     notices.purge()
@@ -161,6 +164,12 @@ def apply_callbacks() -> None:
         if time.monotonic() > until:
             ring_callbacks()
             return
+
+
+@shared_task(name="messaging.poll")
+def poll() -> None:
+    """Ask providers that cannot call us what became of messages."""
+    polling.poll(shared(), time.monotonic() + TURN_SECONDS)
 
 
 @shared_task(name="messaging.notify_endpoints")

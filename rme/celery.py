@@ -37,6 +37,11 @@ app.conf.beat_schedule = {
         "schedule": 2.0,
         "options": {"expires": 5},
     },
+    "poll": {
+        "task": "messaging.poll",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
     "webhooks": {
         "task": "messaging.notify_endpoints",
         "schedule": 1.0,

@@ -8,7 +8,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
-from messaging import consent, policy, suppression
+from messaging import consent, gate_lock, policy, suppression
 from messaging.admin.imports import ImportPages
 from messaging.models import ConsentEntry, Suppression
 from rme.core.channels import ALL
@@ -126,6 +126,13 @@ class SuppressionAdmin(ImportPages):
         fixed = super().get_readonly_fields(request, obj)
         # An end in the past would lift it without a reason.
         return (*fixed, "expires_at") if obj and obj.reason in suppression.PROTECTED else fixed
+
+    def save_model(
+        self, request: HttpRequest, obj: Suppression, form: ModelForm, change: bool
+    ) -> None:
+        """Save it while nobody looks at the list; the page is one transaction."""
+        gate_lock.hold([obj.organization_id])
+        super().save_model(request, obj, form, change)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Take away deleting many at once: protected ones need a reason each."""

@@ -13,7 +13,7 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.models.receipts import Callback, Hit, ProviderReference
+from messaging.models.receipts import Callback, Hit, PartedLetter, ProviderReference
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Message",
     "MessageContent",
     "Notice",
+    "PartedLetter",
     "Partial",
     "Pause",
     "ProviderAccount",

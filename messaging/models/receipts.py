@@ -43,7 +43,10 @@ class Callback(models.Model):
 
 
 class ProviderReference(models.Model):
-    """A provider's own id of a message, for providers whose reports name nothing else.
+    """A provider's own id of a message, where it is needed to learn what became of that.
+
+    Either reports name nothing else, or the provider has to be asked: then `ask_at` is when next,
+    and null once all is known.
 
     Apart from the attempt, which has it too: an index there would be paid for by every attempt of
     every channel, as PostgreSQL then writes a row's entries anew into all indexes. A provider may
@@ -53,15 +56,39 @@ class ProviderReference(models.Model):
     id = models.UUIDField(primary_key=True)  # the attempt's
     account_id = models.BigIntegerField()
     reference = models.CharField(max_length=255)
+    ask_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by references.find
             models.Index(fields=["account_id", "reference"], name="provider_reference_of"),
+            # read by polling.work: whom to ask, fair between accounts
+            models.Index(
+                fields=["account_id", "ask_at"],
+                name="provider_reference_ask",
+                condition=models.Q(ask_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
         return self.reference
+
+
+class PartedLetter(models.Model):
+    """What of a person's long SMS has come so far, for providers that deliver its parts.
+
+    `texts` are by the number of the part. Once it was heard the row stays for what of it still
+    comes twice. Rows are kept for a day.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)  # of account, people and reference
+    account_id = models.BigIntegerField()
+    texts = models.JSONField(default=dict)
+    heard = models.BooleanField(default=False)
+    received_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.digest
 
 
 class Hit(models.Model):

@@ -106,10 +106,27 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A message that the provider took, by our id of the attempt and by its own."""
+
+    attempt_id: UUID
+    provider_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownCode:
     """A code that the provider's tables lack. The call is kept, and the code is counted."""
 
     code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a long text an SMS is, from 1; the same `reference` holds all together."""
+
+    reference: int
+    total: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +138,8 @@ class Inbound:
     text: str
     answered: bool = False
     """The provider has answered a keyword itself."""
+    part: Part | None = None
+    """Of a text that came in parts, and that the provider has not put together."""
 
 
 class ProviderSettings(BaseModel):
@@ -154,6 +173,11 @@ class Provider:
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.settings = settings
+
+    @property
+    def polls(self) -> bool:
+        """Say whether the account is to be asked what became of messages, since nobody calls us."""
+        return False
 
     def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
         """Send a window of dispatches at once; the outcomes come in the same order.
@@ -203,3 +227,18 @@ class Provider:
     def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         """Say what an authentic call reports; nothing for what means nothing to us."""
         return ()
+
+    def poll(
+        self, taken: Sequence[Taken], transport: Transport
+    ) -> list[Sequence[Report | UnknownCode] | None]:
+        """Ask what became of messages, all at once; None for one of which nothing was told."""
+        replies = transport.perform([self.question(each) for each in taken])
+        return [self.told(each, reply) for each, reply in zip(taken, replies, strict=True)]
+
+    def question(self, taken: Taken) -> Request:
+        """Say how to ask what became of a message."""
+        raise NotImplementedError
+
+    def told(self, taken: Taken, reply: Reply | Failure) -> Sequence[Report | UnknownCode] | None:
+        """Say what the answer reports; nothing where there is no news, None where it is none."""
+        raise NotImplementedError

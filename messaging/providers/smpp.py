@@ -21,6 +21,7 @@ from messaging.providers.base import (
     Dispatch,
     Hear,
     Inbound,
+    Part,
     Provider,
     ProviderSettings,
     Report,
@@ -262,7 +263,10 @@ class Smpp(Provider):
         if kind == _FROM_A_PERSON:
             source = message.source
             sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
-            return [Inbound(sender, message.destination.text, text.replace("\0", " "))]
+            place = texts.place(message.text, message.parameters, message.esm_class)
+            part = Part(*place) if place else None
+            to = message.destination.text
+            return [Inbound(sender, to, text.replace("\0", " "), part=part)]
         return self._report(message, text) if kind in _RECEIPTS else []
 
     def _report(self, message: smpp.Message, text: str) -> list[Report | UnknownCode]:

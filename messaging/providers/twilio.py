@@ -11,7 +11,8 @@
 
 Twilio takes no idempotency key. Its reports are signed with the account's auth token
 (https://www.twilio.com/docs/usage/security), over the URL that it was given: BASE_URL has to be the
-address by which Twilio comes in. Signatures with a shared key (HMAC_SHA256) are not taken.
+address by which Twilio comes in. Signatures with a shared key (HMAC_SHA256) are not taken. Where
+Twilio cannot come in, it is asked for each message (`status_by`), and says the same.
 """
 
 import base64
@@ -19,8 +20,9 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar
-from urllib.parse import urlencode, urlsplit
+from typing import Annotated, ClassVar, Literal
+from urllib.parse import quote, urlencode, urlsplit
+from uuid import UUID
 
 from pydantic import Field, SecretStr, StringConstraints
 
@@ -32,6 +34,7 @@ from messaging.providers.base import (
     Provider,
     ProviderSettings,
     Report,
+    Taken,
     UnknownCode,
 )
 from rme.core import ids
@@ -84,7 +87,7 @@ REPORTS: dict[str, str] = {
     "undelivered": "failed",
     "failed": "failed",
 }
-"""`MessageStatus`, as far as it says something new."""
+"""`MessageStatus`, and `status` of a message, as far as it says something new."""
 QUIET = frozenset(
     {"accepted", "scheduled", "queued", "sending", "receiving", "received", "canceled"}
 )
@@ -117,6 +120,11 @@ class TwilioSettings(http.HttpSettings):
     sender: Annotated[str, Field(max_length=34)] = Field(
         default="", description="A number (+12025550123), a sender id, or a service (MG…)."
     )
+    status_by: Literal["CALLBACK", "POLL"] = Field(
+        default="CALLBACK",
+        description="POLL: ask Twilio, where it cannot call this service; what people write is "
+        "not heard then.",
+    )
     base_url: http.Url = "https://api.twilio.com"
 
 
@@ -138,10 +146,11 @@ class Twilio(Provider):
             "MessagingServiceSid" if service else "From": sender,
             "Body": sms.text,
         }
-        if dispatch.callback_url.startswith("https:"):  # Twilio refuses what it cannot reach
+        # Twilio refuses what it cannot reach.
+        if dispatch.callback_url.startswith("https:") and not self.polls:
             form["StatusCallback"] = f"{dispatch.callback_url}?attempt={dispatch.attempt_id}"
         return Request(
-            url=f"{account.base_url}/2010-04-01/Accounts/{account.account_sid}/Messages.json",
+            url=self._url("Messages.json"),
             body=urlencode(form, errors="replace").encode(),
             headers=(
                 ("Authorization", f"Basic {self._login()}"),
@@ -150,6 +159,10 @@ class Twilio(Provider):
             timeout=account.timeout,
             ca_pem=account.ca_pem,
         )
+
+    def _url(self, path: str) -> str:
+        account = self.settings
+        return f"{account.base_url}/2010-04-01/Accounts/{account.account_sid}/{path}"
 
     def _login(self) -> str:
         account = self.settings
@@ -200,18 +213,45 @@ class Twilio(Provider):
         if not status and given.get("From"):
             answered = "OptOutType" in given
             return [Inbound(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
-        if attempt_id is None or status in QUIET or not status:
+        return _said(attempt_id, status, given.get("ErrorCode", "")) if attempt_id else []
+
+    @property
+    def polls(self) -> bool:
+        return self.settings.status_by == "POLL"
+
+    def question(self, taken: Taken) -> Request:
+        return Request(
+            url=self._url(f"Messages/{quote(taken.provider_id, safe='')}.json"),
+            method="GET",
+            headers=(("Authorization", f"Basic {self._login()}"),),
+            timeout=self.settings.timeout,
+            ca_pem=self.settings.ca_pem,
+        )
+
+    def told(self, taken: Taken, reply: Reply | Failure) -> Sequence[Report | UnknownCode] | None:
+        answer = http.as_object(reply.body) if isinstance(reply, Reply) else {}
+        status = http.text_of(answer.get("status"), 32)
+        if isinstance(reply, Reply) and reply.status == 404:  # it was deleted there
             return []
-        if status not in REPORTS:
-            return [UnknownCode(status)]
-        code = given.get("ErrorCode", "")
-        kind = REPORTS[status]
-        if kind == "failed" and code in DEAD_REPORTS:
-            kind = "bounced"
-        reason = f"Twilio {http.text_of(code, 16)}" if code else None
-        report = Report(attempt_id, kind, reason, code in SOFT_REPORTS)
-        known = not code or code in DEAD_REPORTS | SOFT_REPORTS | OTHER_REPORTS
-        return [report] if known else [report, UnknownCode(code)]
+        # A refusal has a `status` too: that of HTTP.
+        if isinstance(reply, Failure) or reply.status != 200 or not status:
+            return None
+        return _said(taken.attempt_id, status, http.text_of(answer.get("error_code"), 16))
+
+
+def _said(attempt_id: UUID, status: str, code: str) -> list[Report | UnknownCode]:
+    """Say what a message's status reports, with the code of an error if there is one."""
+    if status in QUIET or not status:
+        return []
+    if status not in REPORTS:
+        return [UnknownCode(status)]
+    kind = REPORTS[status]
+    if kind == "failed" and code in DEAD_REPORTS:
+        kind = "bounced"
+    reason = f"Twilio {http.text_of(code, 16)}" if code else None
+    report = Report(attempt_id, kind, reason, code in SOFT_REPORTS)
+    known = not code or code in DEAD_REPORTS | SOFT_REPORTS | OTHER_REPORTS
+    return [report] if known else [report, UnknownCode(code)]
 
 
 def _with_wish(outcome: Outcome, reply: Reply) -> Outcome:

@@ -7,6 +7,7 @@ from messaging import account_hour, policy
 from messaging.circuits import State
 from messaging.models import Attempt, ProviderAccount
 from messaging.providers import REGISTRY
+from messaging.providers.anymail.services import NEVER, SERVICES
 from tests import factories
 from tests.admin.scene import button, page
 from tests.fakes.providers import SETTINGS
@@ -38,6 +39,23 @@ def test_a_provider_is_told_where_to_call(root, org, account, settings):
     settings.BASE_URL = "https://rme.example"
     shown = root.get(page(ProviderAccount, "change", account.pk)).content.decode()
     assert f"https://rme.example/hooks/{account.public_id}" in shown
+
+
+def test_the_form_names_services_that_report_nothing(root):
+    shown = root.get(page(ProviderAccount, "add")).content.decode()
+    silent = [name for name, service in SERVICES.items() if service.check == NEVER]
+    assert silent == ["scaleway"]
+    assert f"{silent[0]} reports nothing to us" in shown
+    assert "sendgrid: its support" in shown
+
+
+def test_twilio_is_called_unless_it_is_to_be_asked(root):
+    shown = root.get(page(ProviderAccount, "add"))
+    field = shown.context["adminform"].form.fields["setting_twilio_status_by"]
+    assert (field.choices, field.initial) == (
+        [("CALLBACK", "CALLBACK"), ("POLL", "POLL")],
+        "CALLBACK",
+    )
 
 
 def test_the_list_tells_each_accounts_last_hour(root, org, account):

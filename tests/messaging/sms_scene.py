@@ -38,13 +38,14 @@ class Scene:
     def __enter__(self) -> "Scene":
         self.server.__enter__()
         address = self.server.url.rstrip("/")
+        settings = self.fields.pop("settings", {})
         own = {"url" if self.kind == "http_sms" else "base_url": address}
         self.account = ProviderAccount.objects.create(
             organization=self.org,
             name=self.fields.pop("name", self.kind),
             kind=self.kind,
             channel="SMS",
-            credentials=orjson.dumps({**SETTINGS[self.kind], **own}).decode(),
+            credentials=orjson.dumps({**SETTINGS[self.kind], **own, **settings}).decode(),
             **self.fields,
         )
         TtlCache.clear_all()

@@ -245,3 +245,21 @@ def test_listening_begins_with_the_process_and_ends_with_it(org, smsc, rung):
     wait_for(lambda: rung == [1])
     listening.end()
     wait_for(lambda: not smsc.sessions)
+
+
+def test_no_link_is_opened_any_more_once_all_were_to_be_closed(org, smsc):
+    """The look goes on that began before, and reads the next account only then."""
+    for name in ("first", "second"):
+        account(org, smsc, name=name, system_id=name)
+    asked = []
+
+    def over():
+        asked.append(1)
+        return len(asked) > 1
+
+    listening.look(lambda: None, over)
+    wait_for(lambda: smsc.binds == 1)
+    assert len(asked) == 2
+    listening.end()
+    wait_for(lambda: not smsc.sessions)
+    assert smsc.binds == 1

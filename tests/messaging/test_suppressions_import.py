@@ -184,7 +184,7 @@ def test_a_part_asks_as_often_whatever_it_holds(org, lines):
     suppression_import.work()
     with CaptureQueriesContext(connection) as captured:
         suppression_import.step(run.pk)
-    assert (len(captured), counts(run)[0]) == (7, "DONE")  # five, and the savepoint
+    assert (len(captured), counts(run)[0]) == (8, "DONE")  # five, the gate lock, and the savepoint
 
 
 def test_files_take_turns(org):

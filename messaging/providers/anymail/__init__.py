@@ -50,7 +50,10 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$", max_length
 class AnymailSettings(http.HttpSettings):
     """Which service, and how to log in there. What a service does not know is refused."""
 
-    service: ServiceName
+    service: ServiceName = Field(
+        description="scaleway reports nothing to us: what it took stays SENT. sendgrid: its support"
+        " by django-anymail has ended; it is tested by its documentation alone."
+    )
     api_key: SecretStr = Field(description="Its API key or token; of Postmark the server token.")
     secret_key: SecretStr = Field(default=SecretStr(""), description="Mailjet: the second key.")
     sender_domain: Name = Field(

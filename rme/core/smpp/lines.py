@@ -25,6 +25,7 @@ CONNECT_SECONDS = 10.0
 LISTENED_SECONDS = 20.0
 """How long a line stays listened to after the last `listen`."""
 _BACKOFF_LIMIT = 30.0
+_CLOSED = Failure(FailureKind.NOT_SENT, "the line was closed")
 _CHANGE_SECONDS = 3.0
 """How long a link that is to be opened in another way may take to end: some SMSCs allow but one."""
 
@@ -63,6 +64,7 @@ class Line:
         self._next_try = 0.0
         self._last = Failure(FailureKind.NOT_SENT, "no connection")
         self._opening: threading.Thread | None = None
+        self._over = threading.Event()
 
     def submit(self, bodies: Sequence[bytes], policy: AddressPolicy) -> list[Answer]:
         """Send the bodies of `submit_sm`, and give what came of each."""
@@ -91,10 +93,14 @@ class Line:
         return not self._is_heard() and time.monotonic() > self.used + LISTENED_SECONDS
 
     def close(self, wait: float = 0.0) -> None:
-        """Unbind, and listen no more."""
+        """Unbind for good; wait some seconds for it. A link that is just being bound is unbound."""
+        until = time.monotonic() + wait
         self._heard_until = 0.0
+        self._over.set()
+        if wait and self._opening:
+            self._opening.join(wait)
         if self._link:
-            self._link.close(wait)
+            self._link.close(max(until - time.monotonic(), 0.001) if wait else 0.0)
 
     def abandon(self) -> None:
         """Forget a link that is the parent's."""
@@ -113,6 +119,8 @@ class Line:
                 if link.hears or not self._is_heard():
                     return link
                 link.close(_CHANGE_SECONDS)  # it was opened before anybody listened
+            if self._over.is_set():
+                return _CLOSED
             if time.monotonic() < self._next_try:
                 return self._last
             try:
@@ -121,6 +129,8 @@ class Line:
                 self._note(error.failure)
                 return self._last
             self._failures, self._next_try = 0, 0.0
+            if self._over.is_set():  # since it was begun
+                self._link.close()
             return self._link
 
     def _note(self, failure: Failure) -> None:

@@ -89,6 +89,41 @@ def read(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> st
     return data.decode("latin-1")
 
 
+Place = tuple[int, int, int]
+"""The reference, how many parts there are, and which this is."""
+
+
+def place(data: bytes, parameters: Mapping[int, bytes], esm_class: int = 0) -> Place | None:
+    """Say which part of a long text a message is, by its header or else its parameters.
+
+    None for a text that is alone, and for a place that cannot be: it is to be ignored then (3GPP TS
+    23.040 §9.2.3.24.1).
+    """
+    found = _in_header(data[1 : 1 + data[0]]) if esm_class & _HEADED and data else None
+    found = found or _in_parameters(parameters)
+    return found if found and 1 <= found[2] <= found[1] > 1 else None
+
+
+def _in_header(elements: bytes) -> Place | None:
+    """Read the header's elements: 0 has a reference of 8 bits, and 8 one of 16."""
+    found = None
+    while len(elements) >= 2:
+        kind, length = elements[:2]
+        value, elements = elements[2 : 2 + length], elements[2 + length :]
+        if len(value) == length == {0x00: 3, 0x08: 4}.get(kind):
+            found = int.from_bytes(value[:-2], "big"), value[-2], value[-1]
+    return found
+
+
+def _in_parameters(parameters: Mapping[int, bytes]) -> Place | None:
+    """Read `sar_msg_ref_num` and its like (§5.3.2.22 to 24): all three, or nothing."""
+    tags = (Tag.SAR_MSG_REF_NUM, Tag.SAR_TOTAL_SEGMENTS, Tag.SAR_SEGMENT_SEQNUM)
+    reference, total, number = (parameters.get(tag, b"") for tag in tags)
+    if (len(reference), len(total), len(number)) != (2, 1, 1):
+        return None
+    return int.from_bytes(reference, "big"), total[0], number[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What one `submit_sm` carries of a text."""
@@ -120,10 +155,6 @@ def spread(text: str, alphabet: Alphabet, way: Way, reference: int) -> list[Part
         make(part, written.coding, (reference, len(parts), number))
         for number, part in enumerate(parts, start=1)
     ]
-
-
-Place = tuple[int, int, int]
-"""The reference, how many parts there are, and which this is."""
 
 
 def _headed(part: bytes, coding: int, place: Place) -> Part:

@@ -355,3 +355,26 @@ def test_forked_child_leaves_its_parents_link_alone() -> None:
 
 def test_password_is_in_no_repr() -> None:
     assert "secret" not in repr(smpp.Login("127.0.0.1", 1, "esme", "secret"))
+
+
+def test_link_that_is_being_bound_when_all_are_closed_is_unbound() -> None:
+    """A worker that is stopped just then must not leave it behind."""
+
+    def slowly(connection: socket.socket, request: Pdu) -> None:
+        time.sleep(0.5)
+        accept(connection, request)
+
+    with SmppServer({Command.BIND_TRANSCEIVER: slowly}) as server:
+        line(server.port).listen(lambda bodies: True, POLICY)
+        wait_for(lambda: len(server.of(Command.BIND_TRANSCEIVER)) == 1)
+        smpp.close_all(3)
+        assert len(server.of(Command.UNBIND)) == 1
+
+
+def test_line_that_was_closed_opens_no_link() -> None:
+    with SmppServer() as server:
+        own = line(server.port)
+        smpp.close_all(1)
+        (answer,) = own.submit([BODY], POLICY)
+        assert answer == Failure(FailureKind.NOT_SENT, "the line was closed")
+        assert server.seen == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from messaging.providers.base import Callback, Inbound, Report, UnknownCode
+from messaging.providers.base import Callback, Inbound, Part, Report, UnknownCode
 from messaging.providers.smpp import Smpp
 from rme.core.outcomes import Accepted
 from rme.core.smpp import Address, Message, Pdu
@@ -130,7 +130,7 @@ def test_receipt_that_names_nothing(text: str) -> None:
         ),
         (
             Message(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
-            Inbound("+12025550123", "12025550100", "STOP"),
+            Inbound("+12025550123", "12025550100", "STOP", part=Part(1, 2, 1)),
         ),
         (
             Message(PERSON, OURS, b"STOP", payload=True),
