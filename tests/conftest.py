@@ -23,6 +23,12 @@ def _fresh_caches() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _compiled_once() -> None:
+    """Let the processes that tests start compile our modules once, and not each for itself."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _own_redis_database(request: pytest.FixtureRequest) -> None:
     """Give each pytest-xdist worker a Redis database of its own."""
     from django.conf import settings
@@ -64,8 +70,7 @@ def redis() -> Redis:
 def org(db: None) -> Organization:
     """Give an organization with a sender domain and the template `welcome` on all channels."""
     row = factories.organization()
-    for channel in factories.TEXTS:
-        factories.template(row, channel)
+    factories.welcome(row)
     return row
 
 

@@ -1,25 +1,14 @@
-"""Look-ups: what each finds, its records whole, and what they cost."""
-
-from datetime import UTC, datetime, timedelta
+"""Look-ups of contacts and accounts: what is found, and in which order."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from bot.models import BotSettings
-from rme.core import ids
-from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
+from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
 from tests import factories
+from tests.bot.confirm_scene import START, look_ups
 from tests.bot.conftest import bot_of
 
 pytestmark = pytest.mark.django_db
-
-START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
-NOBODY = "00000000-0000-7000-8000-000000000000"
-
-
-def iso(moment):
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def contact_record(row, **changes):
@@ -121,151 +110,6 @@ def test_the_newest_contacts_come_first_and_no_more_than_ten(bot):
     assert few.confirm("Confirm_Contact", email="same@example.org") == [contact_record(last)]
 
 
-def test_cases_come_newest_first(bot, ada, account):
-    rows = [
-        Case.objects.create(
-            organization=bot.org,
-            number=str(number),
-            subject=f"S{number}",
-            issue="Line\nanother",
-            contact=ada,
-            account=account if number == 1 else None,
-            status="Closed" if number == 1 else "New",
-        )
-        for number in (1, 2)
-    ]
-    for row in rows:
-        row.refresh_from_db()
-    assert bot.confirm("Confirm_Case", email="ada@example.org") == [
-        {
-            "caseID": str(row.pk),
-            "caseNumber": row.number,
-            "Subject": row.subject,
-            "Issue": "Line\nanother",
-            "status": row.status,
-            "priority": "Medium",
-            "isClosed": row is rows[0],
-            "createdDate": iso(row.created_at),
-            "ContactID": str(ada.pk),
-            "AccountID": str(account.pk) if row is rows[0] else "",
-        }
-        for row in reversed(rows)
-    ]
-
-
-def test_registrations_of_the_newest_event_come_first(bot, ada, event):
-    later = Event.objects.create(
-        organization=bot.org, name="Later", starts_at=START + timedelta(days=1)
-    )
-    own = EventRegistration.objects.create(
-        organization=bot.org, event=event, name="Ada L", email="ADA@example.org", attended=True
-    )
-    by_contact = EventRegistration.objects.create(
-        organization=bot.org,
-        event=later,
-        contact=ada,
-        name="Ada L",
-        email="other@example.org",
-        status="Cancelled",
-        ticket_type="Full",
-    )
-    for row in (own, by_contact):
-        row.refresh_from_db()
-    assert bot.confirm("Confirm_Registration", email="ada@example.org") == [
-        {
-            "registrationID": str(by_contact.pk),
-            "eventID": str(later.pk),
-            "eventName": "Later",
-            "eventStart": "2026-03-05T09:30:00Z",
-            "contactID": str(ada.pk),
-            "name": "Ada L",
-            "email": "other@example.org",
-            "status": "Cancelled",
-            "isRegistered": False,
-            "attended": False,
-            "ticketType": "Full",
-            "registeredDate": iso(by_contact.created_at),
-        },
-        {
-            "registrationID": str(own.pk),
-            "eventID": str(event.pk),
-            "eventName": "Congress",
-            "eventStart": "2026-03-04T09:30:00Z",
-            "contactID": "",
-            "name": "Ada L",
-            "email": "ADA@example.org",
-            "status": "Registered",
-            "isRegistered": True,
-            "attended": True,
-            "ticketType": "",
-            "registeredDate": iso(own.created_at),
-        },
-    ]
-
-
-def test_speakers_of_a_contact_and_of_an_event(bot, ada, event):
-    later = Event.objects.create(
-        organization=bot.org, name="Later", starts_at=START + timedelta(days=1)
-    )
-    first = Speaker.objects.create(
-        organization=bot.org,
-        event=event,
-        contact=ada,
-        session_title="Engines",
-        session_start=START,
-        room="1",
-    )
-    second = Speaker.objects.create(organization=bot.org, event=later, contact=ada)
-    wanted = {
-        "speakerID": str(first.pk),
-        "eventID": str(event.pk),
-        "eventName": "Congress",
-        "contactID": str(ada.pk),
-        "name": "Ada Lovelace",
-        "email": "Ada@Example.org",
-        "sessionTitle": "Engines",
-        "sessionStart": "2026-03-04T09:30:00Z",
-        "room": "1",
-        "status": "Confirmed",
-    }
-    other = {
-        **wanted,
-        "speakerID": str(second.pk),
-        "eventID": str(later.pk),
-        "eventName": "Later",
-        "sessionTitle": "",
-        "sessionStart": "",
-        "room": "",
-    }
-    contact = str(ada.pk)
-    assert bot.confirm("Confirm_Speaker", contactID=contact) == [other, wanted]
-    assert bot.confirm("Confirm_Speaker", CONTACTid=contact, eventID="") == [other, wanted]
-    assert bot.confirm("Confirm_Speaker", contactID=contact, eventID=str(event.pk)) == [wanted]
-    assert bot.confirm("Confirm_Speaker", contactID=contact, eventID=NOBODY) == []
-    assert bot.confirm("Confirm_Speaker", contactID=contact, eventID="x") == []
-    assert bot.confirm("Confirm_Speaker", contactID=NOBODY) == []
-
-
-def test_exhibitors_of_a_contact(bot, ada, account, event):
-    row = Exhibitor.objects.create(
-        organization=bot.org, event=event, account=account, contact=ada, booth="B1", level="Gold"
-    )
-    assert bot.confirm("Confirm_Exhibitor", contactID=str(ada.pk)) == [
-        {
-            "exhibitorID": str(row.pk),
-            "eventID": str(event.pk),
-            "eventName": "Congress",
-            "AccountID": str(account.pk),
-            "accountName": "Café Müller GmbH",
-            "contactID": str(ada.pk),
-            "booth": "B1",
-            "level": "Gold",
-            "status": "Confirmed",
-        }
-    ]
-    assert bot.confirm("Confirm_Exhibitor", contactID=str(account.pk)) == []
-
-
 @pytest.mark.parametrize(
     ("name", "match"),
     [
@@ -306,73 +150,3 @@ def test_another_organization_finds_nothing(bot, ada, account, event):
     for action, fields in look_ups(ada, account).items():
         assert len(bot.confirm(action, **fields)) == 1
         assert stranger.confirm(action, **fields) == []
-
-
-def look_ups(ada, account):
-    return {
-        "Confirm_Contact": {"email": ada.email},
-        "Confirm_Contact_Phone": {"phone": ada.mobile},
-        "Confirm_Case": {"email": ada.email},
-        "Confirm_Registration": {"email": ada.email},
-        "Confirm_Speaker": {"contactID": str(ada.pk)},
-        "Confirm_Exhibitor": {"contactID": str(ada.pk)},
-        "Confirm_Account": {"accountName": account.name},
-    }
-
-
-def test_a_call_is_two_statements_however_much_is_found(bot, ada, account, event):
-    for number in range(5):
-        Case.objects.create(
-            organization=bot.org, number=str(number), subject="S", issue="I", contact=ada
-        )
-        EventRegistration.objects.create(
-            organization=bot.org, event=event, name="A", email=ada.email
-        )
-    bot.confirm("Confirm_Contact", email="nobody@example.org")  # reads the settings
-    for action, fields in look_ups(ada, account).items():
-        with CaptureQueriesContext(connection) as captured:
-            bot.get(action, **fields)
-        assert len(captured) == 2, action
-
-
-def test_large_records_are_cut_to_what_bots_take(bot, ada):
-    for number in range(10):
-        Case.objects.create(
-            organization=bot.org, number=str(number), subject="S", issue="ü" * 32_000, contact=ada
-        )
-    response = bot.get("Confirm_Case", email=ada.email)
-    issues = {record["Issue"] for record in response.json()["msg"]}
-    assert (len(response.json()["msg"]), issues) == (10, {"ü" * 1999 + "…"})
-    assert len(response.content) <= 64_000
-
-
-def test_records_that_are_too_many_at_any_length_are_fewer(bot, event):
-    BotSettings.objects.create(organization=bot.org, max_records=50)
-    worst = "\x01" * 255
-    ada = factories.contact(bot.org, first_name=worst, last_name=worst, email="a@b.example")
-    for _ in range(50):
-        Speaker.objects.create(
-            organization=bot.org, event=event, contact=ada, session_title=worst, room="\x01" * 100
-        )
-    response = bot.get("Confirm_Speaker", contactID=str(ada.pk))
-    assert 10 < len(response.json()["msg"]) < 50
-    assert len(response.content) <= 64_000
-
-
-def test_a_million_rows_elsewhere_do_not_matter_to_the_plan(bot, ada):
-    Contact.objects.bulk_create(
-        Contact(id=ids.new_id(), organization=bot.org, last_name="L", email=f"p{i}@x.example")
-        for i in range(3000)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE crm_contact")
-    with connection.cursor() as cursor, CaptureQueriesContext(connection) as captured:
-        bot.get("Confirm_Contact", email="p7@x.example")
-        bot.get("Confirm_Contact_Phone", phone="+12127365000")
-        plans = []
-        for query in captured.captured_queries:
-            if "crm_contact" in query["sql"]:
-                cursor.execute(f"EXPLAIN {query['sql']}")
-                plans.append("\n".join(line for (line,) in cursor.fetchall()))
-    assert ["contact_by_email" in plans[0], "Seq Scan" in plans[0]] == [True, False]
-    assert ["contact_by_phone" in plans[1], "contact_by_mobile" in plans[1]] == [True, True]

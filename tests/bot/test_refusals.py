@@ -1,4 +1,4 @@
-"""What is refused, in which order, and how: bodies whole."""
+"""What is refused of keys and of whoever calls, in which order, and how: bodies whole."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,23 +10,9 @@ from rme.crm.models import Contact
 from rme.tenants.models import ApiKey, Organization
 from tests import factories
 from tests.bot.conftest import FORM, UNAUTHORIZED, bad, bot_of, failure
+from tests.bot.refusals_scene import EMAIL, GET, POST, refused, told
 
 pytestmark = pytest.mark.django_db
-
-GET, POST = "/bot/api.php", "/bot/api_create.php"
-EMAIL = "a@b.example"
-
-
-def told(response):
-    return response.status_code, response.json()
-
-
-def refused(response):
-    assert (response.status_code, response.content) == (
-        401,
-        b'{"code":401,"status":"Unauthorized"}',
-    )
-    assert response["X-Request-Id"]
 
 
 # --- the key ------------------------------------------------------------------------------------
@@ -186,143 +172,6 @@ def test_a_create_by_another_method_is_refused(bot):
     assert response["Allow"] == "POST"
     form = bot.client.post(GET, {"org": bot.org.pk}, headers=bot.headers())
     assert (form.status_code, form["Allow"]) == (405, "GET")
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    ["application/json", "text/plain", "", "application/x-www-form-urlencoded; charset=latin-1"],
-)
-def test_a_create_that_is_no_form_is_refused(bot, content_type):
-    body = f"action=Create_Contact&org={bot.org.pk}&lastName=L".encode()
-    path = f"{POST}?org={bot.org.pk}"
-    response = bot.client.generic("POST", path, body, content_type, headers=bot.headers())
-    assert (response.status_code, response.json()["error"]) == (415, "unsupported_media_type")
-    refused(bot.client.generic("POST", POST, body, content_type, headers=bot.headers()))
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "status", "error"),
-    [
-        (b"x", "multipart/form-data", 400, "invalid_parameter"),
-        (b"x", "multipart/form-data; boundary=b", 400, "unknown_action"),
-        (b"a=1&" * 2000, FORM, 400, "invalid_parameter"),
-        (b"a=" + b"x" * (1024 * 1024), FORM, 413, "payload_too_large"),
-        (b"x=1", FORM, 400, "unknown_action"),
-    ],
-    ids=["no-boundary", "no-parts", "many-fields", "large", "nothing"],
-)
-def test_a_body_that_cannot_be_read_is_refused(bot, body, content_type, status, error):
-    path = f"{POST}?org={bot.org.pk}"
-    response = bot.client.generic("POST", path, body, content_type, headers=bot.headers())
-    assert (response.status_code, response.json()["error"]) == (status, error)
-    refused(bot.client.generic("POST", POST, body, content_type, headers=bot.headers()))
-
-
-def test_a_query_of_a_thousand_parameters_is_none(bot):
-    path = f"{GET}?org={bot.org.pk}&" + "a=1&" * 1001
-    refused(bot.client.get(path, headers=bot.headers()))
-
-
-@pytest.mark.parametrize("action", ["", "Confirm_Nothing", "confirm_contact", "Create_Contact"])
-def test_an_unknown_action_is_refused_before_its_parameters(bot, action):
-    wanted = bad("action", "is not one of this path", "unknown_action")
-    assert told(bot.get(action)) == (400, wanted)
-    assert told(bot.post(action.replace("Create", "Confirm"))) == (400, wanted)
-
-
-def test_problems_are_told_in_their_order(bot):
-    """Everything is wrong at first, and what was told is set right each time."""
-    path, right, bot.key = f"{POST}?org={bot.org.pk}", bot.key, "wrong"
-    form = "action={}&email=x"
-
-    def told_of(method, content_type, action):
-        body = form.format(action)
-        response = bot.client.generic(method, path, body, content_type, headers=bot.headers())
-        return response.status_code, response.json().get("error")
-
-    assert told_of("PUT", "application/json", "x") == (401, None)
-    bot.key = right
-    assert told_of("PUT", "application/json", "x") == (405, "method_not_allowed")
-    assert told_of("POST", "application/json", "x") == (415, "unsupported_media_type")
-    assert told_of("POST", FORM, "x") == (400, "unknown_action")
-    assert told_of("POST", FORM, "Create_Contact") == (400, "missing_parameter")
-    form += "&lastName=L"
-    assert told_of("POST", FORM, "Create_Contact") == (400, "invalid_email")
-    form = form.replace("=x", "=a@b.example")
-    assert told_of("POST", FORM, "Create_Contact") == (200, None)
-
-
-# --- parameters ---------------------------------------------------------------------------------
-REQUIRED = [
-    ("Confirm_Contact", "email"),
-    ("Confirm_Contact_Phone", "phone"),
-    ("Confirm_Case", "email"),
-    ("Confirm_Registration", "email"),
-    ("Confirm_Speaker", "contactID"),
-    ("Confirm_Exhibitor", "contactID"),
-    ("Confirm_Account", "accountName"),
-]
-
-
-@pytest.mark.parametrize(("action", "name"), REQUIRED)
-def test_a_missing_parameter_is_refused(bot, action, name):
-    wanted = (400, bad(name, "is missing", "missing_parameter"))
-    assert told(bot.get(action)) == wanted
-    assert told(bot.get(action, **{name: " \t"})) == wanted
-    nul = bot.get(action, **{name: "a\0b"})
-    assert told(nul) == (400, bad(name, "must not contain NUL characters"))
-    long = bot.get(action, **{name: "x" * 256})
-    assert told(long) == (400, bad(name, "is longer than 255 characters"))
-    twice = bot.get(action, **{name: "a", name.upper(): "b"})
-    assert told(twice) == (400, bad(name, "is given more than once"))
-
-
-@pytest.mark.parametrize(
-    ("action", "fields", "name"),
-    [
-        ("Create_Account", {}, "accountName"),
-        ("Create_Contact", {"firstName": "A"}, "lastName"),
-        ("Create_Case", {"Issue": "I"}, "Subject"),
-        ("Create_Case", {"Subject": "S"}, "Issue"),
-    ],
-)
-def test_a_missing_field_is_refused(bot, action, fields, name):
-    wanted = (400, bad(name, "is missing", "missing_parameter"))
-    assert told(bot.post(action, **fields)) == wanted
-
-
-@pytest.mark.parametrize(
-    "email", ["a", "a@", "@b.example", "a b@c.example", "a@b", "a@b.example,c@d.example"]
-)
-def test_a_bad_email_is_refused(bot, email):
-    wanted = (400, bad("email", "is not an email address", "invalid_email"))
-    assert told(bot.post("Create_Contact", lastName="L", email=email)) == wanted
-    if " " not in email:
-        assert told(bot.get("Confirm_Contact", email=email)) == wanted
-
-
-@pytest.mark.parametrize("phone", ["x", "1", "+", "+999999999999999999", "12" * 40])
-def test_a_bad_phone_is_refused(bot, phone):
-    wanted = (400, bad("phone", "is not a phone number", "invalid_phone"))
-    assert told(bot.get("Confirm_Contact_Phone", phone=phone)) == wanted
-
-
-def test_an_issue_may_be_long_and_not_longer(bot):
-    assert bot.create("Create_Case", Subject="S", Issue="x" * 32_000)[1]
-    response = bot.post("Create_Case", Subject="S", Issue="x" * 32_001)
-    assert told(response) == (400, bad("Issue", "is longer than 32,000 characters"))
-
-
-def test_names_are_read_in_any_case_and_unknown_ones_passed_over(bot):
-    path = f"{GET}?ACTION=Confirm_Contact&Org={bot.org.pk}&EMAIL={EMAIL}&session=1&x=%00"
-    response = bot.client.get(path, headers=bot.headers())
-    assert (response.status_code, response.json()["msg"]) == (200, [])
-
-
-def test_bytes_that_are_not_utf8_are_an_answer(bot):
-    path = f"{GET}?action=Confirm_Account&org={bot.org.pk}&accountName=%ff%fe%ED%A0%80"
-    response = bot.client.get(path, headers=bot.headers())
-    assert (response.status_code, response.json()["msg"]) == (200, [])
 
 
 # --- how ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from messaging.models import Delivery, Message, MessageContent, Template
 from rme.core.cache import TtlCache
 from rme.crm.models import Event
 from tests import factories
-from tests.messaging.test_templates import AT
+from tests.messaging.test_templates_records import AT
 from tests.rest import Api, error
 
 pytestmark = pytest.mark.django_db

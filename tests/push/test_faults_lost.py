@@ -1,0 +1,157 @@
+"""Push services that break off, stall and half answer."""
+
+import time
+from collections import Counter
+
+import pytest
+
+from messaging.models import Delivery
+from rme.core.transport import AddressPolicy, Transport
+from tests.fakes import tcp
+from tests.fakes.http2 import Http2Server
+from tests.push.faults_scene import (
+    PLATFORMS,
+    Service,
+    accept,
+    account,
+    attempts,
+    once_each,
+    people,
+    settle,
+    standing,
+)
+from tests.rest import work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _open(settings, redis):
+    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
+    settings.BACKOFF_SECONDS = 60.0
+    settings.UNKNOWN_SECONDS = 60.0
+    yield
+    redis.flushdb()
+
+
+@pytest.fixture
+def worker():
+    made = Transport(AddressPolicy(["localhost"]))
+    yield made
+    made.close()
+
+
+class ResetBefore(Http2Server):
+    """End the first connection before any request can have been read."""
+
+    def _serve(self, connection, number):
+        if number == 0:
+            tcp.reset(connection)
+        else:
+            super()._serve(connection, number)
+
+
+@pytest.mark.parametrize("kind", PLATFORMS)
+def test_a_connection_reset_before_the_request_costs_a_try(api, org, worker, redis, kind):
+    service = Service(kind)
+    service.server = ResetBefore(service._answer)
+    with service:
+        account(org, kind, service.server.port)
+        accept(api, people(org, kind, service.server.port, 4))
+        work(worker)
+        assert standing() == {"ACCEPTED": 1, "SENT": 3}  # it went alone, for its host was not known
+        assert {outcome for outcome, _ in attempts()} == {"Accepted", "Retryable"}
+        settle(worker, redis, 4)
+        assert once_each(service, 4)
+
+
+def reset(connection, stream):
+    tcp.reset(connection.socket)
+    return True
+
+
+def half(connection, stream):
+    connection.h2.send_headers(stream.id, [(":status", "200"), ("content-length", "9")])
+    connection.h2.send_data(stream.id, b"half")
+    return False
+
+
+def close(connection, stream):
+    return False
+
+
+@pytest.mark.parametrize("break_off", [reset, close, half], ids=["reset", "close", "half"])
+@pytest.mark.parametrize("kind", PLATFORMS)
+def test_a_connection_lost_after_the_request_leaves_it_in_doubt(
+    api, org, worker, redis, kind, break_off
+):
+    def script(connection, stream):
+        if connection.number > 0:
+            return None
+        return break_off(connection, stream) if len(service.server.seen) == 3 else True
+
+    with Service(kind, script) as service:
+        account(org, kind, service.server.port)
+        accept(api, people(org, kind, service.server.port, 3))
+        work(worker)
+        assert standing() == {"UNKNOWN": 3}
+        assert {outcome for outcome, _ in attempts()} == {"Unknown"}
+        assert service.taken == []
+        settle(worker, redis, 3)
+        assert once_each(service, 3)
+
+
+@pytest.mark.parametrize("kind", PLATFORMS)
+def test_a_service_that_answers_too_late_is_left_alone_for_a_while(api, org, worker, redis, kind):
+    slow = [True]
+
+    with Service(kind, lambda connection, stream: True if slow else None) as service:
+        account(org, kind, service.server.port, timeout=0.4)
+        made = people(org, kind, service.server.port, 5)
+        accept(api, made[:3])
+        work(worker)
+        assert attempts() == {("Unknown", "time-out"): 3}
+        accept(api, made[3:])
+        started = time.monotonic()
+        work(worker)
+        assert time.monotonic() - started < 0.4  # nobody was asked
+        assert standing() == {"UNKNOWN": 3, "ACCEPTED": 2}
+        assert len(service.server.seen) == 3
+        slow.clear()
+        settle(worker, redis, 5)
+        assert once_each(service, 5)
+
+
+@pytest.mark.parametrize(("dead", "well"), [("apns", "webpush"), ("webpush", "apns")])
+def test_a_silent_service_holds_up_no_other(api, org, worker, dead, well):
+    arrived = {}
+
+    def note(connection, stream):
+        arrived.setdefault(len(arrived), time.monotonic())
+
+    with Service(dead, lambda connection, stream: True) as silent, Service(well, note) as quick:
+        account(org, dead, silent.server.port, timeout=1.5)
+        account(org, well, quick.server.port, timeout=1.5)
+        accept(api, people(org, dead, silent.server.port, 5))
+        accept(api, people(org, well, quick.server.port, 5))
+        started = time.monotonic()
+        work(worker)
+        assert max(arrived.values()) - started < 1.0
+    assert Counter(Delivery.objects.values_list("provider", "status")) == {
+        (dead, "UNKNOWN"): 5, (well, "SENT"): 5,
+    }  # fmt: skip
+
+
+def test_a_silent_host_of_browsers_holds_up_no_other_host(api, org, worker):
+    with (
+        Service("webpush", lambda connection, stream: True) as silent,
+        Service("webpush") as quick,
+    ):
+        account(org, "webpush", 0, timeout=0.6)
+        accept(api, people(org, "webpush", silent.server.port, 5))
+        accept(api, people(org, "webpush", quick.server.port, 5))
+        work(worker)
+        assert standing() == {"UNKNOWN": 5, "SENT": 5}
+        accept(api, people(org, "webpush", quick.server.port, 5, start=100))
+        work(worker)
+        assert once_each(quick, 10)
