@@ -22,6 +22,8 @@ WINDOW = 65_535
 """The bytes that may be on their way before anybody says otherwise (§6.9.2)."""
 SIZE = 16_384
 """The longest frame that we take, and that every server takes (§4.2)."""
+LONGEST = 2**24 - 1
+"""The longest frame that there can be."""
 GREATEST = 2**31 - 1
 
 _HEAD = struct.Struct(">HBBBI")
@@ -41,7 +43,7 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+def frame(kind: int, flags: int, stream: int, payload: bytes | memoryview = b"") -> bytes:
     """Write a frame."""
     length = len(payload)
     return _HEAD.pack(length >> 8, length & 255, kind, flags, stream) + payload
