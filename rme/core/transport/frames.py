@@ -73,22 +73,22 @@ def read_number(payload: bytes, start: int = 0) -> int:
     return int.from_bytes(payload[start : start + 4], "big") & GREATEST
 
 
-def take(buffer: bytearray) -> list[Frame]:
+def take(buffer: bytearray) -> Iterator[Frame]:
     """Take the whole frames out of a buffer. Raises Broken for one that is too long."""
-    found, start, end = [], 0, len(buffer)
-    while end - start >= 9:
-        high, low, kind, flags, stream = _HEAD.unpack_from(buffer, start)
-        length = high << 8 | low
-        if length > SIZE:
-            raise Broken
-        following = start + 9 + length
-        if following > end:
-            break
-        found.append(Frame(kind, flags, stream & GREATEST, bytes(buffer[start + 9 : following])))
-        start = following
-    if start:
+    start, end = 0, len(buffer)
+    try:
+        while end - start >= _HEAD.size:
+            high, low, kind, flags, stream = _HEAD.unpack_from(buffer, start)
+            length = high << 8 | low
+            if length > SIZE:
+                raise Broken
+            payload = start + _HEAD.size
+            if payload + length > end:
+                return
+            start = payload + length
+            yield Frame(kind, flags, stream & GREATEST, bytes(buffer[payload:start]))
+    finally:
         del buffer[:start]
-    return found
 
 
 def unpadded(one: Frame) -> bytes:
