@@ -1,7 +1,8 @@
 """HTTP/2 over TLS on loopback (the h2 library), with a hand on every frame."""
 
 import socket
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from h2.config import H2Configuration
@@ -15,7 +16,7 @@ from h2.events import (
 )
 from h2.settings import SettingCodes
 
-from tests.fakes.tcp import TcpServer
+from tests.fakes.tcp import Talk, TcpServer
 from tests.fakes.tls import server_context
 
 
@@ -55,12 +56,46 @@ def ok(connection: Http2Connection, stream: Stream) -> None:
     connection.respond(stream, 200, bytes(stream.body))
 
 
-class Http2Server(TcpServer):
-    """Answer streams by a function and remember them."""
+def leave_open(connection: Http2Connection, stream: Stream) -> None:
+    """Wait for the rest of a request before it is answered."""
 
-    def __init__(self, answer: Answer = ok, **settings: int) -> None:
+
+Frame = tuple[int, int, int, bytes]
+"""Kind, flags, stream and payload (RFC 9113 §4.1)."""
+
+
+def raw(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """Write a frame, however wrong."""
+    return struct.pack(">I", len(payload) << 8 | kind) + struct.pack(">BI", flags, stream) + payload
+
+
+def heard(sock: socket.socket) -> Iterator[Frame]:
+    """Read a client's frames, after the preface, until it leaves."""
+    with sock.makefile("rb") as stream:
+        stream.read(24)
+        while head := stream.read(9):
+            length, flags, where = struct.unpack(">IBI", head)
+            yield length & 255, flags, where, stream.read(length >> 8)
+
+
+class Http2Server(TcpServer):
+    """Answer streams by a function and remember them.
+
+    `begun` may answer one whose body is yet to come; `first` has the first connection to itself.
+    """
+
+    def __init__(
+        self,
+        answer: Answer = ok,
+        *,
+        begun: Answer = leave_open,
+        first: Talk | None = None,
+        **settings: int,
+    ) -> None:
         super().__init__(self._connection, server_context("h2"))
         self.answer = answer
+        self.begun = begun
+        self.first = first
         self.settings = settings
         self.seen: list[Stream] = []
 
@@ -69,10 +104,14 @@ class Http2Server(TcpServer):
         return f"https://localhost:{self.port}/"
 
     def _connection(self, sock: socket.socket, number: int) -> None:
+        if self.first and number == 0:
+            self.first(sock, number)
+            return
         h2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         given = {SettingCodes[name.upper()]: value for name, value in self.settings.items()}
         h2.local_settings.update(given)
         h2.local_settings.acknowledge()  # as if agreed on: what is above a limit ends a connection
+        h2.max_inbound_frame_size = h2.local_settings.max_frame_size
         h2.initiate_connection()
         connection = Http2Connection(sock, h2, number)
         connection.flush()
@@ -82,6 +121,7 @@ class Http2Server(TcpServer):
                 match event:
                     case RequestReceived(stream_id=int(id_), headers=headers):
                         streams[id_] = Stream(number, id_, dict(headers or []))
+                        self.begun(connection, streams[id_])
                     case DataReceived(stream_id=int(id_), data=bytes(part)):
                         streams[id_].body += part
                         h2.acknowledge_received_data(event.flow_controlled_length or 0, id_)

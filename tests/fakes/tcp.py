@@ -45,11 +45,12 @@ class TcpServer:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def wait_until_closed(self) -> None:
-        """Wait until this side has ended all connections (5 s at most)."""
+    def wait_until_closed(self) -> bool:
+        """Wait until this side has ended all connections (5 s at most); say whether it has."""
         until = time.monotonic() + 5
         while self._open and time.monotonic() < until:
             time.sleep(0.005)
+        return not self._open
 
     def _accept(self) -> None:
         while not self.closing.is_set():

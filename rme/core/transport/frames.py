@@ -22,6 +22,8 @@ WINDOW = 65_535
 """The bytes that may be on their way before anybody says otherwise (§6.9.2)."""
 SIZE = 16_384
 """The longest frame that we take, and that every server takes (§4.2)."""
+LONGEST = 2**24 - 1
+"""The longest frame that there can be."""
 GREATEST = 2**31 - 1
 
 _HEAD = struct.Struct(">HBBBI")
@@ -41,7 +43,7 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+def frame(kind: int, flags: int, stream: int, payload: bytes | memoryview = b"") -> bytes:
     """Write a frame."""
     length = len(payload)
     return _HEAD.pack(length >> 8, length & 255, kind, flags, stream) + payload
@@ -71,22 +73,22 @@ def read_number(payload: bytes, start: int = 0) -> int:
     return int.from_bytes(payload[start : start + 4], "big") & GREATEST
 
 
-def take(buffer: bytearray) -> list[Frame]:
+def take(buffer: bytearray) -> Iterator[Frame]:
     """Take the whole frames out of a buffer. Raises Broken for one that is too long."""
-    found, start, end = [], 0, len(buffer)
-    while end - start >= 9:
-        high, low, kind, flags, stream = _HEAD.unpack_from(buffer, start)
-        length = high << 8 | low
-        if length > SIZE:
-            raise Broken
-        following = start + 9 + length
-        if following > end:
-            break
-        found.append(Frame(kind, flags, stream & GREATEST, bytes(buffer[start + 9 : following])))
-        start = following
-    if start:
+    start, end = 0, len(buffer)
+    try:
+        while end - start >= _HEAD.size:
+            high, low, kind, flags, stream = _HEAD.unpack_from(buffer, start)
+            length = high << 8 | low
+            if length > SIZE:
+                raise Broken
+            payload = start + _HEAD.size
+            if payload + length > end:
+                return
+            start = payload + length
+            yield Frame(kind, flags, stream & GREATEST, bytes(buffer[payload:start]))
+    finally:
         del buffer[:start]
-    return found
 
 
 def unpadded(one: Frame) -> bytes:

@@ -6,67 +6,25 @@ ever sent a second time by itself, and nothing before the server's limits are kn
 requests leaves in one write.
 """
 
+import select
 import time
 from collections.abc import Callable
-from functools import lru_cache
-from itertools import count
 
 from rme.core.transport import fields, frames
 from rme.core.transport.addresses import Origin
-from rme.core.transport.exchange import Exchange
 from rme.core.transport.frames import Broken, Frame
 from rme.core.transport.loop import Loop
-from rme.core.transport.messages import Failure, FailureKind, Reply, Request
-from rme.core.transport.wire import Wire
+from rme.core.transport.messages import Failure, FailureKind, Reply
+from rme.core.transport.stream import Stream, head
+from rme.core.transport.wire import LOST, Wire
 
+NO_HTTP2 = "the host does not speak HTTP/2"
 _LONGEST_HEADERS = 64 * 1024
+_MOST_OWED = 10_000
+"""Who asks so often, and reads none of our answers, wants our memory (CVE-2019-9512, -9515)."""
 _REFUSED = Failure(FailureKind.NOT_SENT, "the stream was refused")
+_RESET = "the stream was reset"
 _PROTOCOL_ERROR = 0x1
-
-
-class Stream:
-    """One request under way, and what has come of it so far."""
-
-    __slots__ = (
-        "answered", "began", "block", "chunks", "connection", "id", "instead", "length", "reached",
-        "request", "status", "unsent", "where", "window",
-    )  # fmt: skip
-
-    def __init__(self, request: Request, where: Origin) -> None:
-        self.request = request
-        self.where = where
-        self.began = time.monotonic()
-        self.connection: Http2Connection | None = None
-        """The one that it was written on."""
-        self.instead: Exchange | None = None
-        """What it goes by where the host speaks HTTP/1.1 alone."""
-        self.id = self.status = self.length = self.window = 0
-        self.unsent = self.block = b""
-        self.chunks: list[bytes] = []
-        self.reached = False
-        """Whether the host was there and took a connection."""
-
-    @property
-    def deadline(self) -> float:
-        """When it will have taken too long (monotonic)."""
-        request = self.request
-        if self.reached:
-            return self.began + request.timeout
-        return self.began + min(request.timeout, request.connect_timeout)
-
-    def failure(self, kind: FailureKind, reason: str) -> Failure:
-        """Say that there is no whole answer."""
-        return Failure(kind, reason, self.status)
-
-    def result(self) -> Reply | Failure:
-        """Give the answer, which has ended."""
-        headers = fields.Fields(self.block)
-        if self.chunks and self.request.method != "HEAD":
-            announced = headers.get("content-length")
-            if announced is not None and announced != str(self.length):
-                return self.failure(FailureKind.UNKNOWN, "half an answer")
-        elapsed = time.monotonic() - self.began
-        return Reply(self.status, headers, b"".join(self.chunks), elapsed=elapsed)
 
 
 Ended = Callable[[Stream, Reply | Failure], None]
@@ -94,17 +52,26 @@ class Http2Connection(Wire):
         self._ca_pem = ca_pem
         self._ended = ended
         self._gone = gone
-        self._ids = count(1, 2)
+        self._next_id = 1
         self._limit = frames.GREATEST
         self._frame_size = frames.SIZE
         self._window = self._first_window = frames.WINDOW
         self._consumed = 0
+        self._owed = 0
+        """What we were asked for and have not written yet: acknowledgements."""
         self._out = bytearray()
         self._in = bytearray()
+        self._only: int | None = frames.SETTINGS
+        """The kind of frame that has to come next (§3.4, §6.10)."""
         self._begun: tuple[Frame, bytearray] | None = None
         """A block of header fields whose end is to come."""
 
     # --- for who has requests -------------------------------------------------------------------
+
+    @property
+    def used(self) -> bool:
+        """Say whether a request was ever written on it."""
+        return self._next_id > 1
 
     @property
     def has_room(self) -> bool:
@@ -113,12 +80,12 @@ class Http2Connection(Wire):
     def send(self, stream: Stream) -> None:
         """Write a request. It leaves with the next `flush`."""
         request = stream.request
-        stream.id = next(self._ids)
+        stream.id = self._next_id
+        self._next_id += 2
         stream.connection, stream.window = self, self._first_window
         self.streams[stream.id] = stream
         self.used_at = time.monotonic()
-        self._write_head(stream, _head(request))
-        stream.unsent = request.body
+        self._write_head(stream, head(request))
         self._write_body(stream)
         if stream.id > frames.GREATEST // 2:
             self.leaving = True  # the numbers come to an end
@@ -134,9 +101,24 @@ class Http2Connection(Wire):
             if not self.unsent:
                 self.unsent = memoryview(bytes(self._out))
                 self._out.clear()
-            super().flush()
+            try:
+                super().flush()
+            except OSError:
+                if not self.streams:
+                    raise
+                self._fall_silent()
             if self.unsent:
                 return
+
+    def _fall_silent(self) -> None:
+        """Write no more: the other side has left. What it said before may still be read."""
+        self.leaving = True
+        self.unsent = memoryview(b"")
+        self._out.clear()
+        self.watch(select.POLLIN)
+
+    def flushed(self) -> None:
+        self._owed = 0
 
     def close(self) -> None:
         self.leaving = True
@@ -212,7 +194,7 @@ class Http2Connection(Wire):
     # --- hearing --------------------------------------------------------------------------------
 
     def _hear(self, one: Frame) -> None:
-        if self._begun and one.kind != frames.CONTINUATION:
+        if self._only is not None and one.kind != self._only:
             raise Broken
         match one.kind:
             case frames.HEADERS:
@@ -222,7 +204,8 @@ class Http2Connection(Wire):
                     raise Broken
                 first, block = self._begun
                 end = one.flags & frames.END_HEADERS
-                self._hear_fields(first._replace(flags=first.flags | end), block + one.payload)
+                block += one.payload
+                self._hear_fields(first._replace(flags=first.flags | end), block)
             case frames.DATA:
                 self._hear_data(one)
             case frames.RST_STREAM:
@@ -231,7 +214,7 @@ class Http2Connection(Wire):
                 self._hear_settings(one)
             case frames.PING:
                 if not one.flags & frames.ACK:
-                    self._out += frames.frame(frames.PING, frames.ACK, 0, one.payload)
+                    self._acknowledge(frames.PING, one.payload)
             case frames.GOAWAY:
                 self._hear_goodbye(frames.read_number(one.payload))
             case frames.WINDOW_UPDATE:
@@ -249,9 +232,9 @@ class Http2Connection(Wire):
         if len(block) > _LONGEST_HEADERS:
             raise Broken
         if not first.flags & frames.END_HEADERS:
-            self._begun = (first, block)
+            self._begun, self._only = (first, block), frames.CONTINUATION
             return
-        self._begun = None
+        self._begun = self._only = None
         stream = self._of(first)
         if stream is None:
             return
@@ -298,18 +281,23 @@ class Http2Connection(Wire):
         self._leave_if_done()
 
     def _leave_if_done(self) -> None:
-        if self.leaving and not self.streams:
+        if self.leaving and not self.streams and self.alive:
             self.flush()
-            self.close()
+            self.lose(LOST)
 
     def _hear_reset(self, one: Frame) -> None:
         stream = self._of(one)
         if stream is None:
             return
         if frames.read_number(one.payload) == frames.REFUSED_STREAM:
-            self._end(stream, _REFUSED)
+            self._refuse(stream)
         else:
-            self._end(stream, stream.failure(FailureKind.UNKNOWN, "the stream was reset"))
+            self._end(stream, stream.failure(FailureKind.UNKNOWN, _RESET))
+
+    def _refuse(self, stream: Stream) -> None:
+        """End a request that was not taken; who has begun to answer it cannot say so any more."""
+        unknown = stream.failure(FailureKind.UNKNOWN, _RESET)
+        self._end(stream, unknown if stream.status else _REFUSED)
 
     def _hear_settings(self, one: Frame) -> None:
         if one.flags & frames.ACK:
@@ -319,59 +307,41 @@ class Http2Connection(Wire):
                 case frames.MAX_CONCURRENT_STREAMS:
                     self._limit = value
                 case frames.MAX_FRAME_SIZE:
-                    self._frame_size = max(value, frames.SIZE)
+                    if not frames.SIZE <= value <= frames.LONGEST:
+                        raise Broken
+                    self._frame_size = value
                 case frames.INITIAL_WINDOW_SIZE:
                     if value > frames.GREATEST:
                         raise Broken
                     for stream in self.streams.values():
                         stream.window += value - self._first_window
                     self._first_window = value
-        self._out += frames.frame(frames.SETTINGS, frames.ACK, 0)
-        self.ready = True
+        self._acknowledge(frames.SETTINGS)
+        self.ready, self._only = True, None
         self._write_bodies()
+
+    def _acknowledge(self, kind: int, payload: bytes = b"") -> None:
+        self._owed += 1
+        if self._owed > _MOST_OWED:
+            raise Broken
+        self._out += frames.frame(kind, frames.ACK, 0, payload)
 
     def _hear_goodbye(self, last: int) -> None:
         self.leaving = True
         for stream in [one for one in self.streams.values() if one.id > last]:
-            self._end(stream, _REFUSED)
+            self._refuse(stream)
         self._leave_if_done()
 
     def _hear_window(self, where: int, more: int) -> None:
         if where == 0:
-            self._window += more
-            if more == 0 or self._window > frames.GREATEST:
-                raise Broken
+            self._window = _widened(self._window, more)
             self._write_bodies()
         elif stream := self.streams.get(where):
-            stream.window += more
+            stream.window = _widened(stream.window, more)
             self._write_body(stream)
 
 
-NO_HTTP2 = "the host does not speak HTTP/2"
-
-
-def _head(request: Request) -> bytes:
-    """Write a request's fields (§8.3.1)."""
-    authority, path = _target(request.url)
-    parts = [_begin(request.method, authority), fields.text(path)]
-    parts += [fields.field(name, value) for name, value in request.headers]
-    if request.body or request.method in ("POST", "PUT", "PATCH"):
-        parts.append(fields.field("content-length", str(len(request.body))))
-    return b"".join(parts)
-
-
-@lru_cache(maxsize=256)
-def _begin(method: str, authority: str) -> bytes:
-    """Write what the requests to a host have in common, up to the path's name."""
-    said = fields.POST if method == "POST" else fields.field(":method", method)
-    return said + fields.HTTPS + fields.field(":authority", authority) + fields.PATH
-
-
-def _target(url: str) -> tuple[str, str]:
-    """Give who is asked, and for what."""
-    rest = url.partition("://")[2].partition("#")[0]
-    authority, slash, path = rest.partition("/")
-    if "?" in authority:
-        authority, _, query = rest.partition("?")
-        return authority, f"/?{query}"
-    return authority, f"/{path}" if slash else "/"
+def _widened(window: int, more: int) -> int:
+    if more == 0 or window + more > frames.GREATEST:
+        raise Broken
+    return window + more

@@ -9,7 +9,6 @@ import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.core.transport.exchange import Exchange
-from rme.core.transport.http2 import Stream
 from rme.core.transport.kept import Kept
 from rme.core.transport.loop import Loop
 from rme.core.transport.mail import MailConnection
@@ -17,6 +16,7 @@ from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, R
 from rme.core.transport.multiplex import BUSY, Multiplex
 from rme.core.transport.names import Names
 from rme.core.transport.post import Post
+from rme.core.transport.stream import Stream
 from rme.core.transport.verdict import judge
 
 Way = Exchange | MailConnection | Stream
@@ -175,6 +175,7 @@ class Transport:
                 self._loop.remove(exchange.curl)
                 exchange.curl.close()
         self._post.ended.clear()
+        self._multiplex.clear()
 
     def _end(self, exchange: Exchange, code: int) -> tuple[Way, Reply | Failure]:
         """Take an exchange that has ended, and say what came of it."""

@@ -5,16 +5,18 @@ import time
 from collections import deque
 
 from rme.core.transport.addresses import Origin
-from rme.core.transport.http2 import NO_HTTP2, Http2Connection, Stream
+from rme.core.transport.http2 import NO_HTTP2, Http2Connection
 from rme.core.transport.loop import Loop
 from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
 from rme.core.transport.names import Found, Names
+from rme.core.transport.stream import Stream
 
 _IDLE_SECONDS = 45
 """A connection idle for longer is not used again: what stands between may have forgotten it, and a
 request written then would end as UNKNOWN."""
 _OLD_SECONDS = 3600
 _LINES = 1000
+_LATE = Failure(FailureKind.NOT_SENT, TIME_OUT)
 BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 
 
@@ -49,10 +51,7 @@ class Multiplex:
     def begin(self, request: Request, where: Origin) -> Stream:
         """Put a request into its host's line; it leaves with the next `push`."""
         stream = Stream(request, where)
-        line = self._line(where, request.ca_pem)
-        line.waiting.append(stream)
-        if line.connection is not None and line.connection.ready:
-            stream.reached = True
+        self._line(where, request.ca_pem).waiting.append(stream)
         return stream
 
     def push(self) -> None:
@@ -91,13 +90,16 @@ class Multiplex:
             if connection and connection.may_try_another and connection.attempt_until <= now:
                 connection.try_another()
             for stream in [one for one in line.under_way if one.deadline <= now]:
-                self._expire(line, stream)
-            for stream in [one for one in line.waiting if one.deadline <= now]:
+                if stream in line.under_way:  # else it ended with the connection of one before it
+                    self._expire(line, stream)
+            late = [one for one in line.waiting if one.deadline <= now]
+            for stream in late:
                 line.waiting.remove(stream)
-                late = Failure(FailureKind.NOT_SENT, TIME_OUT)
-                self.ended.append((stream, BUSY if stream.reached else late))
-            if connection and not (connection.ready or line.waiting):
-                self._forget(line)  # nobody waits for it any more
+                self.ended.append((stream, BUSY if stream.reached else _LATE))
+            if connection := line.connection:
+                vain = not connection.used and (late or not line.waiting)
+                if vain or _is_old(connection, now):
+                    self._forget(line)
 
     def drop(self, stream: Stream) -> None:
         """Break off a request."""
@@ -105,9 +107,13 @@ class Multiplex:
         if stream in line.under_way:
             line.under_way.discard(stream)
             if connection := stream.connection:
+                connection.leaving = True  # what was broken off may have been half a step of its
                 connection.guard(lambda: connection.cancel(stream))
         elif stream in line.waiting:
             line.waiting.remove(stream)
+
+    def clear(self) -> None:
+        """Forget what has ended: nobody will ask."""
         self.ended.clear()
         self.old.clear()
 
@@ -143,7 +149,7 @@ class Multiplex:
         connection = line.connection
         if connection is None or not connection.ready or connection.streams:
             return None if connection and connection.leaving else connection
-        if connection.used_at + _IDLE_SECONDS < time.monotonic():
+        if _is_old(connection, time.monotonic()):
             self._forget(line)
             return None
         connection.proceed()  # it may have said goodbye meanwhile
@@ -173,9 +179,10 @@ class Multiplex:
 
     def _gone(self, line: _Line, connection: Http2Connection, why: Failure) -> None:
         """A connection has ended: what it had not taken on waits for another, or ends with it."""
-        if line.connection is connection:
-            line.connection = None
-        if connection.ready:
+        if line.connection is not connection:
+            return
+        line.connection = None
+        if connection.used:
             return
         if why.reason == NO_HTTP2:
             self._old_hosts[line.where] = time.monotonic() + _OLD_SECONDS
@@ -195,3 +202,7 @@ class Multiplex:
         connection.guard(lambda: connection.cancel(stream))
         connection.guard(connection.flush)
         self.ended.append((stream, stream.failure(FailureKind.UNKNOWN, TIME_OUT)))
+
+
+def _is_old(connection: Http2Connection, now: float) -> bool:
+    return not connection.streams and connection.used_at + _IDLE_SECONDS < now

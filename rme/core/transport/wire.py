@@ -21,6 +21,11 @@ Address = tuple[int, int, int, str, tuple[Any, ...]]
 LOST = "the connection was lost"
 _WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _READ_BYTES = 64 * 1024
+_READS = 64
+"""So many records of TLS are taken before any is looked at: the answers to a window come together.
+Who talks without end is broken off here, so that time-outs are looked at; poll sees the rest, as
+OpenSSL takes no more of a socket than the record that it gives.
+"""
 ATTEMPT_SECONDS = 1.0
 """An address that does not answer is left for the next after this (RFC 8305 §5)."""
 
@@ -155,20 +160,23 @@ class Wire:
         self.loop.watch(self.descriptor(), events, self.proceed)
 
     def _try_next_address(self) -> bool:
-        self.hang_up()
-        if not self._addresses:
-            self.lose("no connection")
-            return False
-        family, kind, protocol, _, address = self._addresses.pop(0)
+        self._phase = self._connected
+        self._tried_at = time.monotonic()
+        while self._addresses:
+            self.hang_up()
+            if self._connect(self._addresses.pop(0)):
+                self.watch(select.POLLOUT)
+                return False
+        self.lose("no connection")
+        return False
+
+    def _connect(self, address: Address) -> bool:
+        """Say whether a connection is on its way: an address that no route leads to is none."""
+        family, kind, protocol, _, where = address
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._phase = self._connected
-        self._tried_at = time.monotonic()
-        if self._socket.connect_ex(address) not in (0, errno.EINPROGRESS):
-            return self._try_next_address()
-        self.watch(select.POLLOUT)
-        return False
+        return self._socket.connect_ex(where) in (0, errno.EINPROGRESS)
 
     def _connected(self) -> bool:
         assert self._socket is not None
@@ -196,18 +204,34 @@ class Wire:
 
     def converse(self) -> bool:
         """Write what is to be written, and read what has come."""
-        assert self._socket is not None
         self.flush()
-        try:
-            part = self._socket.recv(_READ_BYTES)
-        except _WAIT:
-            return False
-        if not part:
+        part, ended = self._read()
+        if part:
+            self.heard(part)
+        if not self.alive or self._phase != self.converse:
+            return True
+        if ended:
             raise ConnectionResetError
-        self.heard(part)
-        if self.alive and self._phase == self.converse:
-            self.flush()
-        return isinstance(self._socket, ssl.SSLSocket)  # it may hold more than poll sees
+        self.flush()
+        return False
+
+    def _read(self) -> tuple[bytes, bool]:
+        """Give what has come, and whether the other side has ended."""
+        assert self._socket is not None
+        parts: list[bytes] = []
+        for _ in range(_READS if isinstance(self._socket, ssl.SSLSocket) else 1):
+            try:
+                part = self._socket.recv(_READ_BYTES)
+            except _WAIT:
+                break
+            except OSError:
+                if not parts:
+                    raise
+                part = b""
+            if not part:
+                return b"".join(parts), True
+            parts.append(part)
+        return b"".join(parts), False
 
     def flush(self) -> None:
         """Write as much as the socket takes."""
