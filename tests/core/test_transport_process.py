@@ -12,7 +12,9 @@ import pytest
 from rme.core.transport import AddressPolicy, Request, Transport, shared
 from tests.fakes import tcp
 from tests.fakes.http1 import Http1Server
+from tests.fakes.http2 import Http2Server
 from tests.fakes.smtp import SmtpServer
+from tests.fakes.tls import ca_pem
 
 FORKING = """
 import os, sys
@@ -20,8 +22,12 @@ from django.conf import settings
 settings.configure(OUTBOUND_OPEN_HOSTS=["localhost"])
 from rme.core.transport import Envelope, MailSecurity, Request, Reply, shared
 def send():
-    request = Request(sys.argv[1], b"Subject: x\\r\\n\\r\\n", envelope=Envelope(
-        "a@x.test", ("b@x.test",), MailSecurity.NONE))
+    url, ca_pem = sys.argv[1:]
+    mail = Envelope("a@x.test", ("b@x.test",), MailSecurity.NONE)
+    if url.startswith("https"):
+        request = Request(url, b"x", http2=True, ca_pem=ca_pem)
+    else:
+        request = Request(url, b"Subject: x\\r\\n\\r\\n", envelope=mail)
     (result,) = shared().perform([request])
     assert isinstance(result, Reply), result
 send()
@@ -60,17 +66,20 @@ def test_transport_of_a_thread_ends_with_it() -> None:
     assert alive[0]() is None
 
 
+def fork_and_send(url: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKING, url, ca_pem()],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (ran.stdout, ran.stderr) == ("done\n", "")
+
+
 def test_fork_leaves_the_connections_of_the_parent_alone() -> None:
     with SmtpServer() as server:
-        url = f"smtp://localhost:{server.port}/me.test"
-        ran = subprocess.run(
-            [sys.executable, "-c", FORKING, url],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
-        assert (ran.stdout, ran.stderr) == ("done\n", "")
+        fork_and_send(f"smtp://localhost:{server.port}/me.test")
         assert [mail.connection for mail in server.mails] == [0, 1, 0]
         assert (
             "QUIT"
@@ -78,12 +87,22 @@ def test_fork_leaves_the_connections_of_the_parent_alone() -> None:
         )
 
 
-def test_threads_may_share_a_transport(transport: Transport) -> None:
-    with Http1Server() as server:
+def test_fork_leaves_the_http2_connections_of_the_parent_alone() -> None:
+    with Http2Server() as server:
+        fork_and_send(server.url)
+        assert [stream.connection for stream in server.seen] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("serve", [Http1Server, Http2Server])
+def test_threads_may_share_a_transport(
+    transport: Transport, serve: type[Http1Server | Http2Server]
+) -> None:
+    with serve() as server:
         answers: list[int] = []
+        request = Request(server.url, b"x", http2=serve is Http2Server, ca_pem=ca_pem())
 
         def go() -> None:
-            results = transport.perform([Request(server.url, b"x")] * 20)
+            results = transport.perform([request] * 20)
             answers.extend(getattr(result, "status", 0) for result in results)
 
         threads = [threading.Thread(target=go) for _ in range(4)]
@@ -95,13 +114,15 @@ def test_threads_may_share_a_transport(transport: Transport) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="Linux tells its descriptors")
-def test_transport_leaks_no_descriptor() -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_transport_leaks_no_descriptor(scheme: str) -> None:
     def go() -> int:
         transport = Transport(AddressPolicy(["127.0.0.1"]))
-        transport.perform([Request(url, b"x", connect_timeout=0.2)] * 20)
+        request = Request(url, b"x", connect_timeout=0.2, http2=scheme == "https")
+        transport.perform([request] * 20)
         transport.close()
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    url = f"http://127.0.0.1:{tcp.free_port()}/"
+    url = f"{scheme}://127.0.0.1:{tcp.free_port()}/"
     first = go()
     assert max(go() for _ in range(5)) < first + 15  # other tests' servers come and go
