@@ -2,7 +2,7 @@
 
 import gc
 
-_THRESHOLDS = (20_000, 20, 50)
+_THRESHOLDS = (100_000, 20, 50)
 
 
 def spare() -> None:

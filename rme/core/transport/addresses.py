@@ -6,9 +6,9 @@ or second resolution can lead elsewhere.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import NamedTuple
 
 _SPECIAL = """\
 0.0.0.0/8           this network (RFC 6890 has most of these)
@@ -53,8 +53,7 @@ _HOST = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?|([0-9a-f.]
 """`name`, `name:port`, `[address]:port`, or an IPv6 address alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a URL leads."""
 
     scheme: str
