@@ -1,13 +1,9 @@
-"""Erasing a person and giving them what is stored: whole, again, and nobody else's."""
+"""Erasing a person: whole, again and again, and nobody else."""
 
-import io
 import json
-import stat
 from datetime import timedelta
 
 import pytest
-from django.contrib.admin.models import LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -25,16 +21,12 @@ from messaging.models import (
 )
 from push.models import Device
 from rme.core import clock
-from rme.crm.models import Case, CaseComment, EventRegistration
-from rme.crm.models import Event as Gathering
 from tests import factories
+from tests.messaging.erasure_scene import SECRET, fill, personal, run
 from tests.messaging.hooks_scene import endpoint
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
-
-SECRET = "Zyxwvut"
-"""Stands in everything that is personal of the one who is erased."""
 NOTHING = dict.fromkeys(
     [
         "cases",
@@ -66,55 +58,6 @@ def ada(org):
 @pytest.fixture
 def bob(org):
     return factories.contact(org, first_name="Bob", email="bob@simulator.rme.test")
-
-
-def personal(note=SECRET):
-    return {"context": {"variables": {"note": note}}}
-
-
-def fill(api, org, ada, bob):
-    """Store something of every kind on Ada, and something on Bob."""
-    alone = api.send(message(ada, **personal(), metadata={"order": SECRET})).json()["messageId"]
-    body = message(ada, bob, **personal("for both"))
-    body["to"] = [
-        {"contactId": str(person.pk), "variables": {"nick": nick}}
-        for person, nick in ((ada, SECRET), (bob, "Bobby"))
-    ]
-    both = api.send(body).json()["messageId"]
-    work()
-    Event.objects.filter(message_id=alone, type="delivered").update(detail={"ip": SECRET})
-    Attempt.objects.filter(message_id=alone).update(reason=SECRET)
-    Delivery.objects.filter(message_id=alone).update(detail=SECRET, trace={"address": SECRET})
-    factories.device(org, ada, token=f"simulator-{SECRET}")
-    factories.device(org, bob)
-    for person, text in ((ada, SECRET), (bob, "by phone")):
-        decision = consent.Decision(
-            str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", clock.now(), {"text": text}
-        )
-        consent.record(org.pk, [decision])
-    Suppression.objects.create(
-        organization=org, channel="PUSH", contact_id=str(ada.pk), reason="MANUAL", note=SECRET
-    )
-    Suppression.objects.create(
-        organization=org, channel="SMS", address="+12125550100", reason="STOP"
-    )
-    Case.objects.create(organization=org, number="1", subject=SECRET, issue=SECRET, contact=ada)
-    gathering = Gathering.objects.create(organization=org, name="Fair", starts_at=clock.now())
-    EventRegistration.objects.create(
-        organization=org, event=gathering, contact=ada, name=SECRET, email=f"{SECRET}@x.example"
-    )
-    case = Case.objects.get(contact=ada)
-    CaseComment.objects.create(organization=org, case=case, text=SECRET, author="agent")
-    for row in (ada, case):
-        LogEntry.objects.create(
-            user=api.user,
-            content_type=ContentType.objects.get_for_model(row),
-            object_id=str(row.pk),
-            object_repr=SECRET,
-            action_flag=2,
-            change_message=f'[{{"values": {{"email": ["", "{SECRET}"]}}}}]',
-        )
-    return alone, both
 
 
 def stored():
@@ -266,12 +209,6 @@ def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
     assert len(captured) == 33
 
 
-def run(name, *arguments, **options):
-    out = io.StringIO()
-    call_command(name, *arguments, stdout=out, **options)
-    return out.getvalue()
-
-
 def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
     fill(api, org, ada, bob)
     before = stored()
@@ -288,43 +225,6 @@ def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
 def test_the_command_names_an_unknown_organization(db):
     with pytest.raises(CommandError, match="no such organization"):
         call_command("erase_contact", "x", org="nobody")
-
-
-def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, bob):
-    alone, both = fill(api, org, ada, bob)
-    found = json.loads(run("export_contact", str(ada.pk), org=org.pk))
-    assert {name: len(rows) for name, rows in found.items() if isinstance(rows, list)} == {
-        "cases": 1,
-        "registrations": 1,
-        "speakers": 0,
-        "exhibitors": 0,
-        "devices": 1,
-        "consent": 1,
-        "suppressions": 2,
-        "changes": 1,
-        "messages": 2,
-    }
-    assert found["contact"]["email"] == f"{SECRET}@simulator.rme.test"
-    assert [row["id"] for row in found["messages"]] == [alone, both]
-    assert found["cases"][0]["comments"] == [SECRET]
-    single, shared = found["messages"]
-    assert single["content"]["variables"] == {"note": SECRET}
-    assert single["metadata"] == {"order": SECRET}
-    assert [event["type"] for event in single["events"]] == ["accepted", "sent", "delivered"]
-    assert [attempt["reason"] for attempt in single["attempts"]] == [SECRET]
-    assert shared["content"]["recipients"] == {shared["delivery"]["id"]: {"nick": SECRET}}
-    text = json.dumps(found)
-    assert "simulator-" not in json.dumps(found["devices"])  # the token is a credential
-    assert [name for name in ("Bobby", "bob@", "by phone", str(bob.pk)) if name in text] == []
-
-
-def test_export_into_a_file_is_for_its_owner_alone(api, org, ada, tmp_path):
-    path = tmp_path / "ada.json"
-    assert run("export_contact", str(ada.pk), org=org.pk, output=path) == ""
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert json.loads(path.read_bytes())["contact"]["id"] == str(ada.pk)
-    with pytest.raises(CommandError, match="File exists"):
-        call_command("export_contact", str(ada.pk), org=org.pk, output=path)
 
 
 def test_a_contact_of_another_platform_is_erased_here(api, org):

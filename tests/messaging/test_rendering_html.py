@@ -1,4 +1,4 @@
-"""HTML: no variable ever becomes markup, wherever in it a template puts it."""
+"""HTML: no variable ever becomes markup, wherever in it a template puts one."""
 
 from html.parser import HTMLParser
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from messaging.rendering import TemplateSyntax, compile_source, render_email
 from messaging.rendering.addresses import harmless, scheme
 from messaging.rendering.places import Place, places
-from messaging.rendering.plain_text import from_html, strip_tags
 from messaging.rendering.source import pieces
 
 
@@ -253,55 +252,3 @@ def test_scheme_is_read_as_a_browser_does():
     assert [scheme(a) for a in ("a:b", "A+B.c-1:x", "1:x", "//x", "javascript", "http")] == [
         "a", "a+b.c-1", "", "", "javascript", "",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("document", "text"),
-    [
-        ("<p>a</p><p>b</p>", "a\n\nb\n"),
-        ("a<br>b<BR/>c", "a\nb\nc\n"),
-        ("<h1>A  &amp;\n B</h1>c", "A & B\n\nc\n"),
-        ("<ul><li>a</li><li>b</li></ul>c", "- a\n- b\n\nc\n"),
-        ("<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>", "1 2\n3\n"),
-        ('<a href="https://x/?a=1&amp;b=2">go <b>on</b></a>.', "go on (https://x/?a=1&b=2).\n"),
-        ("<a href=https://x>https://x</a>", "https://x\n"),
-        ("a <a href='mailto:a@b.c'>a@b.c</a> b", "a a@b.c b\n"),
-        ("<a href='mailto:a@b.c'> write </a>b", "write (a@b.c) b\n"),
-        ("<a href='#x'>up</a> <a>x</a> <a href=''>y</a>", "up x y\n"),
-        ("<a href='u'><img src=x alt='Logo'></a>", "Logo (u)\n"),
-        ("<head><title>t</title></head><style>a{}</style><script>x</script>b", "b\n"),
-        ('<div style="display : NONE">pre<div>x</div></div>b', "b\n"),
-        ("a<!-- x <b> -->b<!--[if mso]>c<![endif]-->d<!-->e", "abde\n"),
-        ("<!doctype html><p title='a>b'>x</p>", "x\n"),
-        ("a&nbsp;b&#8212;c&unknown;", "a b—c&unknown;\n"),
-        ("a < b <p>c", "a < b\n\nc\n"),
-        ("a<p title='x", "a\n"),
-        ("a<!-- x", "a\n"),
-        ("", "\n"),
-    ],
-)
-def test_text_from_html(document, text):
-    assert from_html(document) == text
-
-
-@pytest.mark.parametrize(
-    ("markup", "text"),
-    [
-        ("<b>a</b>", "a"),
-        ("a<!-- <b> -->c", "ac"),
-        ("<SCRIPT>a</Script>b<style>c</style >d", "bd"),
-        ("<script>a", "a"),
-        ("1 < 2", "1 < 2"),
-        ("<<b>>", ">"),
-        ("İ<b>x</b>", "İx"),
-    ],
-)
-def test_strip_tags(markup, text):
-    assert strip_tags(markup) == text
-
-
-@settings(deadline=None)
-@given(st.text(MARKUP, max_size=60), st.text(max_size=20))
-def test_text_from_any_html_never_fails(markup, other):
-    assert isinstance(from_html(markup + other + markup), str)
-    assert isinstance(strip_tags(markup + other), str)

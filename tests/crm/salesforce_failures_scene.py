@@ -1,0 +1,19 @@
+"""What is asked of a Salesforce that fails."""
+
+from typing import Any
+
+from rme.crm.connectors.base import (
+    Deadline,
+    NewAccount,
+)
+from rme.crm.connectors.salesforce import Salesforce
+
+
+def find(connector: Salesforce, seconds: float = 4.0) -> Any:
+    return connector.find_contacts_by_email(
+        "a@b.example", limit=1, deadline=Deadline.after(seconds)
+    )
+
+
+def make(connector: Salesforce, seconds: float = 4.0) -> str:
+    return connector.create(NewAccount("Acme"), deadline=Deadline.after(seconds))

@@ -1,0 +1,133 @@
+"""Opens and clicks of our own links that are early, forged, too late or another's."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import OperationalError, connection
+
+from messaging import claiming, deliver, receipts, tracked_links, tracking
+from messaging.models import Hit
+from messaging.views.tracking import GIF
+from rme.core import ids
+from tests import factories
+from tests.messaging.mail_scene import MailScene
+from tests.messaging.tracking_scene import GMAIL, OWN, TARGET, get, image, link, sent
+from tests.rest import events, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _base_url(settings):
+    settings.BASE_URL = "http://testserver"
+
+
+@pytest.fixture
+def scene(org):
+    with MailScene(org) as made:
+        yield made
+
+
+@pytest.fixture
+def mail(org, api, scene):
+    """Send an email a while ago, and give its message's id."""
+    message_id = scene.send(api, **OWN)
+    sent()
+    return message_id
+
+
+def test_what_comes_before_the_outcome_waits_for_it(org, api, scene):
+    message_id = api.send(message(scene.person(), **OWN)).json()["messageId"]
+    claim = claiming.claim(org.pk, "EMAIL", 0)
+    made = {}
+
+    class Early:
+        """A transport by which the mail is opened before the service has answered."""
+
+        def perform(self, requests):
+            get(image(), GMAIL)
+            made["applied"] = tracking.work()
+            return scene.transport.perform(requests)
+
+    receipts.apply(deliver.deliver(claim, Early()))
+    assert made == {"applied": 1}
+    assert events(message_id) == ["accepted", "sent"]
+    assert tracking.work() == 0  # put off for some seconds
+    Hit.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
+    assert tracking.work() == 1
+    assert events(message_id) == ["accepted", "sent", "delivered", "open"]
+
+
+def test_without_the_database_people_still_get_where_they_want(mail):
+    url, picture = link(), image()
+
+    def away(execute, sql, params, many, context):
+        raise OperationalError
+
+    with connection.execute_wrapper(away):
+        assert get(url)["Location"] == TARGET
+        assert get(picture).content == GIF
+    assert not Hit.objects.exists()
+
+
+@pytest.mark.parametrize("kind", ["o", "c"])
+@pytest.mark.parametrize("token", ["x", "A" * 64, "%00", "é" * 50, "A" * 7000])
+def test_a_forged_token_leads_nowhere(db, kind, token):
+    response = get(f"/t/{kind}/{token}")
+    assert (response.status_code, response.content) == (404, b"")
+    assert "Location" not in response
+
+
+def test_a_token_of_another_kind_leads_nowhere(mail):
+    assert get(link().replace("/t/c/", "/t/o/")).status_code == 404
+    assert get(image().replace("/t/o/", "/t/c/")).status_code == 404
+
+
+def test_nobody_can_make_us_redirect_elsewhere(mail):
+    for more in ("?url=https://evil.example", "?next=//evil.example", "#//evil.example"):
+        assert get(link() + more)["Location"] == TARGET
+    assert get(link() + "/https://evil.example").status_code == 404
+
+
+def test_what_is_too_old_tells_nothing(mail, settings):
+    long_ago = datetime.now(UTC) - timedelta(days=settings.MESSAGE_RETENTION_DAYS + 1)
+    gone = ids.at_least(long_ago)
+    assert get(tracked_links.open_url(gone)).content == GIF
+    assert get(tracked_links.click_url(gone, TARGET)).status_code == 404
+    assert not Hit.objects.exists()
+
+
+def test_a_delivery_that_is_not_there_leads_on_and_tells_nothing(db):
+    assert get(tracked_links.click_url(ids.new_id(), TARGET))["Location"] == TARGET
+    assert not Hit.objects.exists()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_other_methods_are_not_allowed(mail, method):
+    assert get(link(), method=method).status_code == 405
+
+
+def test_applied_hits_are_forgotten(mail):
+    get(image())
+    tracking.purge()
+    assert Hit.objects.count() == 1
+    Hit.objects.update(at=datetime.now(UTC) - timedelta(days=8))
+    tracking.purge()
+    assert Hit.objects.count() == 0
+
+
+def test_a_hit_carries_its_organization(mail, org):
+    get(image())
+    assert Hit.objects.get().organization_id == org.pk
+
+
+def test_a_unicode_address_is_written_as_an_uri(mail):
+    assert get(link("https://x.example/ü?q=ß"))["Location"] == ("https://x.example/%C3%BC?q=%C3%9F")
+
+
+def test_what_was_sent_by_another_channel_is_no_email(org, api):
+    api.send(message(factories.contact(org), channel="SMS"))
+    work()
+    sent()
+    get(image())
+    assert not Hit.objects.exists()
