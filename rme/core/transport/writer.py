@@ -140,7 +140,10 @@ class Http2Writer(Wire):
             room = min(self._window, stream.window, self._frame_size)
             if room <= 0:
                 return
-            part, stream.unsent = stream.unsent[:room], stream.unsent[room:]
+            left = stream.unsent
+            if len(left) > room:
+                left = memoryview(left)  # whose slices copy nothing
+            part, stream.unsent = left[:room], left[room:]
             self._window -= len(part)
             stream.window -= len(part)
             end = 0 if stream.unsent else frames.END_STREAM
