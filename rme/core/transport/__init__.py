@@ -1,4 +1,4 @@
-"""The ONE way out of the house: many requests at once, over libcurl (HTTP/1.1, HTTP/2, SMTP).
+"""The ONE way out of the house: many requests at once, by HTTP/1.1 (libcurl's), HTTP/2 and SMTP.
 
 `Transport.perform` takes requests and gives, in the same order, a `Reply` for each that was
 answered and a `Failure` for each that was not. A failure says whether the other side may have

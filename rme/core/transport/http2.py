@@ -6,7 +6,6 @@ ever sent a second time by itself, and nothing before the server's limits are kn
 requests leaves in one write.
 """
 
-import select
 import time
 from collections.abc import Callable
 
@@ -15,22 +14,20 @@ from rme.core.transport.addresses import Origin
 from rme.core.transport.frames import Broken, Frame
 from rme.core.transport.loop import Loop
 from rme.core.transport.messages import Failure, FailureKind, Reply
-from rme.core.transport.stream import Stream, head
-from rme.core.transport.wire import LOST, Wire
+from rme.core.transport.stream import Stream
+from rme.core.transport.wire import LOST
+from rme.core.transport.writer import Http2Writer
 
 NO_HTTP2 = "the host does not speak HTTP/2"
 _LONGEST_HEADERS = 64 * 1024
-_MOST_OWED = 10_000
-"""Who asks so often, and reads none of our answers, wants our memory (CVE-2019-9512, -9515)."""
 _REFUSED = Failure(FailureKind.NOT_SENT, "the stream was refused")
 _RESET = "the stream was reset"
 _PROTOCOL_ERROR = 0x1
 
-
 Ended = Callable[[Stream, Reply | Failure], None]
 
 
-class Http2Connection(Wire):
+class Http2Connection(Http2Writer):
     """One connection; `ended` is told what became of each stream, `gone` that it is of no use."""
 
     def __init__(
@@ -42,24 +39,12 @@ class Http2Connection(Wire):
         gone: "Callable[[Http2Connection, Failure], None]",
     ) -> None:
         super().__init__(loop, where)
-        self.streams: dict[int, Stream] = {}
-        self.ready = False
-        """The server's limits are known."""
-        self.leaving = False
-        """It takes no more requests."""
         self.was_lost = False
-        self.used_at = self.heard_at = time.monotonic()
+        self.heard_at = time.monotonic()
         self._ca_pem = ca_pem
         self._ended = ended
         self._gone = gone
-        self._next_id = 1
-        self._limit = frames.GREATEST
-        self._frame_size = frames.SIZE
-        self._window = self._first_window = frames.WINDOW
         self._consumed = 0
-        self._owed = 0
-        """What we were asked for and have not written yet: acknowledgements."""
-        self._out = bytearray()
         self._in = bytearray()
         self._only: int | None = frames.SETTINGS
         """The kind of frame that has to come next (§3.4, §6.10)."""
@@ -68,57 +53,11 @@ class Http2Connection(Wire):
 
     # --- for who has requests -------------------------------------------------------------------
 
-    @property
-    def used(self) -> bool:
-        """Say whether a request was ever written on it."""
-        return self._next_id > 1
-
-    @property
-    def has_room(self) -> bool:
-        return self.ready and not self.leaving and len(self.streams) < self._limit
-
-    def send(self, stream: Stream) -> None:
-        """Write a request. It leaves with the next `flush`."""
-        request = stream.request
-        stream.id = self._next_id
-        self._next_id += 2
-        stream.connection, stream.window = self, self._first_window
-        self.streams[stream.id] = stream
-        self.used_at = time.monotonic()
-        self._write_head(stream, head(request))
-        self._write_body(stream)
-        if stream.id > frames.GREATEST // 2:
-            self.leaving = True  # the numbers come to an end
-
     def cancel(self, stream: Stream) -> None:
         """Let go of a request. Its answer, if one comes, is dropped."""
         if self.streams.pop(stream.id, None):
             self._out += frames.number(frames.RST_STREAM, stream.id, frames.CANCEL)
             self._leave_if_done()
-
-    def flush(self) -> None:
-        while self.alive and (self._out or self.unsent):
-            if not self.unsent:
-                self.unsent = memoryview(bytes(self._out))
-                self._out.clear()
-            try:
-                super().flush()
-            except OSError:
-                if not self.streams:
-                    raise
-                self._fall_silent()
-            if self.unsent:
-                return
-
-    def _fall_silent(self) -> None:
-        """Write no more: the other side has left. What it said before may still be read."""
-        self.leaving = True
-        self.unsent = memoryview(b"")
-        self._out.clear()
-        self.watch(select.POLLIN)
-
-    def flushed(self) -> None:
-        self._owed = 0
 
     def close(self) -> None:
         self.leaving = True
@@ -158,39 +97,6 @@ class Http2Connection(Wire):
         self.was_lost = True
         self.fail(FailureKind.NOT_SENT, reason)
 
-    # --- writing --------------------------------------------------------------------------------
-
-    def _write_head(self, stream: Stream, block: bytes) -> None:
-        """Write a block of fields, in parts where it is longer than a frame may be."""
-        end = 0 if stream.request.body else frames.END_STREAM
-        size = self._frame_size
-        if len(block) <= size:
-            flags = frames.END_HEADERS | end
-            self._out += frames.frame(frames.HEADERS, flags, stream.id, block)
-            return
-        kind = frames.HEADERS
-        for start in range(0, len(block), size):
-            last = frames.END_HEADERS if start + size >= len(block) else 0
-            part = block[start : start + size]
-            self._out += frames.frame(kind, last | end, stream.id, part)
-            kind, end = frames.CONTINUATION, 0
-
-    def _write_body(self, stream: Stream) -> None:
-        """Write as much of a body as the server takes now (§5.2)."""
-        while stream.unsent:
-            room = min(self._window, stream.window, self._frame_size)
-            if room <= 0:
-                return
-            part, stream.unsent = stream.unsent[:room], stream.unsent[room:]
-            self._window -= len(part)
-            stream.window -= len(part)
-            end = 0 if stream.unsent else frames.END_STREAM
-            self._out += frames.frame(frames.DATA, end, stream.id, part)
-
-    def _write_bodies(self) -> None:
-        for stream in self.streams.values():
-            self._write_body(stream)
-
     # --- hearing --------------------------------------------------------------------------------
 
     def _hear(self, one: Frame) -> None:
@@ -214,11 +120,11 @@ class Http2Connection(Wire):
                 self._hear_settings(one)
             case frames.PING:
                 if not one.flags & frames.ACK:
-                    self._acknowledge(frames.PING, one.payload)
+                    self.acknowledge(frames.PING, one.payload)
             case frames.GOAWAY:
                 self._hear_goodbye(frames.read_number(one.payload))
             case frames.WINDOW_UPDATE:
-                self._hear_window(one.stream, frames.read_number(one.payload))
+                self.widen(one.stream, frames.read_number(one.payload))
             case frames.PUSH_PROMISE:
                 raise Broken  # we want none, and have said so
 
@@ -300,48 +206,12 @@ class Http2Connection(Wire):
         self._end(stream, unknown if stream.status else _REFUSED)
 
     def _hear_settings(self, one: Frame) -> None:
-        if one.flags & frames.ACK:
-            return
-        for name, value in frames.read_settings(one.payload):
-            match name:
-                case frames.MAX_CONCURRENT_STREAMS:
-                    self._limit = value
-                case frames.MAX_FRAME_SIZE:
-                    if not frames.SIZE <= value <= frames.LONGEST:
-                        raise Broken
-                    self._frame_size = value
-                case frames.INITIAL_WINDOW_SIZE:
-                    if value > frames.GREATEST:
-                        raise Broken
-                    for stream in self.streams.values():
-                        stream.window += value - self._first_window
-                    self._first_window = value
-        self._acknowledge(frames.SETTINGS)
-        self.ready, self._only = True, None
-        self._write_bodies()
-
-    def _acknowledge(self, kind: int, payload: bytes = b"") -> None:
-        self._owed += 1
-        if self._owed > _MOST_OWED:
-            raise Broken
-        self._out += frames.frame(kind, frames.ACK, 0, payload)
+        if not one.flags & frames.ACK:
+            self._only = None
+            self.take_settings(one.payload)
 
     def _hear_goodbye(self, last: int) -> None:
         self.leaving = True
         for stream in [one for one in self.streams.values() if one.id > last]:
             self._refuse(stream)
         self._leave_if_done()
-
-    def _hear_window(self, where: int, more: int) -> None:
-        if where == 0:
-            self._window = _widened(self._window, more)
-            self._write_bodies()
-        elif stream := self.streams.get(where):
-            stream.window = _widened(stream.window, more)
-            self._write_body(stream)
-
-
-def _widened(window: int, more: int) -> int:
-    if more == 0 or window + more > frames.GREATEST:
-        raise Broken
-    return window + more

@@ -64,7 +64,7 @@ class Multiplex:
             while line.waiting and connection.has_room:
                 stream = line.waiting.popleft()
                 line.under_way.add(stream)
-                stream.reached = True
+                stream.reached, stream.connection = True, connection
                 connection.send(stream)
             if connection.ready:
                 for stream in line.waiting:

@@ -31,7 +31,7 @@ class Stream:
         """What it goes by where the host speaks HTTP/1.1 alone."""
         self.id = self.status = self.length = self.window = 0
         self.block = b""
-        self.unsent = memoryview(request.body)
+        self.unsent: bytes | memoryview = request.body
         self.chunks: list[bytes] = []
         self.reached = False
         """Whether the host was there and took a connection."""
