@@ -134,13 +134,16 @@ def test_who_has_begun_to_answer_cannot_refuse(transport: Transport, end: bytes)
         raw(PING, 0, 0, bytes(8)),
         raw(SETTINGS, 0, 0),
         raw(DATA, 0, 9, b"x"),
+        raw(DATA, 0, 1),
+        raw(DATA, PADDED, 1, b"\0"),
         raw(HEADERS, LAST, 9, OK),
         raw(0xEE, 0, 0, bytes(99)),
     ],
-    ids=["ping", "settings", "data", "fields", "unknown"],
+    ids=["ping", "settings", "data", "nothing", "padding", "fields", "unknown"],
 )
 def test_who_talks_without_end_ends_no_later(transport: Transport, flood: bytes) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
+        connection.socket.sendall(raw(HEADERS, END_HEADERS, 1, OK))
         while connection.number == 0:  # until we are left
             connection.socket.sendall(flood * 1000)
         http2.ok(connection, stream)
