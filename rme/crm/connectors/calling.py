@@ -55,7 +55,11 @@ class Caller:
         self.deadline.require()
         self.circuit.enter()
         began = time.monotonic()
-        result = self._perform(url, method, headers, body, creates)
+        try:
+            result = self._perform(url, method, headers, body, creates)
+        except BaseException:
+            self.circuit.leave(0.0, PlatformError)  # nobody was asked, or nobody waits any more
+            raise
         took = time.monotonic() - began
         if isinstance(result, Reply):
             self.circuit.leave(took, None)
