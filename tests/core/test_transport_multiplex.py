@@ -20,7 +20,7 @@ class Driver:
     """Move a multiplex by hand."""
 
     def __init__(self) -> None:
-        self.loop = Loop(per_host=10, streams=100)
+        self.loop = Loop(per_host=10)
         self.names = Names(self.loop, AddressPolicy(["localhost"]), [])
         self.multiplex = Multiplex(self.loop, self.names)
 

@@ -105,6 +105,20 @@ def test_one_call_at_a_time_looks_whether_it_is_back():
         known.enter()
 
 
+def test_those_that_still_wait_count_with_the_first_that_failed():
+    now = [1000.0]
+    known = Circuit(lambda: now[0])
+    for _ in range(FAILURES):
+        known.enter()
+    now[0] += 3.0
+    known.enter()  # none has failed yet
+    known.leave(3.0, PlatformSlow)
+    with pytest.raises(PlatformSlow):
+        known.enter()
+    known.leave(3.0, None)  # it answers after all
+    known.enter()
+
+
 def test_each_platform_has_its_own():
     one = circuit.of("acme", "https://a.example")
     assert circuit.of("acme", "https://a.example") is one

@@ -66,7 +66,7 @@ def test_a_delivery_that_somebody_else_holds_gets_no_event_and_nobody_is_told(ap
         {"event": "deliver.fenced", "log_level": "warning", "count": 1, "channel": "EMAIL"}
     ]
     sent = Event.objects.get(type="sent")
-    assert sent.delivery_id == moved.id
+    assert str(sent.delivery_id) == moved.id
     assert noted(row) == ["accepted", "accepted", "sent"]
     assert Notice.objects.get(type="message.sent").event_id == sent.pk
     assert Delivery.objects.get(pk=held.id).status == "SENDING"

@@ -120,7 +120,7 @@ class Http2Connection(Http2Writer):
                 self._hear_settings(one)
             case frames.PING:
                 if not one.flags & frames.ACK:
-                    self.acknowledge(frames.PING, one.payload)
+                    self.say(frames.frame(frames.PING, frames.ACK, 0, one.payload[:8]))
             case frames.GOAWAY:
                 self._hear_goodbye(frames.read_number(one.payload))
             case frames.WINDOW_UPDATE:
@@ -157,7 +157,7 @@ class Http2Connection(Http2Writer):
         taken = len(one.payload)
         self._consumed += taken
         if self._consumed > frames.WINDOW // 2:
-            self._out += frames.number(frames.WINDOW_UPDATE, 0, self._consumed)
+            self.say(frames.number(frames.WINDOW_UPDATE, 0, self._consumed))
             self._consumed = 0
         stream = self._of(one)
         if stream is None:
@@ -165,7 +165,8 @@ class Http2Connection(Http2Writer):
         if not stream.status:
             raise Broken
         part = frames.unpadded(one)
-        stream.chunks.append(part)
+        if part or not stream.chunks:  # nothing, without end, would be much (CVE-2019-9518)
+            stream.chunks.append(part)
         stream.length += len(part)
         if stream.length > stream.request.max_response:
             self.cancel(stream)
@@ -174,7 +175,7 @@ class Http2Connection(Http2Writer):
         elif one.flags & frames.END_STREAM:
             self._finish(stream)
         elif taken:
-            self._out += frames.number(frames.WINDOW_UPDATE, stream.id, taken)
+            self.say(frames.number(frames.WINDOW_UPDATE, stream.id, taken))
 
     def _finish(self, stream: Stream) -> None:
         if stream.unsent:  # it knew enough before it had all

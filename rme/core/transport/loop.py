@@ -22,14 +22,12 @@ _IDLE_CONNECTIONS = 200
 class Loop:
     """Easy handles go in by `add` and come out of `step`; own sockets have a callback."""
 
-    def __init__(self, *, per_host: int, streams: int) -> None:
+    def __init__(self, *, per_host: int) -> None:
         self._poll = select.poll()
         self._watched: dict[int, Callable[[], None] | None] = {}
         self._wake_at: float | None = None
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
         self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, per_host)
-        self._multi.setopt(pycurl.M_MAX_CONCURRENT_STREAMS, streams)
         self._multi.setopt(pycurl.M_MAXCONNECTS, _IDLE_CONNECTIONS)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)

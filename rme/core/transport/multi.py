@@ -32,7 +32,7 @@ _DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
 class Transport:
     """Perform requests, as many at once as are given.
 
-    At most `per_host` connections to one host; over HTTP/2 up to `streams` requests share them.
+    At most `per_host` connections to one host; over HTTP/2 up to `streams` requests share one.
     May be shared by threads, and then one waits for the other: `shared()` gives each its own.
     Never to be used on the other side of a fork.
     """
@@ -56,7 +56,7 @@ class Transport:
         self._idle: list[Exchange] = []
         self._kept = Kept()
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
-        self._loop = Loop(per_host=per_host, streams=streams)
+        self._loop = Loop(per_host=per_host)
         self._names = Names(self._loop, self.policy, self._resolve)
         self._post = Post(self._loop, self._names)
         self._multiplex = Multiplex(self._loop, self._names)

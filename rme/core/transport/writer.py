@@ -11,7 +11,7 @@ from rme.core.transport.stream import Stream, head
 from rme.core.transport.wire import Wire
 
 _MOST_OWED = 10_000
-"""Who asks so often, and reads none of our answers, wants our memory (CVE-2019-9512, -9515)."""
+"""Who makes us say so much, and reads none of it, wants our memory (CVE-2019-9512, -9515)."""
 
 
 class Http2Writer(Wire):
@@ -30,7 +30,7 @@ class Http2Writer(Wire):
         self._frame_size = frames.SIZE
         self._window = self._first_window = frames.WINDOW
         self._owed = 0
-        """What we were asked for and have not written yet: acknowledgements."""
+        """How many frames that others made us say are not written yet."""
         self._out = bytearray()
 
     @property
@@ -97,7 +97,7 @@ class Http2Writer(Wire):
                     for stream in self.streams.values():
                         stream.window += value - self._first_window
                     self._first_window = value
-        self.acknowledge(frames.SETTINGS)
+        self.say(frames.frame(frames.SETTINGS, frames.ACK, 0))
         self.ready = True
         self._write_bodies()
 
@@ -110,12 +110,12 @@ class Http2Writer(Wire):
             stream.window = _widened(stream.window, more)
             self._write_body(stream)
 
-    def acknowledge(self, kind: int, payload: bytes = b"") -> None:
-        """Say that we have heard something. Raises Broken."""
+    def say(self, frame: bytes) -> None:
+        """Say what something that was heard calls for. Raises Broken."""
         self._owed += 1
         if self._owed > _MOST_OWED:
             raise Broken
-        self._out += frames.frame(kind, frames.ACK, 0, payload)
+        self._out += frame
 
     # --- writing --------------------------------------------------------------------------------
 

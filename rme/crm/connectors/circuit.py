@@ -2,7 +2,8 @@
 
 A call to a platform that hangs holds a thread of the web server for seconds, and everybody's
 messages wait for a thread. After a few calls in a row that took long and failed, callers are told
-so at once, while one call every few seconds looks whether the platform is back.
+so at once, while one call every few seconds looks whether the platform is back. Once one has
+failed, those that wait as long already count with it: else each thread would wait once more.
 """
 
 import threading
@@ -26,21 +27,29 @@ class Circuit:
         self._lock = threading.Lock()
         self._failures = 0
         self._rests_until = 0.0
+        self._under_way: list[float] = []
+        """When the calls that have not ended began."""
         self._last: type[PlatformError] = PlatformError
 
     def enter(self) -> None:
         """Raise what the last call ended in, while the platform rests; then let one try it."""
         with self._lock:
-            if self._failures < FAILURES:
-                return
             now = self._clock()
-            if now < self._rests_until:
-                raise self._last
-            self._rests_until = now + REST_SECONDS
+            if self._hangs(now):
+                if now < self._rests_until:
+                    raise self._last
+                self._rests_until = now + REST_SECONDS
+            self._under_way.append(now)
+
+    def _hangs(self, now: float) -> bool:
+        waiting = sum(now - began >= LONG_SECONDS for began in self._under_way)
+        return self._failures > 0 and self._failures + waiting >= FAILURES
 
     def leave(self, seconds: float, failed: type[PlatformError] | None) -> None:
         """Note how long a call took, and in which error it ended, if in one."""
         with self._lock:
+            own = self._clock() - seconds
+            self._under_way.remove(min(self._under_way, key=lambda began: abs(began - own)))
             if failed is None or seconds < LONG_SECONDS:
                 self._failures = 0
                 return
