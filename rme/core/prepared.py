@@ -115,9 +115,7 @@ def _begin(raw: "psycopg.Connection[Any]") -> None:
     _checked(raw, raw.pgconn.exec_(b"BEGIN"))
 
 
-def _straight(
-    raw: "psycopg.Connection[Any]", text: str, parameters: Sequence[bytes]
-) -> Rows:
+def _straight(raw: "psycopg.Connection[Any]", text: str, parameters: Sequence[bytes]) -> Rows:
     kept = _of(raw)
     first, kept.untouched = kept.untouched, False
     if first and text not in kept.names:
