@@ -1,4 +1,4 @@
-"""Statements that go straight to libpq: the same rows and errors, whatever else the connection does."""
+"""Statements straight to libpq: the same rows and errors, whatever else the connection does."""
 
 import threading
 from datetime import UTC, datetime
