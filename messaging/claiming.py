@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
-from django.db import connection
 
 from messaging.models import Delivery, Message, MessageContent
 from messaging.states import TRANSITIONS, Status
-from rme.core import clock
+from rme.core import clock, prepared
 from rme.core.states import seizing
 
 WINDOW = 50
@@ -27,17 +26,17 @@ _D = Delivery._meta.db_table
 
 _READY = f"""
 WITH RECURSIVE step(priority, organization_id) AS (
-  (SELECT priority, organization_id FROM {_D} WHERE status = 'ACCEPTED' AND channel = %(channel)s
+  (SELECT priority, organization_id FROM {_D} WHERE status = 'ACCEPTED' AND channel = %s
    ORDER BY priority, organization_id LIMIT 1)
   UNION ALL
   SELECT following.* FROM step, LATERAL (
     SELECT priority, organization_id FROM {_D}
-    WHERE status = 'ACCEPTED' AND channel = %(channel)s
+    WHERE status = 'ACCEPTED' AND channel = %s
       AND (priority, organization_id) > (step.priority, step.organization_id)
     ORDER BY priority, organization_id LIMIT 1) following
 )
 SELECT priority, organization_id FROM step WHERE EXISTS (
-  SELECT FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %(channel)s
+  SELECT FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s
     AND d.priority = step.priority AND d.organization_id = step.organization_id
     AND d.due_at <= statement_timestamp())
 ORDER BY priority, random()
@@ -104,9 +103,8 @@ class Claim:
 
 def ready(channel: str) -> list[tuple[int, str]]:
     """Find who has something to send: (priority, organization), in an order fair to all."""
-    with connection.cursor() as cursor:
-        cursor.execute(_READY, {"channel": channel})
-        return [(priority, organization) for priority, organization in cursor.fetchall()]
+    rows = prepared.execute(_READY, [channel] * 3)
+    return [(priority, organization) for priority, organization in rows]
 
 
 def turn(waiting: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
@@ -120,9 +118,9 @@ def turn(waiting: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
 
 def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH) -> Claim:
     """Take the oldest that is ready, up to a limit, by one statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [channel, priority, organization_id, limit, settings.LEASE_SECONDS])
-        rows = cursor.fetchall()
+    rows = prepared.execute(
+        _CLAIM, [channel, priority, organization_id, limit, settings.LEASE_SECONDS]
+    )
     claimed = [_claimed(*row) for row in rows]
     return Claim(organization_id, channel, claimed, full=len(claimed) == limit)
 

@@ -14,7 +14,6 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import transaction
 
 from messaging import (
     circuits,
@@ -34,7 +33,7 @@ from messaging.outcome import Receipt, Sending, Shot
 from messaging.providers.base import Dispatch
 from messaging.states import TRANSITIONS, Status
 from push import feedback
-from rme.core import clock, ids, sql
+from rme.core import clock, ids, prepared, sql
 from rme.core.outcomes import Accepted, Outcome, Retryable
 from rme.core.states import advancing
 from rme.core.transport import Transport, at_once
@@ -64,7 +63,7 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
             settled += _put_back(fresh)
         following = _next_window(window, fresh)
         rates.hold(following, clock.now())
-        with transaction.atomic():
+        with prepared.transaction():
             if following:
                 gate_lock.share(claim.organization_id)
             # before the gates, so that frequency caps count it

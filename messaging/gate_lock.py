@@ -9,7 +9,7 @@ and in another order two could wait for each other.
 
 from collections.abc import Iterable
 
-from django.db import connection
+from rme.core import prepared, sql
 
 
 def name(organization_id: str) -> str:
@@ -31,5 +31,4 @@ def _take(function: str, organization_ids: list[str]) -> None:
     if not organization_ids:
         return
     statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [list(map(name, organization_ids))])
+    prepared.execute(statement, [sql.array(list(map(name, organization_ids)))])

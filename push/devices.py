@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from push import device_tokens
 from push.device_tokens import DeviceToken
 from push.models import Device
-from rme.core import clock, errors, ids, sql
+from rme.core import clock, errors, ids, prepared, sql
 from rme.core.clock import iso
 from rme.crm.contacts import get_contacts
 from rme.tenants.models import Organization
@@ -55,9 +55,7 @@ def active_devices(
 
     Contacts without a device are not in the answer.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_ACTIVE, [organization_id, sql.array(contact_ids)])
-        rows = cursor.fetchall()
+    rows = prepared.execute(_ACTIVE, [organization_id, sql.array(contact_ids)])
     found: dict[str, list[DeviceRecord]] = {}
     for *row, registered in rows:
         record = DeviceRecord._make((*row, clock.of_epoch(registered)))

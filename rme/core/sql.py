@@ -5,15 +5,17 @@ takes the types from the table. Measured against COPY (four tables, one transact
 against 1.4 for one row each, 22 ms against 25 for 500, at a third of the client's CPU; and several
 tables fit into one statement, which is a transaction by itself.
 
-A `Part` is a statement that may be a step of a larger one. A statement costs its sender some 25 µs,
-and five times that where it sleeps until the answer is there and its caches are cold by then.
+A `Part` is a statement that may be a step of a larger one: what a statement costs is told in
+`prepared`, by which all of these go.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection, models
+from django.db import models
+
+from rme.core import prepared
 
 Row = Mapping[str, Any]
 Rows = Sequence[Sequence[Any]]
@@ -58,9 +60,7 @@ def execute(steps: Steps) -> list[tuple[Any, ...]]:
     *first, (_, last) = named
     before = ", ".join(f'"{name}" AS ({part.text})' for name, part in first)
     parameters = [parameter for _, part in named for parameter in part.parameters]
-    with connection.cursor() as cursor:
-        cursor.execute(f"WITH {before} {last.text}" if before else last.text, parameters)
-        return cursor.fetchall() if cursor.description else []
+    return prepared.execute(f"WITH {before} {last.text}" if before else last.text, parameters)
 
 
 def inserting(model: type[models.Model], rows: Sequence[Row], tail: str = "") -> Part | None:
@@ -111,8 +111,6 @@ def read(queries: Sequence[Part]) -> list[Rows]:
     columns = ", ".join(
         f"(SELECT json_agg(row_to_json(q))::text FROM ({query.text}) q)" for query in queries
     )
-    with connection.cursor() as cursor:
-        parameters = [parameter for query in queries for parameter in query.parameters]
-        cursor.execute(f"SELECT {columns}", parameters)
-        answers = cursor.fetchone()
+    parameters = [parameter for query in queries for parameter in query.parameters]
+    (answers,) = prepared.execute(f"SELECT {columns}", parameters)
     return [[list(row.values()) for row in orjson.loads(text or "[]")] for text in answers]

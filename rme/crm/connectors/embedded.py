@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from rme.core import ids, sql
+from rme.core import ids, prepared, sql
 from rme.crm import folding
 from rme.crm.connectors import embedded_creates as creates
 from rme.crm.connectors import embedded_finds as finds
@@ -46,9 +46,8 @@ class Embedded(Connector):
         self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, ContactRecord]:
         keys = [text for text in contact_ids if ids.is_canonical(text)]
-        with connection.cursor() as cursor:
-            cursor.execute(_CONTACTS, [self.organization_id, sql.array(keys)])
-            return {row[0]: ContactRecord(*row) for row in cursor.fetchall()}
+        rows = prepared.execute(_CONTACTS, [self.organization_id, sql.array(keys)])
+        return {row[0]: ContactRecord(*row) for row in rows}
 
     def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
         with connection.cursor() as cursor:
