@@ -58,6 +58,9 @@ def transaction() -> Iterator[None]:
             yield
         finally:
             kept.inside = False
+        if raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS:
+            with connection.wrap_database_errors:  # `atomic` finds that there is nothing left to do
+                _checked(raw, raw.pgconn.exec_(b"COMMIT"))
 
 
 def execute(text: str, parameters: Sequence[Any] = ()) -> Rows:
