@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from messaging.models import Delivery
-from rme.core.transport import AddressPolicy, Transport
 from tests.fakes import tcp
 from tests.fakes.http2 import Http2Server
 from tests.push.faults_scene import (
@@ -22,23 +21,7 @@ from tests.push.faults_scene import (
 )
 from tests.rest import work
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _open(settings, redis):
-    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
-    settings.BACKOFF_SECONDS = 60.0
-    settings.UNKNOWN_SECONDS = 60.0
-    yield
-    redis.flushdb()
-
-
-@pytest.fixture
-def worker():
-    made = Transport(AddressPolicy(["localhost"]))
-    yield made
-    made.close()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "long_waits")]
 
 
 class ResetBefore(Http2Server):

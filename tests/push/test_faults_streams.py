@@ -5,7 +5,6 @@ from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
 from messaging.models import Attempt
-from rme.core.transport import AddressPolicy, Transport
 from tests.push.faults_scene import (
     PLATFORMS,
     REFUSED,
@@ -20,23 +19,7 @@ from tests.push.faults_scene import (
 )
 from tests.rest import work
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _open(settings, redis):
-    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
-    settings.BACKOFF_SECONDS = 60.0
-    settings.UNKNOWN_SECONDS = 60.0
-    yield
-    redis.flushdb()
-
-
-@pytest.fixture
-def worker():
-    made = Transport(AddressPolicy(["localhost"]))
-    yield made
-    made.close()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "long_waits")]
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)
