@@ -12,6 +12,7 @@ from rme.core import clock
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server
 from tests.messaging.sms_scene import Scene
+from tests.rest import message, work
 
 
 class Twilio(Scene):
@@ -36,6 +37,11 @@ class Twilio(Scene):
         number = self.numbers[seen.path.rpartition("/")[2].removesuffix(".json")]
         self.asked[number] += 1
         return http1.respond(connection, 200, orjson.dumps(self.by_number.get(number, self.told)))
+
+    def send_all(self, api, people):
+        """Send a message to each."""
+        api.bulk([message(person, channel="SMS") for person in people])
+        work(self.transport)
 
     def poll(self):
         """Ask what is due, once; gives how many messages that were."""

@@ -17,7 +17,7 @@ from tests import factories
 from tests.fakes.providers import SETTINGS
 from tests.messaging.polling_scene import Twilio, due, waits
 from tests.messaging.sms_scene import state
-from tests.rest import events, message, work
+from tests.rest import events
 
 pytestmark = pytest.mark.django_db
 
@@ -106,8 +106,7 @@ def test_a_delivery_in_a_workers_hand_is_asked_about_later(org, api, twilio):
 def test_statements_do_not_grow_with_the_messages(org, api, twilio):
     def statements(many):
         people = factories.contacts(org, many)
-        api.bulk([message(person, channel="SMS") for person in people])
-        work(twilio.transport)
+        twilio.send_all(api, people)
         twilio.by_number = {
             person.mobile: {"status": "failed", "error_code": 30006} for person in people[::2]
         }

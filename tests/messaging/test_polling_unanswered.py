@@ -15,15 +15,12 @@ from tests.fakes.providers import SETTINGS
 from tests.fakes.tcp import free_port
 from tests.messaging.polling_scene import Twilio, due, waits
 from tests.messaging.sms_scene import state
-from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
 
 
 def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, twilio):
-    people = factories.contacts(org, 60)
-    api.bulk([message(person, channel="SMS") for person in people])
-    work(twilio.transport)
+    twilio.send_all(api, factories.contacts(org, 60))
     twilio.refuses = 429
     due()
     asked, silent = polling.work(twilio.transport)
@@ -37,9 +34,7 @@ def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, tw
 
 
 def test_silence_opens_no_circuit(org, api, twilio):
-    people = factories.contacts(org, 50)
-    api.bulk([message(person, channel="SMS") for person in people])
-    work(twilio.transport)
+    twilio.send_all(api, factories.contacts(org, 50))
     twilio.refuses = 503
     due()
     twilio.poll()
