@@ -14,7 +14,7 @@ from django.conf import settings
 
 from messaging.models import Delivery, Message, MessageContent
 from messaging.states import TRANSITIONS, Status
-from rme.core import clock, prepared
+from rme.core import clock, prepared, sql
 from rme.core.states import seizing
 
 WINDOW = 50
@@ -24,24 +24,18 @@ BATCH = 4 * WINDOW
 
 _D = Delivery._meta.db_table
 
-_READY = f"""
-WITH RECURSIVE step(priority, organization_id) AS (
-  (SELECT priority, organization_id FROM {_D} WHERE status = 'ACCEPTED' AND channel = %s
-   ORDER BY priority, organization_id LIMIT 1)
-  UNION ALL
-  SELECT following.* FROM step, LATERAL (
-    SELECT priority, organization_id FROM {_D}
-    WHERE status = 'ACCEPTED' AND channel = %s
-      AND (priority, organization_id) > (step.priority, step.organization_id)
-    ORDER BY priority, organization_id LIMIT 1) following
+# The index is delivery_ready: one step an organization, however many rows each has.
+_STEP = sql.loose_scan(
+    Delivery, ["priority", "organization_id"], "status = 'ACCEPTED' AND channel = %s"
 )
+_READY = f"""
+WITH RECURSIVE {_STEP}
 SELECT priority, organization_id FROM step WHERE EXISTS (
   SELECT FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s
     AND d.priority = step.priority AND d.organization_id = step.organization_id
     AND d.due_at <= statement_timestamp())
 ORDER BY priority, random()
 """
-# A loose index scan over delivery_ready: one step an organization, however many rows each has.
 
 _LEASE = "statement_timestamp() + make_interval(secs => %s)"
 _CLAIM = f"""

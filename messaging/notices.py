@@ -37,14 +37,11 @@ PURGE_SECONDS = 10.0
 _N, _W = Notice._meta.db_table, WebhookEndpoint._meta.db_table
 _E, _D, _M = (model._meta.db_table for model in (Event, Delivery, Message))
 
+# The index is notice_due: one step an endpoint, however much each is to be told. Among endpoints
+# the order is random, so that all have their turn.
+_STEP = sql.loose_scan(Notice, ["endpoint_id"], "due_at IS NOT NULL")
 _CLAIM = f"""
-WITH RECURSIVE step(endpoint_id) AS (
-  (SELECT endpoint_id FROM {_N} WHERE due_at IS NOT NULL ORDER BY endpoint_id LIMIT 1)
-  UNION ALL
-  SELECT following.* FROM step, LATERAL (
-    SELECT endpoint_id FROM {_N} WHERE due_at IS NOT NULL AND endpoint_id > step.endpoint_id
-    ORDER BY endpoint_id LIMIT 1) following
-), picked AS (
+WITH RECURSIVE {_STEP}, picked AS (
   SELECT w.id FROM step JOIN {_W} w ON w.id = step.endpoint_id
   WHERE w.enabled AND w.free_at <= statement_timestamp() AND EXISTS (
     SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
@@ -67,8 +64,6 @@ LEFT JOIN {_D} d ON d.id = e.delivery_id
 LEFT JOIN {_M} m ON m.id = e.message_id
 ORDER BY held.id, n.due_at, n.id
 """
-# `step` is a loose index scan over notice_due: one step an endpoint, however much each is to be
-# told. Among endpoints the order is random, so that all have their turn.
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,15 +38,10 @@ OPEN = frozenset({Status.ACCEPTED, Status.SENDING, Status.SENT, Status.UNKNOWN})
 """Others are final. A delivery that is sent once more may still be confirmed by its first."""
 
 _T = ProviderReference._meta.db_table
-# A loose index scan over provider_reference_ask: one step an account.
+# The index is provider_reference_ask: one step an account.
+_STEP = sql.loose_scan(ProviderReference, ["account_id"], "ask_at IS NOT NULL")
 _TAKE = f"""
-WITH RECURSIVE step(account_id) AS (
-  (SELECT account_id FROM {_T} WHERE ask_at IS NOT NULL ORDER BY account_id LIMIT 1)
-  UNION ALL
-  SELECT following.* FROM step, LATERAL (
-    SELECT account_id FROM {_T} WHERE ask_at IS NOT NULL AND account_id > step.account_id
-    ORDER BY account_id LIMIT 1) following
-), chosen AS MATERIALIZED (
+WITH RECURSIVE {_STEP}, chosen AS MATERIALIZED (
   SELECT account_id FROM step WHERE account_id <> ALL(%s) AND EXISTS (
     SELECT FROM {_T} t WHERE t.account_id = step.account_id AND t.ask_at <= statement_timestamp())
   ORDER BY random() LIMIT {ACCOUNTS}

@@ -35,23 +35,15 @@ WHERE d.status = %s AND d.due_at <= statement_timestamp() AND d.due_at IS NOT NU
 ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
 """
 
+# The index is delivery_scheduled, as in claiming: one step an organization.
+_STEP = sql.loose_scan(Delivery, ["priority", "organization_id"], "status = 'SCHEDULED'")
 _WAITING = f"""
-WITH RECURSIVE step(priority, organization_id) AS (
-  (SELECT priority, organization_id FROM {_D} WHERE status = 'SCHEDULED'
-   ORDER BY priority, organization_id LIMIT 1)
-  UNION ALL
-  SELECT following.* FROM step, LATERAL (
-    SELECT priority, organization_id FROM {_D}
-    WHERE status = 'SCHEDULED'
-      AND (priority, organization_id) > (step.priority, step.organization_id)
-    ORDER BY priority, organization_id LIMIT 1) following
-)
+WITH RECURSIVE {_STEP}
 SELECT priority, organization_id FROM step WHERE EXISTS (
   SELECT FROM {_D} d WHERE d.status = 'SCHEDULED' AND d.priority = step.priority
     AND d.organization_id = step.organization_id AND d.due_at <= statement_timestamp())
 ORDER BY priority, random() LIMIT {ORGANIZATIONS}
 """
-# A loose index scan over delivery_scheduled, as in claiming: one step an organization.
 
 _RELEASED = f"""
 SELECT {_COLUMNS} FROM json_to_recordset(%s) chosen(priority smallint, organization_id varchar),

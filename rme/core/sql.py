@@ -93,6 +93,23 @@ def updating(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
     )
 
 
+def loose_scan(model: type[models.Model], columns: Sequence[str], where: str) -> str:
+    """Give the table `step` for WITH RECURSIVE: what columns hold in rows that meet a condition.
+
+    A loose index scan (https://wiki.postgresql.org/wiki/Loose_indexscan): one step through an
+    index for each, however many rows each has. The index is of those columns, in their order.
+    """
+    names, before = ", ".join(columns), ", ".join(f"step.{column}" for column in columns)
+    chosen = f'SELECT {names} FROM "{model._meta.db_table}" WHERE {where}'
+    first = f"ORDER BY {names} LIMIT 1"
+    return f"""step({names}) AS (
+  ({chosen} {first})
+  UNION ALL
+  SELECT following.*
+  FROM step, LATERAL ({chosen} AND ({names}) > ({before}) {first}) following
+)"""
+
+
 def insert(tables: Mapping[type[models.Model], Sequence[Row]]) -> None:
     """Insert rows into several tables by one statement: all or nothing. Raises `IntegrityError`."""
     execute({model.__name__: inserting(model, rows) for model, rows in tables.items()})

@@ -1,4 +1,4 @@
-"""A bot of an organization, with a real key."""
+"""A bot of an organization, with a real key, and what it may look up."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,9 +7,11 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from rme.crm.models import Account, Contact, Event
 from rme.tenants import api_keys
 from rme.tenants.models import Organization
 from tests import factories
+from tests.bot.confirm_scene import START
 
 FORM = "application/x-www-form-urlencoded"
 REQUEST_ID = "7b0f9f0e-6a53-4a0b-9a53-0d6d8f3c2a11"
@@ -95,3 +97,23 @@ def bot_of(org: Organization, **restrictions: Any) -> Bot:
 @pytest.fixture
 def bot(db: None, redis: Any) -> Bot:
     return bot_of(factories.organization())
+
+
+@pytest.fixture
+def account(bot: Bot) -> Account:
+    return Account.objects.create(
+        organization=bot.org, name="Café Müller GmbH", phone="+41", website="https://x.example"
+    )
+
+
+@pytest.fixture
+def ada(bot: Bot, account: Account) -> Contact:
+    """Give a contact of the account."""
+    return factories.contact(
+        bot.org, email="Ada@Example.org", account=account, phone="+12127365000"
+    )
+
+
+@pytest.fixture
+def event(bot: Bot) -> Event:
+    return Event.objects.create(organization=bot.org, name="Congress", starts_at=START)

@@ -3,9 +3,9 @@
 import pytest
 
 from bot.models import BotSettings
-from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
+from rme.crm.models import Account, Case, EventRegistration, Exhibitor, Speaker
 from tests import factories
-from tests.bot.confirm_scene import START, look_ups
+from tests.bot.confirm_scene import look_ups
 from tests.bot.conftest import bot_of
 
 pytestmark = pytest.mark.django_db
@@ -23,25 +23,6 @@ def contact_record(row, **changes):
         "accountName": "",
     }
     return {**record, **changes}
-
-
-@pytest.fixture
-def account(bot):
-    return Account.objects.create(
-        organization=bot.org, name="Café Müller GmbH", phone="+41", website="https://x.example"
-    )
-
-
-@pytest.fixture
-def ada(bot, account):
-    return factories.contact(
-        bot.org, email="Ada@Example.org", account=account, phone="+12127365000"
-    )
-
-
-@pytest.fixture
-def event(bot):
-    return Event.objects.create(organization=bot.org, name="Congress", starts_at=START)
 
 
 @pytest.mark.parametrize("email", ["ada@example.org", " ADA@EXAMPLE.ORG ", "Ada@Example.org."])

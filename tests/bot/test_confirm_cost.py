@@ -6,30 +6,11 @@ from django.test.utils import CaptureQueriesContext
 
 from bot.models import BotSettings
 from rme.core import ids
-from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Speaker
+from rme.crm.models import Case, Contact, EventRegistration, Speaker
 from tests import factories
-from tests.bot.confirm_scene import START, look_ups
+from tests.bot.confirm_scene import look_ups
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def account(bot):
-    return Account.objects.create(
-        organization=bot.org, name="Café Müller GmbH", phone="+41", website="https://x.example"
-    )
-
-
-@pytest.fixture
-def ada(bot, account):
-    return factories.contact(
-        bot.org, email="Ada@Example.org", account=account, phone="+12127365000"
-    )
-
-
-@pytest.fixture
-def event(bot):
-    return Event.objects.create(organization=bot.org, name="Congress", starts_at=START)
 
 
 def test_a_call_is_two_statements_however_much_is_found(bot, ada, account, event):

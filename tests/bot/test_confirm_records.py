@@ -4,8 +4,7 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
-from tests import factories
+from rme.crm.models import Case, Event, EventRegistration, Exhibitor, Speaker
 from tests.bot.confirm_scene import START
 
 pytestmark = pytest.mark.django_db
@@ -14,25 +13,6 @@ NOBODY = "00000000-0000-7000-8000-000000000000"
 
 def iso(moment):
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@pytest.fixture
-def account(bot):
-    return Account.objects.create(
-        organization=bot.org, name="Café Müller GmbH", phone="+41", website="https://x.example"
-    )
-
-
-@pytest.fixture
-def ada(bot, account):
-    return factories.contact(
-        bot.org, email="Ada@Example.org", account=account, phone="+12127365000"
-    )
-
-
-@pytest.fixture
-def event(bot):
-    return Event.objects.create(organization=bot.org, name="Congress", starts_at=START)
 
 
 def test_cases_come_newest_first(bot, ada, account):

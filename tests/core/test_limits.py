@@ -13,6 +13,7 @@ from redis import Redis
 
 from rme.core import bell, errors, limits
 from rme.core.limits import Decision, Grant, Limit, Limiter, address_of
+from tests.threads import at_once
 
 THREE = Limit(3, 60)
 
@@ -214,18 +215,13 @@ def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings):
         limiter = Limiter()
         limiter.take("k", THREE)  # waits for its time-out, and knows
         time.sleep(limits.AWAY_SECONDS)
-        waits = []
 
         def call():
             started = time.monotonic()
             assert limiter.take("k", THREE).allowed
-            waits.append(time.monotonic() - started)
+            return time.monotonic() - started
 
-        threads = [threading.Thread(target=call) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        waits = at_once(call, 20)
     assert len([wait for wait in waits if wait > 0.2]) == 1
     assert max(waits) < 2.5
 

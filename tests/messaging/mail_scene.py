@@ -71,6 +71,10 @@ class MailScene:
             mail_services.report(self.service, self.url, attempt_id or attempt(), word)
         )
 
+    def tell(self, said: Any) -> int:
+        """Let the service tell this, signed, and give the status of our answer."""
+        return self.call(mail_services.signed(self.service, self.url, said))
+
     def call(self, call: Call) -> int:
         return post(self.account.public_id, call)
 

@@ -5,21 +5,11 @@ import pytest
 from hypothesis import strategies as st
 
 from tests import factories
+from tests.any_value import JSON
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
 CONSENT = {
     "contactId": "…",
     "channel": "EMAIL",

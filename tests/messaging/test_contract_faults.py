@@ -2,7 +2,6 @@
 
 import datetime as dt
 import sys
-import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import orjson
 import pytest
 import time_machine
 from celery import current_app
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection
 
 from messaging import claiming, deliver, providers, receipts, schedule, tasks
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
@@ -22,6 +21,7 @@ from rme.core.channels import Channel
 from rme.core.transport import shared
 from tests import factories
 from tests.rest import error, events, message, work
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -109,26 +109,6 @@ def test_a_202_is_committed_whole(api, org):
 # --- anything may run twice -----------------------------------------------------------------------
 
 
-def at_once(job, count=4):
-    """Do a job in several threads that start together."""
-    start, done = threading.Barrier(count), []
-
-    def run():
-        try:
-            start.wait(20)
-            job()
-            done.append(True)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == count  # none ended by an error
-
-
 @pytest.mark.django_db(transaction=True)
 def test_workers_side_by_side_send_each_message_once(api, org):
     api.bulk([message(person) for person in factories.contacts(org, 300)])
@@ -137,7 +117,7 @@ def test_workers_side_by_side_send_each_message_once(api, org):
         while (window := claiming.claim(org.pk, "EMAIL", 0, 20)).deliveries:
             receipts.apply(deliver.deliver(window, shared()))
 
-    at_once(send_some)
+    at_once(send_some, 4)
     assert Counter(Delivery.objects.values_list("status", "fence")) == {("DELIVERED", 1): 300}
     assert Attempt.objects.count() == 300
     assert Counter(Event.objects.values_list("type", flat=True)) == {
@@ -159,7 +139,7 @@ def test_sweeps_side_by_side_do_each_thing_once(api, org):
     api.bulk([message(person, **body, **late) for person in people])
     long_ago = clock.now() - dt.timedelta(hours=2)
     Delivery.objects.update(due_at=long_ago, scheduled_for=long_ago)
-    at_once(tasks.sweep)
+    at_once(tasks.sweep, 4)
     tasks.sweep()
     assert Counter(Delivery.objects.values_list("category", "status")) == {
         ("TRANSACTIONAL", "ACCEPTED"): 200,

@@ -48,18 +48,6 @@ NOTHING = dict.fromkeys(
 )
 
 
-@pytest.fixture
-def ada(org):
-    return factories.contact(
-        org, first_name=SECRET, last_name=SECRET, email=f"{SECRET}@simulator.rme.test"
-    )
-
-
-@pytest.fixture
-def bob(org):
-    return factories.contact(org, first_name="Bob", email="bob@simulator.rme.test")
-
-
 def stored():
     """Give everything that all tables hold, as text."""
     with connection.cursor() as cursor:

@@ -6,22 +6,9 @@ import stat
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests import factories
 from tests.messaging.erasure_scene import SECRET, fill, run
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def ada(org):
-    return factories.contact(
-        org, first_name=SECRET, last_name=SECRET, email=f"{SECRET}@simulator.rme.test"
-    )
-
-
-@pytest.fixture
-def bob(org):
-    return factories.contact(org, first_name="Bob", email="bob@simulator.rme.test")
 
 
 def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, bob):

@@ -9,6 +9,7 @@ from django.db import connection, connections
 from messaging.models import IdempotencyKey, Message, Suppression
 from tests import factories
 from tests.rest import Api, error, message
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -144,18 +145,12 @@ def test_an_expired_key_may_be_used_again(api, org):
 @pytest.mark.django_db(transaction=True)
 def test_parallel_requests_with_one_key_make_one_message(api, org):
     body = message(factories.contact(org))
-    answers = []
 
-    def call() -> None:
+    def call() -> tuple[int, bytes]:
         response = api.send(body, **KEY)
-        answers.append((response.status_code, response.content))
-        connections.close_all()
+        return response.status_code, response.content
 
-    threads = [threading.Thread(target=call) for _ in range(40)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once(call, 40)
     assert Message.objects.count() == 1
     assert {status for status, _ in answers} <= {202, 409}
     assert len({content for status, content in answers if status == 202}) == 1

@@ -14,17 +14,10 @@ from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from tests import factories
 from tests.fakes import providers as fakes
-from tests.messaging.sms_scene import Scene
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
 OURS = "+12025550100"
-
-
-@pytest.fixture
-def scene(org, redis):
-    with Scene(org, "twilio") as made:
-        yield made
 
 
 def write(scene, sender, text, **more):

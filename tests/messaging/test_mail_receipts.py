@@ -19,8 +19,9 @@ from messaging.models import (
 from messaging.providers.ses import Ses
 from rme.core.cache import TtlCache
 from tests import factories
-from tests.fakes import mail_services, sns
-from tests.fakes.mail_services import REPORTING, SAYS, WORDS
+from tests.fakes import sns
+from tests.fakes.mail_events import MAKERS, SAYS, WORDS
+from tests.fakes.mail_services import REPORTING
 from tests.fakes.sns import TOPIC, Sns
 from tests.fakes.tls import ca_pem
 from tests.messaging.mail_scene import MailScene
@@ -29,12 +30,6 @@ from tests.messaging.test_soft_bounces import earlier
 from tests.rest import events
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def scene(org):
-    with MailScene(org) as made:
-        yield made
 
 
 def suppressed():
@@ -55,8 +50,8 @@ def test_a_report_moves_its_delivery(org, api, service):
     assert (last.provider, last.channel) == (service, "EMAIL")
 
 
-def test_an_accounts_report_on_anothers_attempt_is_dropped(org, api, scene):
-    scene.send(api)
+def test_an_accounts_report_on_anothers_attempt_is_dropped(org, api, mail_scene):
+    mail_scene.send(api)
     foreign = attempt()
     other = factories.organization("other")
     with MailScene(other) as theirs:
@@ -65,9 +60,9 @@ def test_an_accounts_report_on_anothers_attempt_is_dropped(org, api, scene):
     assert (state(), suppressed()) == ("SENT", [])
 
 
-def test_a_hard_bounce_suppresses_the_address(api, scene):
-    message_id = scene.send(api)
-    scene.report("hard")
+def test_a_hard_bounce_suppresses_the_address(api, mail_scene):
+    message_id = mail_scene.send(api)
+    mail_scene.report("hard")
     settle()
     assert (state(), suppressed()) == (
         "FAILED",
@@ -76,26 +71,26 @@ def test_a_hard_bounce_suppresses_the_address(api, scene):
     assert events(message_id)[-1] == "bounced"
 
 
-def test_a_complaint_suppresses_the_address(api, scene):
-    scene.send(api)
-    scene.report("complained")
+def test_a_complaint_suppresses_the_address(api, mail_scene):
+    mail_scene.send(api)
+    mail_scene.report("complained")
     settle()
     assert suppressed() == [("EMAIL", "ada@x.example", "COMPLAINT", "PROVIDER")]
 
 
-def test_a_delay_is_told_and_moves_nothing(api, scene):
-    message_id = scene.send(api)
-    scene.report("deferred")
+def test_a_delay_is_told_and_moves_nothing(api, mail_scene):
+    message_id = mail_scene.send(api)
+    mail_scene.report("deferred")
     settle()
     assert (state(), events(message_id)[-1]) == ("SENT", "deferred")
 
 
-def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, scene):
-    person = scene.person()
-    message_id = scene.send(api, person)
+def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, mail_scene):
+    person = mail_scene.person()
+    message_id = mail_scene.send(api, person)
     for number in range(3):
-        event = mail_services.MAKERS["postmark"](str(attempt()), "unsubscribed")
-        scene.call(mail_services.signed("postmark", scene.url, {**event, "Number": number}))
+        event = MAKERS["postmark"](str(attempt()), "unsubscribed")
+        mail_scene.tell({**event, "Number": number})
         settle()
     (entry,) = ConsentEntry.objects.all()
     assert (entry.organization_id, entry.contact_id, entry.channel, entry.category) == (
@@ -122,35 +117,35 @@ def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, sce
     assert refused.json()["error"]["code"] == "NO_CONSENT"
 
 
-def test_the_services_opens_say_who_made_them(api, scene):
-    message_id = scene.send(api)
+def test_the_services_opens_say_who_made_them(api, mail_scene):
+    message_id = mail_scene.send(api)
     for agent in ("x (via ggpht.com GoogleImageProxy)", "Mozilla/5.0 (X11) Firefox/140"):
-        event = mail_services.MAKERS["postmark"](str(attempt()), "open")
-        scene.call(mail_services.signed("postmark", scene.url, {**event, "UserAgent": agent}))
+        event = MAKERS["postmark"](str(attempt()), "open")
+        mail_scene.tell({**event, "UserAgent": agent})
         settle()
     rows = Event.objects.filter(message_id=message_id, type="open").order_by("id")
     assert list(rows.values_list("detail", flat=True)) == [{"machine": True}, None]
 
 
-def test_the_number_of_statements_does_not_grow_with_the_reports(org, api, scene):
+def test_the_number_of_statements_does_not_grow_with_the_reports(org, api, mail_scene):
     counts = []
     for people in (1, 4):
         for number in range(people):
-            scene.send(api, scene.person(email=f"p{people}{number}@x.example"))
+            mail_scene.send(api, mail_scene.person(email=f"p{people}{number}@x.example"))
             for word in ("delivered", "open", "hard", "soft", "unsubscribed"):
-                scene.report(word)
+                mail_scene.report(word)
         with CaptureQueriesContext(connection) as queries:
             assert settle() == people * 5
         counts.append(len(queries))
     assert counts[0] == counts[1]
 
 
-def test_a_soft_bounce_is_told_as_one_and_counts(org, api, scene):
-    person = scene.person()
+def test_a_soft_bounce_is_told_as_one_and_counts(org, api, mail_scene):
+    person = mail_scene.person()
     for days in (8, 6, 4, 2):
         earlier(org, person, days, channel="EMAIL", address="ada@x.example")
-    message_id = scene.send(api, person)
-    scene.report("soft")
+    message_id = mail_scene.send(api, person)
+    mail_scene.report("soft")
     settle()
     (failed,) = Event.objects.filter(message_id=message_id, type="failed")
     assert failed.detail["soft"] is True
@@ -218,11 +213,10 @@ def opened_transport(topics):
     process._local.__dict__.clear()
 
 
-def test_a_call_of_many_events_is_taken(api, scene):
-    scene.send(api)
-    events_ = [mail_services.MAKERS["postmark"](str(attempt()), "delivered")] * 2
-    call = mail_services.signed("postmark", scene.url, {"Details": "x" * 500_000, **events_[0]})
-    assert scene.call(call) == 200
+def test_a_call_of_many_events_is_taken(api, mail_scene):
+    mail_scene.send(api)
+    events_ = [MAKERS["postmark"](str(attempt()), "delivered")] * 2
+    assert mail_scene.tell({"Details": "x" * 500_000, **events_[0]}) == 200
     started = time.perf_counter()
     assert callbacks.work()[0] == 1
     assert time.perf_counter() - started < 2

@@ -18,19 +18,8 @@ from tests.messaging.hooks_scene import Receiver, endpoint, tell, verified
 from tests.messaging.notify_scene import note, states
 from tests.rest import message, work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = Notice.Status
-
-
-@pytest.fixture(autouse=True)
-def _loopback(settings):
-    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as made:
-        yield made
 
 
 # --- what is sent ---------------------------------------------------------------------------------

@@ -12,23 +12,12 @@ from messaging.models import Notice
 from rme.core.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
-from tests.messaging.hooks_scene import Receiver, endpoint, hang, pass_time, tell
+from tests.messaging.hooks_scene import endpoint, hang, pass_time, tell
 from tests.messaging.notify_scene import note, states
 from tests.rest import message
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = Notice.Status
-
-
-@pytest.fixture(autouse=True)
-def _loopback(settings):
-    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as made:
-        yield made
 
 
 def test_410_switches_the_endpoint_off_at_once(org, api, receiver):

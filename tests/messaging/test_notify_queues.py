@@ -12,22 +12,11 @@ from messaging import notices, notify
 from messaging.models import Notice
 from rme.core import clock, locks
 from rme.core.transport import AddressPolicy, Transport
-from tests.messaging.hooks_scene import Receiver, endpoint, pass_time, tell
+from tests.messaging.hooks_scene import endpoint, pass_time, tell
 from tests.messaging.notify_scene import note, states
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = Notice.Status
-
-
-@pytest.fixture(autouse=True)
-def _loopback(settings):
-    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as made:
-        yield made
 
 
 def test_a_worker_that_died_is_followed_by_another_with_the_same_ids(org, receiver):

@@ -11,19 +11,8 @@ from tests.fakes.http1 import Http1Server
 from tests.messaging.hooks_scene import Receiver, endpoint, pass_time, tell, waits
 from tests.messaging.notify_scene import note, states
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = Notice.Status
-
-
-@pytest.fixture(autouse=True)
-def _loopback(settings):
-    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as made:
-        yield made
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])

@@ -14,17 +14,10 @@ from schemathesis.config import _checks as checks
 
 from rme.wsgi import application
 from tests import factories
-from tests.rest import Api, message
+from tests.any_value import EFFORT
+from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
-EFFORT = hypothesis.settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[hypothesis.Phase.generate],  # making a large case small takes minutes
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
 
 
 schemathesis.checks.load_all_checks()
@@ -238,66 +231,3 @@ def test_docs_work_offline():
     assert bundle in page.content.decode()
     assert Client().get(bundle).status_code == 200
     assert b"openapi.json" in Client().get("/rme/v1/docs?script=").content
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
-FIELDS = [
-    "channel",
-    "channels",
-    "strategy",
-    "fallbackAfter",
-    "category",
-    "to",
-    "template",
-    "content",
-    "push",
-    "context",
-    "from",
-    "schedule",
-    "metadata",
-    "idempotencyKey",
-    "anything",
-]
-
-
-@EFFORT
-@hypothesis.given(name=st.sampled_from(FIELDS), value=JSON)
-def test_any_value_in_any_field_is_an_answer_that_names_it(db, name, value):
-    org, api = _world()
-    body = message(factories.contact(org)) | {name: value}
-    response = api.send(body)
-    answer = response.json()
-    assert response.status_code < 500, answer
-    if response.status_code == 400:
-        assert answer["error"]["details"], answer
-    bulk = api.bulk([body, message(factories.contact(org))])
-    assert bulk.status_code == 202
-    assert bulk.json()["accepted"] >= 1
-
-
-def _world():
-    from rme.tenants.models import Organization
-
-    found = Organization.objects.filter(pk="acme").first()
-    org = found or factories.organization()
-    if found is None:
-        factories.template(org)
-    return org, Api(org)
-
-
-@EFFORT
-@hypothesis.given(body=st.binary(max_size=200))
-def test_any_bytes_are_an_answer(db, body):
-    _, api = _world()
-    for path in ("/messages", "/messages/bulk"):
-        assert api.call("POST", path, body).status_code in (400, 202)

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.django_db
 KINDS = sorted(SETTINGS)
 
 
-@pytest.fixture
-def scene(org):
-    with Scene(org, "twilio") as made:
-        yield made
-
-
 def report(scene, word, attempt_id=None):
     return fakes.report(scene.kind, scene.url, attempt_id or attempt(), word)
 

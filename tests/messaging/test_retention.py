@@ -1,7 +1,6 @@
 """Retention: what is past goes, what is on its way stays, and locks are never waited for long."""
 
 import threading
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from messaging import retention
 from messaging.models import PARTITIONED, Attempt, Delivery, Event, Message, MessageContent
 from messaging.tasks import housekeeping
 from rme.core import clock, ids, partitions, sql
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -241,24 +241,7 @@ def test_two_at_once_are_harmless():
         store(at(2030, 1, day))
         store(at(2031, 5, day % 12 + 1) + timedelta(minutes=day))
     fresh = store(at(2031, 6, 10))
-    failures: Counter[str] = Counter()
-    barrier = threading.Barrier(3)
-
-    def run() -> None:
-        try:
-            barrier.wait(10)
-            retention.apply(now=NOW)
-        except Exception as error:
-            failures[repr(error)] += 1
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == {}
+    at_once(lambda: retention.apply(now=NOW), 3)
     assert kept(MessageContent) == {fresh}
     assert left() == {**whole(28), "MessageContent": 1}
 

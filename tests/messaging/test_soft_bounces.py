@@ -9,17 +9,11 @@ from messaging.models import Attempt, Callback, Delivery, Event, Suppression
 from rme.core import counters, ids
 from tests import factories
 from tests.fakes import providers as fakes
-from tests.messaging.sms_scene import Scene, attempt, settle, state
+from tests.messaging.sms_scene import attempt, settle, state
 from tests.rest import events
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def scene(org):
-    with Scene(org, "twilio") as made:
-        yield made
 
 
 def report(scene, word, code=""):

@@ -1,6 +1,5 @@
 """STOP by a provider's webhook against a send that is running, a thousand times."""
 
-import random
 import threading
 import time
 from collections import Counter
@@ -9,17 +8,16 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, connections, transaction
 
-from messaging import callbacks, claiming, deliver, gate_lock, receipts
+from messaging import claiming, deliver, gate_lock, receipts
 from messaging.models import Attempt, Delivery, Suppression
 from rme.core import ids
 from tests import factories
 from tests.fakes import providers as fakes
-from tests.messaging.sms_scene import Scene
+from tests.messaging.race_scene import AT_ONCE, race
 from tests.rest import message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMES = 1000
-AT_ONCE = 10
 
 
 def write_stop(scene, number):
@@ -27,45 +25,20 @@ def write_stop(scene, number):
     assert scene.call(fakes.twilio(scene.url, "", form)) == 200
 
 
-def test_nothing_begins_after_a_stop_was_committed(api, org):
+def test_nothing_begins_after_a_stop_was_committed(api, org, scene):
     people = factories.contacts(org, TIMES)
     for start in range(0, TIMES, 500):
         api.bulk([message(person, channel="SMS") for person in people[start : start + 500]])
-    rounds = [people[start : start + AT_ONCE] for start in range(0, TIMES, AT_ONCE)]
-    both = threading.Barrier(2)
     claimed_at: dict[str, datetime] = {}
-    stopped_at: dict[str, datetime] = {}
-    took, sent = [0.02], [0.02]  # a STOP, and a send, at the speed of this machine
 
-    with Scene(org, "twilio") as scene:
+    def send() -> None:
+        began = datetime.now(UTC)
+        claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
+        claimed_at.update({each.contact_id: began for each in claim.deliveries})
+        receipts.apply(deliver.deliver(claim, scene.transport))
 
-        def send() -> None:
-            dice = random.Random(1)
-            for _ in rounds:
-                both.wait(30)
-                time.sleep(dice.random() * 1.5 * took[0])
-                began = datetime.now(UTC)
-                claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
-                claimed_at.update({each.contact_id: began for each in claim.deliveries})
-                receipts.apply(deliver.deliver(claim, scene.transport))
-                spent = (datetime.now(UTC) - began).total_seconds()
-                sent[0] = 0.8 * sent[0] + 0.2 * spent
-            connections.close_all()
-
-        thread, chance = threading.Thread(target=send), random.Random(2)
-        thread.start()
-        for together in rounds:  # the oldest first, as they are claimed
-            for person in together:
-                write_stop(scene, person.mobile)
-            both.wait(30)
-            time.sleep(chance.random() * sent[0])
-            started = time.perf_counter()
-            assert callbacks.work()[0] == AT_ONCE
-            took[0] = 0.8 * took[0] + 0.2 * (time.perf_counter() - started)
-            stopped_at.update(dict.fromkeys((str(p.pk) for p in together), datetime.now(UTC)))
-        thread.join()
-        gone = sum(seen.body.count(b"Note") for seen in scene.server.seen)
-
+    stopped_at = race(people, lambda person: write_stop(scene, person.mobile), send)
+    gone = sum(seen.body.count(b"Note") for seen in scene.server.seen)
     contacts = dict(Delivery.objects.values_list("id", "contact_id"))
     begun = {contacts[a.delivery_id]: a.started_at for a in Attempt.objects.all()}
     assert gone == len(begun)
@@ -80,7 +53,7 @@ def test_nothing_begins_after_a_stop_was_committed(api, org):
     assert begun
 
 
-def test_attempts_wait_for_a_stop_that_is_under_way(api, org):
+def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
     """The gates are looked at when it is decided, and not before."""
     person = factories.contact(org)
     api.send(message(person, channel="SMS"))
@@ -100,12 +73,11 @@ def test_attempts_wait_for_a_stop_that_is_under_way(api, org):
     thread = threading.Thread(target=decide)
     thread.start()
     held.wait(10)
-    with Scene(org, "twilio") as scene:
-        claim = claiming.claim(org.pk, "SMS", 0)
-        going.set()
-        deliver.deliver(claim, scene.transport)
-        thread.join()
-        assert scene.server.seen == []
+    claim = claiming.claim(org.pk, "SMS", 0)
+    going.set()
+    deliver.deliver(claim, scene.transport)
+    thread.join()
+    assert scene.server.seen == []
     assert Delivery.objects.get().status == "BLOCKED"
 
 

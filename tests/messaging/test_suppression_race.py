@@ -1,10 +1,7 @@
 """Every way onto the suppression list waits for sends that have looked at it, and is then seen."""
 
 import io
-import random
 import threading
-import time
-from datetime import UTC, datetime
 
 import pytest
 from django.db import connections, transaction
@@ -15,20 +12,13 @@ from rme.core.cache import TtlCache
 from tests import factories
 from tests.admin.scene import page, person
 from tests.fakes import providers as fakes
-from tests.messaging.sms_scene import Scene
+from tests.messaging.race_scene import AT_ONCE, race
 from tests.messaging.test_soft_bounces import earlier
 from tests.rest import message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMES = 300
-AT_ONCE = 10
 ENTRY = {"channel": "SMS", "address": "+12125550199", "reason": "MANUAL"}
-
-
-@pytest.fixture
-def scene(org):
-    with Scene(org, "twilio") as made:
-        yield made
 
 
 def report(scene, word, code, attempt_id):
@@ -122,34 +112,15 @@ def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
     first = {d.contact_id: d for d in Delivery.objects.filter(status="SENT")}
     attempts = dict(Attempt.objects.values_list("delivery_id", "id"))
     before = set(attempts.values())
-    rounds = [people[start : start + AT_ONCE] for start in range(0, TIMES, AT_ONCE)]
-    both = threading.Barrier(2)
-    bounced_at: dict[str, datetime] = {}
-    took, sent = [0.02], [0.02]  # a report, and a send, at the speed of this machine
+
+    def bounce(person) -> None:
+        report(scene, "dead", "", attempts[first[str(person.pk)].pk])
 
     def send() -> None:
-        dice = random.Random(1)
-        for _ in rounds:
-            both.wait(30)
-            time.sleep(dice.random() * 1.5 * took[0])
-            started = time.perf_counter()
-            claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
-            receipts.apply(deliver.deliver(claim, scene.transport))
-            sent[0] = 0.8 * sent[0] + 0.2 * (time.perf_counter() - started)
-        connections.close_all()
+        claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
+        receipts.apply(deliver.deliver(claim, scene.transport))
 
-    thread, chance = threading.Thread(target=send), random.Random(2)
-    thread.start()
-    for together in rounds:  # the oldest first, as they are claimed
-        for each in together:
-            report(scene, "dead", "", attempts[first[str(each.pk)].pk])
-        both.wait(30)
-        time.sleep(chance.random() * sent[0])
-        started = time.perf_counter()
-        assert callbacks.work()[0] == AT_ONCE
-        took[0] = 0.8 * took[0] + 0.2 * (time.perf_counter() - started)
-        bounced_at.update(dict.fromkeys((str(each.pk) for each in together), datetime.now(UTC)))
-    thread.join()
+    bounced_at = race(people, bounce, send)
 
     contacts = dict(Delivery.objects.values_list("id", "contact_id"))
     begun = {

@@ -9,6 +9,7 @@ from django.utils import timezone
 from messaging.models import Suppression
 from rme.core.clock import iso
 from tests import factories
+from tests.any_value import EFFORT, JSON
 from tests.messaging.suppressions_scene import (
     ADA,
     UNKNOWN,
@@ -19,7 +20,6 @@ from tests.messaging.suppressions_scene import (
     row,
     shown,
 )
-from tests.messaging.test_openapi import EFFORT, JSON
 from tests.rest import Api, error, message
 
 pytestmark = pytest.mark.django_db

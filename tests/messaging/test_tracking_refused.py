@@ -10,34 +10,14 @@ from messaging.models import Hit
 from messaging.views.tracking import GIF
 from rme.core import ids
 from tests import factories
-from tests.messaging.mail_scene import MailScene
 from tests.messaging.tracking_scene import GMAIL, OWN, TARGET, get, image, link, sent
 from tests.rest import events, message, work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_links")]
 
 
-@pytest.fixture(autouse=True)
-def _base_url(settings):
-    settings.BASE_URL = "http://testserver"
-
-
-@pytest.fixture
-def scene(org):
-    with MailScene(org) as made:
-        yield made
-
-
-@pytest.fixture
-def mail(org, api, scene):
-    """Send an email a while ago, and give its message's id."""
-    message_id = scene.send(api, **OWN)
-    sent()
-    return message_id
-
-
-def test_what_comes_before_the_outcome_waits_for_it(org, api, scene):
-    message_id = api.send(message(scene.person(), **OWN)).json()["messageId"]
+def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
+    message_id = api.send(message(mail_scene.person(), **OWN)).json()["messageId"]
     claim = claiming.claim(org.pk, "EMAIL", 0)
     made = {}
 
@@ -47,7 +27,7 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, scene):
         def perform(self, requests):
             get(image(), GMAIL)
             made["applied"] = tracking.work()
-            return scene.transport.perform(requests)
+            return mail_scene.transport.perform(requests)
 
     receipts.apply(deliver.deliver(claim, Early()))
     assert made == {"applied": 1}
@@ -58,7 +38,7 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, scene):
     assert events(message_id) == ["accepted", "sent", "delivered", "open"]
 
 
-def test_without_the_database_people_still_get_where_they_want(mail):
+def test_without_the_database_people_still_get_where_they_want(sent_mail):
     url, picture = link(), image()
 
     def away(execute, sql, params, many, context):
@@ -78,18 +58,18 @@ def test_a_forged_token_leads_nowhere(db, kind, token):
     assert "Location" not in response
 
 
-def test_a_token_of_another_kind_leads_nowhere(mail):
+def test_a_token_of_another_kind_leads_nowhere(sent_mail):
     assert get(link().replace("/t/c/", "/t/o/")).status_code == 404
     assert get(image().replace("/t/o/", "/t/c/")).status_code == 404
 
 
-def test_nobody_can_make_us_redirect_elsewhere(mail):
+def test_nobody_can_make_us_redirect_elsewhere(sent_mail):
     for more in ("?url=https://evil.example", "?next=//evil.example", "#//evil.example"):
         assert get(link() + more)["Location"] == TARGET
     assert get(link() + "/https://evil.example").status_code == 404
 
 
-def test_what_is_too_old_tells_nothing(mail, settings):
+def test_what_is_too_old_tells_nothing(sent_mail, settings):
     long_ago = datetime.now(UTC) - timedelta(days=settings.MESSAGE_RETENTION_DAYS + 1)
     gone = ids.at_least(long_ago)
     assert get(tracked_links.open_url(gone)).content == GIF
@@ -103,11 +83,11 @@ def test_a_delivery_that_is_not_there_leads_on_and_tells_nothing(db):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_other_methods_are_not_allowed(mail, method):
+def test_other_methods_are_not_allowed(sent_mail, method):
     assert get(link(), method=method).status_code == 405
 
 
-def test_applied_hits_are_forgotten(mail):
+def test_applied_hits_are_forgotten(sent_mail):
     get(image())
     tracking.purge()
     assert Hit.objects.count() == 1
@@ -116,12 +96,12 @@ def test_applied_hits_are_forgotten(mail):
     assert Hit.objects.count() == 0
 
 
-def test_a_hit_carries_its_organization(mail, org):
+def test_a_hit_carries_its_organization(sent_mail, org):
     get(image())
     assert Hit.objects.get().organization_id == org.pk
 
 
-def test_a_unicode_address_is_written_as_an_uri(mail):
+def test_a_unicode_address_is_written_as_an_uri(sent_mail):
     assert get(link("https://x.example/ü?q=ß"))["Location"] == ("https://x.example/%C3%BC?q=%C3%9F")
 
 

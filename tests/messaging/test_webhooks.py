@@ -18,12 +18,6 @@ pytestmark = pytest.mark.django_db
 KINDS = sorted(SETTINGS)
 
 
-@pytest.fixture
-def scene(org):
-    with Scene(org, "twilio") as made:
-        yield made
-
-
 def delivered(scene, attempt_id=None):
     return fakes.report(scene.kind, scene.url, attempt_id or ids.new_id(), "delivered")
 

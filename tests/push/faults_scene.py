@@ -85,6 +85,14 @@ def accept(api, made):
     assert {result["status"] for result in answer.json()["results"]} == {"ACCEPTED"}
 
 
+def send(api, org, worker, service, count):
+    """Let an organization push so many messages by a service."""
+    port = service.server.port
+    account(org, service.kind, port)
+    accept(api, people(org, service.kind, port, count))
+    work(worker)
+
+
 def standing():
     return Counter(Delivery.objects.values_list("status", flat=True))
 

@@ -22,14 +22,7 @@ from tests.fakes.fcm import google
 from tests.fakes.webpush import push_service
 from tests.rest import error, events, message, work
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _open(settings, redis):
-    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
-    yield
-    redis.flushdb()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 
 def send(api, person, **fields):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from push.models import Device
 from tests import factories
-from tests.messaging.test_openapi import EFFORT, JSON
+from tests.any_value import EFFORT, JSON
 from tests.push.devices_scene import BROWSER, HEX, NOBODY, android, register, shown, told
 from tests.push.subscriptions import Browser
 from tests.rest import Api, error

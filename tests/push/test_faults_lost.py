@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from messaging.models import Delivery
-from rme.core.transport import AddressPolicy, Transport
 from tests.fakes import tcp
 from tests.fakes.http2 import Http2Server
 from tests.push.faults_scene import (
@@ -17,28 +16,13 @@ from tests.push.faults_scene import (
     attempts,
     once_each,
     people,
+    send,
     settle,
     standing,
 )
 from tests.rest import work
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _open(settings, redis):
-    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
-    settings.BACKOFF_SECONDS = 60.0
-    settings.UNKNOWN_SECONDS = 60.0
-    yield
-    redis.flushdb()
-
-
-@pytest.fixture
-def worker():
-    made = Transport(AddressPolicy(["localhost"]))
-    yield made
-    made.close()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "long_waits")]
 
 
 class ResetBefore(Http2Server):
@@ -56,9 +40,7 @@ def test_a_connection_reset_before_the_request_costs_a_try(api, org, worker, red
     service = Service(kind)
     service.server = ResetBefore(service._answer)
     with service:
-        account(org, kind, service.server.port)
-        accept(api, people(org, kind, service.server.port, 4))
-        work(worker)
+        send(api, org, worker, service, 4)
         assert standing() == {"ACCEPTED": 1, "SENT": 3}  # it went alone, for its host was not known
         assert {outcome for outcome, _ in attempts()} == {"Accepted", "Retryable"}
         settle(worker, redis, 4)
@@ -91,9 +73,7 @@ def test_a_connection_lost_after_the_request_leaves_it_in_doubt(
         return break_off(connection, stream) if len(service.server.seen) == 3 else True
 
     with Service(kind, script) as service:
-        account(org, kind, service.server.port)
-        accept(api, people(org, kind, service.server.port, 3))
-        work(worker)
+        send(api, org, worker, service, 3)
         assert standing() == {"UNKNOWN": 3}
         assert {outcome for outcome, _ in attempts()} == {"Unknown"}
         assert service.taken == []

@@ -6,29 +6,12 @@ import time
 
 import pytest
 
-from rme.core.transport import AddressPolicy, Transport
 from tests.fakes import tcp
 from tests.fakes.tls import server_pem
 from tests.push.faults_scene import REFUSED, accept, account, attempts, people, settle, standing
 from tests.rest import work
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _open(settings, redis):
-    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
-    settings.BACKOFF_SECONDS = 60.0
-    settings.UNKNOWN_SECONDS = 60.0
-    yield
-    redis.flushdb()
-
-
-@pytest.fixture
-def worker():
-    made = Transport(AddressPolicy(["localhost"]))
-    yield made
-    made.close()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "long_waits")]
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
 from messaging.models import Attempt
-from rme.core.transport import AddressPolicy, Transport
 from tests.push.faults_scene import (
     PLATFORMS,
     REFUSED,
@@ -15,28 +14,13 @@ from tests.push.faults_scene import (
     attempts,
     once_each,
     people,
+    send,
     settle,
     standing,
 )
 from tests.rest import work
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _open(settings, redis):
-    settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
-    settings.BACKOFF_SECONDS = 60.0
-    settings.UNKNOWN_SECONDS = 60.0
-    yield
-    redis.flushdb()
-
-
-@pytest.fixture
-def worker():
-    made = Transport(AddressPolicy(["localhost"]))
-    yield made
-    made.close()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "long_waits")]
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)
@@ -52,9 +36,7 @@ def test_streams_above_a_goaway_go_again_and_those_below_are_in_doubt(
         return False
 
     with Service(kind, go_away) as service:
-        account(org, kind, service.server.port)
-        accept(api, people(org, kind, service.server.port, 6))
-        work(worker)
+        send(api, org, worker, service, 6)
         assert standing() == {"UNKNOWN": 3, "ACCEPTED": 3}
         assert attempts()[REFUSED] == 3
         assert set(Attempt.objects.values_list("outcome", flat=True)) == {"Unknown", "Retryable"}
@@ -77,9 +59,7 @@ def test_a_service_that_goes_away_in_order_loses_and_doubles_nothing(api, org, w
         return True
 
     with Service(kind, go_away) as service:
-        account(org, kind, service.server.port)
-        accept(api, people(org, kind, service.server.port, 6))
-        work(worker)
+        send(api, org, worker, service, 6)
         assert standing() == {"SENT": 3, "ACCEPTED": 3}
         assert attempts() == {("Accepted", None): 3, REFUSED: 3}
         settle(worker, redis, 6)
@@ -114,9 +94,7 @@ def test_a_service_that_takes_one_stream_until_it_has_answered_refuses_none(api,
         return None
 
     with Service(kind, raise_limit, {"max_concurrent_streams": 1}) as service:
-        account(org, kind, service.server.port)
-        accept(api, people(org, kind, service.server.port, 50))
-        work(worker)
+        send(api, org, worker, service, 50)
         assert attempts() == {("Accepted", None): 50}
         assert once_each(service, 50)
         assert service.server.connections == 1
@@ -131,9 +109,7 @@ def test_streams_that_are_refused_go_again(api, org, worker, redis, kind):
         return None
 
     with Service(kind, refuse) as service:
-        account(org, kind, service.server.port)
-        accept(api, people(org, kind, service.server.port, 10))
-        work(worker)
+        send(api, org, worker, service, 10)
         assert standing() == {"SENT": 5, "ACCEPTED": 5}
         assert attempts() == {("Accepted", None): 5, REFUSED: 5}
         settle(worker, redis, 10)

@@ -10,6 +10,7 @@ from push import holds, hourly, tokens
 from push.tokens import Life, Token
 from rme.core import bell
 from rme.core.cache import TtlCache
+from tests.threads import at_once
 
 LIFE = Life(renew=40, end=55, least=20)
 
@@ -58,16 +59,7 @@ def test_what_cannot_be_read_is_made_anew(redis):
 
 def test_many_at_once_make_one(redis):
     make = Maker(takes=0.2)
-    found = []
-
-    def ask():
-        found.append(tokens.get("x", LIFE, make).text)
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = at_once(lambda: tokens.get("x", LIFE, make).text, 8)
     assert (found, make.made) == (["token-1"] * 8, 1)
 
 

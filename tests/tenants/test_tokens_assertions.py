@@ -1,6 +1,5 @@
 """The token endpoint's JWT bearer grant: keys, claims, and every refusal."""
 
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -9,11 +8,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from django.db import connections
 
 from rme.tenants.models import ApplicationKey
 from tests.tenants.conftest import KEY, public_pem
 from tests.tenants.test_tokens import refused
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -133,15 +132,5 @@ def test_keys_of_every_kind_and_form(program, algorithm, form):
 @pytest.mark.parametrize("changes", [{}, {"jti": "once"}])
 def test_an_assertion_is_taken_once(program, changes):
     assertion = program.assertion(**changes)
-    statuses = []
-
-    def call():
-        statuses.append(program.exchange(assertion).status_code)
-        connections.close_all()
-
-    threads = [threading.Thread(target=call) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    statuses = at_once(lambda: program.exchange(assertion).status_code, 50)
     assert sorted(statuses) == [200] + [400] * 49

@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from urllib.parse import quote, urlencode
 
@@ -15,6 +14,7 @@ from django.db import connection
 
 from tests.service import ROOT, free_port
 from tests.tenants.conftest import GRANT
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,17 +124,8 @@ def two_authorization_headers_are_refused(web):
 
 def a_hundred_replays_give_one_token(web):
     form = {"grant_type": GRANT, "assertion": web.assertion(jti="once")}
-    answers, ready = [], threading.Barrier(100)
-
-    def call():
-        ready.wait()
-        answers.append(requests.post(f"{web.audience}/services/oauth2/token", form, timeout=30))
-
-    threads = [threading.Thread(target=call) for _ in range(100)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    url = f"{web.audience}/services/oauth2/token"
+    answers = at_once(lambda: requests.post(url, form, timeout=30), 100)
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 99
     refusals = {answer.text for answer in answers if answer.status_code == 400}
     assert refusals == {

@@ -13,7 +13,8 @@ from messaging.providers.anymail.services import ServiceName
 from messaging.providers.base import Callback, Report, UnknownCode
 from rme.core import ids
 from tests.fakes import mail_services
-from tests.fakes.mail_services import ARRAYS, BASIC, REPORTING, SAYS, WORDS
+from tests.fakes.mail_events import ARRAYS, MAKERS, SAYS, WORDS
+from tests.fakes.mail_services import BASIC, REPORTING
 from tests.fakes.providers import Call
 
 URL = "https://rme.example/hooks/one"
@@ -139,7 +140,7 @@ def test_a_reason_is_in_the_services_words() -> None:
 def test_one_odd_event_does_not_lose_the_others(service: ServiceName) -> None:
     attempts = [ids.new_id(), ids.new_id()]
     word = SAYS.get(service, WORDS)[1]
-    good = [mail_services.MAKERS[service](str(each), word) for each in attempts]
+    good = [MAKERS[service](str(each), word) for each in attempts]
     call = mail_services.signed(service, URL, [good[0], good[1]])
     assert [r.attempt_id for r in account(service).read(arrived(call))] == attempts
     if service == "mandrill":  # its array is inside a form
@@ -170,7 +171,7 @@ def test_one_odd_event_does_not_lose_the_others(service: ServiceName) -> None:
 def test_a_machine_that_opened_is_told(
     service: ServiceName, change: dict[str, Any], kind: bool
 ) -> None:
-    event = mail_services.MAKERS[service](str(ids.new_id()), "open")
+    event = MAKERS[service](str(ids.new_id()), "open")
     inner = {
         "mailgun": lambda: event["event-data"],
         "sparkpost": lambda: event["msys"]["track_event"],
@@ -201,7 +202,7 @@ def test_a_machine_that_opened_is_told(
 def test_bounces_of_a_dead_address_are_told_from_others(
     service: ServiceName, change: dict[str, Any], outcome: tuple[str, bool]
 ) -> None:
-    event = mail_services.MAKERS[service](str(ids.new_id()), "hard")
+    event = MAKERS[service](str(ids.new_id()), "hard")
     inner = {
         "mailgun": lambda: event["event-data"],
         "sparkpost": lambda: event["msys"]["message_event"],
@@ -216,7 +217,7 @@ def test_bounces_of_a_dead_address_are_told_from_others(
 
 
 def test_an_unknown_event_is_told_as_one() -> None:
-    event = mail_services.MAKERS["brevo"](str(ids.new_id()), "abducted")
+    event = MAKERS["brevo"](str(ids.new_id()), "abducted")
     call = mail_services.signed("brevo", URL, event)
     assert account("brevo").authentic(arrived(call))
     assert account("brevo").read(arrived(call)) == [UnknownCode("brevo.unknown")]

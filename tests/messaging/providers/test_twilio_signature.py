@@ -24,12 +24,6 @@ BASES = [
 ]
 
 
-@pytest.fixture
-def scene(org):
-    with Scene(org, "twilio") as made:
-        yield made
-
-
 def signed(url, query="", form=None, token=SECRET, method="POST", body=None):
     """Sign a call as Twilio does, over the URL as Twilio saw it."""
     full = f"{url}?{query}" if query else url

@@ -1,0 +1,78 @@
+"""What several files of these tests send by, and to whom."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rme.crm.models import Contact
+from rme.tenants.models import Organization
+from tests import factories
+from tests.messaging import tracking_scene
+from tests.messaging.erasure_scene import SECRET
+from tests.messaging.hooks_scene import Receiver
+from tests.messaging.mail_scene import MailScene
+from tests.messaging.polling_scene import Twilio
+from tests.messaging.sms_scene import Scene
+from tests.rest import Api
+
+
+@pytest.fixture
+def loopback(settings: Any) -> None:
+    """Let endpoints stand on this machine."""
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Give a receiver of webhooks that takes everything."""
+    with Receiver() as made:
+        yield made
+
+
+@pytest.fixture
+def scene(org: Organization) -> Iterator[Scene]:
+    """Give an account at Twilio, which calls back, and its gateway."""
+    with Scene(org, "twilio") as made:
+        yield made
+
+
+@pytest.fixture
+def twilio(org: Organization) -> Iterator[Twilio]:
+    """Give an account at Twilio, which is asked, and its gateway."""
+    with Twilio(org) as made:
+        yield made
+
+
+@pytest.fixture
+def mail_scene(org: Organization) -> Iterator[MailScene]:
+    """Give an account at Postmark, and its server."""
+    with MailScene(org) as made:
+        yield made
+
+
+@pytest.fixture
+def own_links(settings: Any) -> None:
+    """Let our links lead to Django's test client."""
+    settings.BASE_URL = "http://testserver"
+
+
+@pytest.fixture
+def sent_mail(api: Api, mail_scene: MailScene) -> str:
+    """Send an email a while ago, and give its message's id."""
+    message_id = mail_scene.send(api, **tracking_scene.OWN)
+    tracking_scene.sent()
+    return message_id
+
+
+@pytest.fixture
+def ada(org: Organization) -> Contact:
+    """Give a person of whom everything is SECRET."""
+    return factories.contact(
+        org, first_name=SECRET, last_name=SECRET, email=f"{SECRET}@simulator.rme.test"
+    )
+
+
+@pytest.fixture
+def bob(org: Organization) -> Contact:
+    return factories.contact(org, first_name="Bob", email="bob@simulator.rme.test")
