@@ -1,14 +1,18 @@
 """What several files of these tests send by, and to whom."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from messaging import providers
+from messaging.models import ProviderAccount
+from rme.core.outcomes import Outcome
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
 from tests import factories
 from tests.messaging import tracking_scene
+from tests.messaging.deliver_scene import Scripted
 from tests.messaging.erasure_scene import SECRET
 from tests.messaging.hooks_scene import Receiver
 from tests.messaging.mail_scene import MailScene
@@ -76,3 +80,24 @@ def ada(org: Organization) -> Contact:
 @pytest.fixture
 def bob(org: Organization) -> Contact:
     return factories.contact(org, first_name="Bob", email="bob@simulator.rme.test")
+
+
+@pytest.fixture
+def script(org: Organization) -> Iterator[Callable[..., ProviderAccount]]:
+    """Register the scripted provider; gives a function that adds an account with its answers."""
+    providers.REGISTRY["scripted"] = Scripted
+    Scripted.sent, Scripted.answers = [], {}
+
+    def add(name: str, *answers: Outcome, **fields: Any) -> ProviderAccount:
+        Scripted.answers[name] = list(answers)
+        return ProviderAccount.objects.create(
+            organization=org,
+            name=name,
+            kind="scripted",
+            channel=fields.pop("channel", "EMAIL"),
+            credentials=f'{{"name": "{name}"}}',
+            **fields,
+        )
+
+    yield add
+    del providers.REGISTRY["scripted"]

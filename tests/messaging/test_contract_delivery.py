@@ -17,10 +17,8 @@ from rme.core.channels import Channel
 from rme.core.outcomes import Accepted
 from rme.core.transport import shared
 from tests import factories
-from tests.messaging.test_deliver import Scripted, delivery, script
+from tests.messaging.deliver_scene import Scripted, delivery
 from tests.rest import Api, events, message, work
-
-__all__ = ["script"]
 
 pytestmark = pytest.mark.django_db
 

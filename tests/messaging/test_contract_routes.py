@@ -11,10 +11,8 @@ from messaging.outcome import Sending
 from messaging.states import Status
 from rme.core.outcomes import Accepted, Gone, Retryable, Unknown
 from tests import factories
-from tests.messaging.test_deliver import Scripted, delivery, due_now, script
+from tests.messaging.deliver_scene import Scripted, delivery, due_now
 from tests.rest import events, message, work
-
-__all__ = ["script"]
 
 pytestmark = pytest.mark.django_db
 
