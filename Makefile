@@ -43,10 +43,13 @@ browser:  ## install Debian's Chromium and Firefox, for the tests in tests/brows
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$each >/dev/null; } || \
 	  echo "$$each cannot be installed here: the tests that need it are skipped." >&2; done
 
-gateway:  ## install Debian's Kannel with its fake of an SMSC, for the tests in tests/sms (as root)
+gateway:  ## install Debian's Kannel and nghttpd, for the tests in tests/sms and tests/push (as root)
 	@test -x /usr/lib/kannel/test/fakesmsc || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kannel kannel-extras >/dev/null 2>&1; } || \
 	  echo "Kannel cannot be installed here: the tests that need it are skipped." >&2
+	@command -v nghttpd >/dev/null 2>&1 || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nghttp2-server >/dev/null 2>&1; } || \
+	  echo "nghttpd cannot be installed here: the test that needs it is skipped." >&2
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

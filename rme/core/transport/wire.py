@@ -5,6 +5,7 @@ import select
 import socket
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -30,7 +31,7 @@ ATTEMPT_SECONDS = 1.0
 """An address that does not answer is left for the next after this (RFC 8305 §5)."""
 
 
-class Wire:
+class Wire(ABC):
     """One connection. It never blocks: each phase does what can be done now, and says whether
     there may be more to do. What is spoken on it is for who inherits.
     """
@@ -43,30 +44,32 @@ class Wire:
         self._addresses: list[Address] = []
         self._tried_at = 0.0
         self._phase: Callable[[], bool] = self.converse
-        self._context: ssl.SSLContext | None = None
 
     # --- for who inherits -----------------------------------------------------------------------
 
+    @abstractmethod
     def opened(self) -> None:
         """Go on once the socket is connected, in clear yet."""
 
+    @abstractmethod
     def secured(self) -> None:
         """Go on once TLS stands."""
 
+    @abstractmethod
     def heard(self, part: bytes) -> None:
         """Take what has come."""
-        raise NotImplementedError
 
+    @abstractmethod
     def flushed(self) -> None:
         """Take note that all is written."""
 
+    @abstractmethod
     def fail(self, kind: FailureKind, reason: str) -> None:
         """End for good."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lose(self, reason: str) -> None:
         """End because the other side, or the way there, has."""
-        raise NotImplementedError
 
     @property
     def alive(self) -> bool:
