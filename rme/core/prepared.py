@@ -122,7 +122,7 @@ def _straight(raw: "psycopg.Connection[Any]", text: str, parameters: Sequence[by
     kept = _of(raw)
     first, kept.untouched = kept.untouched, False
     if first and text not in kept.names:
-        kept.names.clear()  # what else was prepared may be gone, and could not be made good later
+        _forget(raw, kept)  # what else was prepared may be gone, and could not be made good later
     try:
         return _run(raw, kept, text, parameters)
     except InvalidSqlStatementName:
@@ -147,11 +147,16 @@ def _run(
     return loader.load_rows(0, result.ntuples, tuple)
 
 
+def _forget(raw: "psycopg.Connection[Any]", kept: _Kept) -> None:
+    """Let go of what was prepared. One that is gone already is no error to PostgreSQL."""
+    for name in kept.names.values():  # not all there are: psycopg has statements of its own
+        _checked(raw, raw.pgconn.close_prepared(name))
+    kept.names.clear()
+
+
 def _prepare(raw: "psycopg.Connection[Any]", kept: _Kept, text: str) -> bytes:
     if len(kept.names) >= _MOST:
-        for old in kept.names.values():  # not ALL: psycopg has statements of its own
-            raw.pgconn.exec_(b"DEALLOCATE " + old)
-        kept.names.clear()
+        _forget(raw, kept)
     name = b"rme_%d" % next(kept.numbers)
     first, *others = text.split("%s")
     numbered = first + "".join(f"${place}{part}" for place, part in enumerate(others, 1))
