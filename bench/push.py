@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from bench import push_peers
 from bench.push_scene import PushScene
@@ -40,6 +39,10 @@ CONTESTS = {
 }
 
 
+OURS = {1: "rme, one process", 2: "rme, as deployed (two)"}
+"""Ourselves, by how many processes of a worker send."""
+
+
 def push(scene: Scene) -> None:
     """Send by each service's sender, in turn with its peers; print the medians and the ratios."""
     try:
@@ -64,17 +67,19 @@ def _contest(name: str, contest: Contest, sending: PushScene) -> None:
             print(f"{name}: {peer} skipped: {why}", flush=True)
             continue
         runners[peer] = lambda command=command: push_peers.run(command, job)  # type: ignore[misc]
-    runners["rme"] = lambda: _ours(contest, sending)
+    for workers, label in OURS.items():
+        runners[label] = lambda workers=workers: _ours(contest, sending, workers)  # type: ignore[misc]
     told: dict[str, list[dict[str, float]]] = {who: [] for who in runners}
     for _ in range(ROUNDS):  # in turn, so that what else the machine does meets all alike
         for who, run in runners.items():
             told[who].append(run())
-    ours = _median(told["rme"], "cpu")
+    ours = [_median(told[who], "cpu") for who in OURS.values()]
     for who, runs in told.items():
         cpu, wall = _median(runs, "cpu"), _median(runs, "wall")
         note = f"{wall:,.0f} a second of the wall's clock"
-        if who != "rme":
-            note += f"; rme {ours / cpu:.1f} x (aim: {contest.aims[who]})"
+        if who in contest.aims:
+            ratios = " and ".join(f"{each / cpu:.1f}" for each in ours)
+            note += f"; rme {ratios} x (aim: {contest.aims[who]})"
         _say(f"{name}: {who}", cpu, note)
 
 
@@ -83,11 +88,11 @@ def _median(runs: list[dict[str, float]], clock: str) -> float:
     return statistics.median(run["count"] / run[clock] for run in runs)
 
 
-def _ours(contest: Contest, sending: PushScene) -> dict[str, float]:
-    """Accept the messages, and let a worker's process send them."""
+def _ours(contest: Contest, sending: PushScene, workers: int) -> dict[str, float]:
+    """Accept the messages, and let workers' processes send them."""
     sending.accept(contest.platform, contest.count)
     done = subprocess.run(
-        [sys.executable, "-m", "bench.sending", "PUSH"],
+        [sys.executable, "-m", "bench.sending", "PUSH", str(contest.count), str(workers)],
         cwd=ROOT,
         env={**os.environ, "OUTBOUND_OPEN_HOSTS": "localhost"},
         capture_output=True,
@@ -96,9 +101,9 @@ def _ours(contest: Contest, sending: PushScene) -> dict[str, float]:
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     sending.check(contest.count)
-    return {**told, "count": contest.count}
+    return told
 
 
 def _say(what: str, value: float, note: str) -> None:

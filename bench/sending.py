@@ -1,11 +1,14 @@
 """A worker process without Celery around it: it runs the worker's task until nothing is ready.
 
-`python -m bench.sending PUSH` does so for one channel, and prints the seconds that it took.
+`python -m bench.sending PUSH COUNT WORKERS` does so for one channel in some processes at once, and
+prints the seconds that it took (the processors' together) and how many were sent in them.
 """
 
 import json
+import multiprocessing
 import sys
 import time
+from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 
 
@@ -24,6 +27,7 @@ def _get_ready(channel: str) -> None:
     from rme.core import garbage
 
     garbage.spare()
+    garbage.keep_memory()
     claiming.ready(channel)  # the connection stands, as a worker's does
 
 
@@ -34,13 +38,41 @@ def _send(channel: str) -> None:
         tasks.send_ready(channel)
 
 
-def main() -> None:
-    channel = sys.argv[1]
+def _send_first(channel: str) -> None:
+    """Send one: what a process does once (read keys, connect, log in, load Celery's queues) is
+    done before the clock starts, as it is by the peers.
+    """
+    from messaging import claiming, deliver, tasks
+    from rme.core.transport import shared
+
+    ((priority, organization_id), *_) = claiming.ready(channel)
+    deliver.deliver(claiming.claim(organization_id, channel, priority, 1), shared())
+    tasks.ring([channel])
+
+
+def _work(channel: str, start: Barrier, told: "SimpleQueue[tuple[float, float]]") -> None:
+    """Send until nothing is ready; tell the seconds of the wall's clock and the processor's."""
     _get_ready(channel)
+    _send_first(channel)
+    start.wait(60)
     wall, cpu = time.perf_counter(), time.process_time()
     _send(channel)
-    told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-    print(json.dumps(told))
+    told.put((time.perf_counter() - wall, time.process_time() - cpu))
+
+
+def main() -> None:
+    channel, count, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    spawning = multiprocessing.get_context("spawn")
+    start, told = spawning.Barrier(workers), spawning.SimpleQueue()
+    running = [spawning.Process(target=_work, args=(channel, start, told)) for _ in range(workers)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    if any(process.exitcode for process in running):
+        raise SystemExit("a worker has failed")
+    walls, cpus = zip(*(told.get() for _ in running), strict=True)
+    print(json.dumps({"wall": max(walls), "cpu": sum(cpus), "count": count - workers}))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ that the account is well. What it refuses for the recipient or the content it ha
 provider says how long to leave it alone, it goes last for that time, whatever its circuit. A
 circuit puts an account last and never takes it away: when all are open, they are tried all the
 same. Redis is never needed: without it, all circuits are closed.
+
+While all is well nobody asks again and again: what a process heard of a closed circuit it believes
+for a moment, and tells what was answered since then with the next report. A failure is told at
+once.
 """
 
 import math
@@ -21,8 +25,9 @@ from enum import StrEnum
 
 from django.conf import settings
 
+from rme.core.cache import TtlCache
 from rme.core.limits import Script, limiter
-from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
+from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 
 PROBES = 5
 """So many sends try an account at a time while it is half open, and so many answers close it."""
@@ -116,8 +121,16 @@ class Tally:
     wish: float = 0.0
     """The longest time, in seconds, for which the provider wants to be left alone."""
 
+    @property
+    def speaks_against(self) -> bool:
+        """Say whether there is anything that others should know at once."""
+        return bool(self.bad or self.wish)
+
     def count(self, outcome: Outcome) -> None:
         """Add one send."""
+        if isinstance(outcome, Accepted):
+            self.good += 1
+            return
         if isinstance(outcome, Retryable) and not outcome.blames_account:
             return
         failed = isinstance(outcome, Retryable | Misconfigured | Unknown)
@@ -156,11 +169,23 @@ class Standing:
 ALL_WELL = Standing()
 
 
+_well: TtlCache[int, bool] = TtlCache(seconds=0.2)
+"""The accounts whose circuits were closed a moment ago: that long it is believed."""
+_untold: TtlCache[int, Tally] = TtlCache(seconds=1)
+"""What they have answered since then. Later it says nothing of today any more."""
+
+
+def _known_well(account_ids: Collection[int]) -> bool:
+    return all(_well.get(each, lambda: None) for each in account_ids)
+
+
 def look(account_ids: Collection[int], *, probing: bool = True) -> Standing:
     """Ask which accounts go last, and which of those a few sends may try; one call to Redis.
 
     Who does not send at once asks without `probing`: else nobody would try.
     """
+    if _known_well(account_ids):
+        return Standing()
     return _exchange({each: Tally() for each in account_ids}, try_again=probing)[0]
 
 
@@ -175,6 +200,13 @@ def report(sends: Iterable[tuple[int | None, Outcome]]) -> Standing:
     for account_id, outcome in sends:
         if account_id is not None:  # nobody's simulator has no circuit
             tallies[account_id].count(outcome)
+    if _known_well(tallies) and not any(tally.speaks_against for tally in tallies.values()):
+        for account_id, tally in tallies.items():
+            if before := _untold.get(account_id, lambda: None):
+                before.good += tally.good
+            else:
+                _untold.put(account_id, tally)
+        return Standing()
     return _exchange(tallies)[0]
 
 
@@ -183,6 +215,11 @@ def _exchange(
 ) -> tuple[Standing, dict[int, State]]:
     if not tallies:
         return Standing(), {}
+    for account_id, tally in tallies.items():
+        before = _untold.get(account_id, lambda: None)
+        tally.good += before.good if before else 0
+        _untold.forget(account_id)
+        _well.forget(account_id)
     keys = [f"rme:circuit:{account_id}" for account_id in tallies]
     numbers = [
         number
@@ -205,6 +242,9 @@ def _exchange(
     found = dict(
         zip(tallies, zip(answer[::3], answer[1::3], answer[2::3], strict=True), strict=True)
     )
+    for account_id, told in found.items():
+        if told == (0, 0, 0):
+            _well.put(account_id, True)
     standing = Standing(
         frozenset(each for each, (state, _, rests) in found.items() if state or rests),
         {each: allowed for each, (_, allowed, rests) in found.items() if allowed and not rests},

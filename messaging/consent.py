@@ -49,6 +49,10 @@ class Answer(NamedTuple):
     entry: str | None = None
 
 
+_BY_REGIME = {False: Answer(True), True: Answer(False)}
+"""What holds without any entry, by whether people have to opt in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Present:
     """The present state of each (contact, channel, category), wildcards as they were given."""
@@ -63,7 +67,7 @@ class Present:
         stands. Without any entry, `opt_in` categories are blocked and others allowed.
         """
         if not self.states:  # as it is for most, and thousands are asked a second
-            return Answer(not opt_in)
+            return _BY_REGIME[opt_in]
         levels = [
             [(channel, category)],
             [(channel, ALL), (ALL, category)],
@@ -75,7 +79,7 @@ class Present:
         ]
         deciding = next((level for level in found if level), None)
         if deciding is None:
-            return Answer(not opt_in)
+            return _BY_REGIME[opt_in]
         state = max(deciding, key=lambda each: (each.at, each.status == OPTED_OUT))
         objections = (s for level in found for s in level if s.status == OPTED_OUT)
         objection = next((s for s in objections if s.at > state.at), None)

@@ -1,12 +1,14 @@
 """Sending what was claimed, window by window: gates again, hand over, record what came of it.
 
 No transaction is open across the network. One is committed before each window leaves: it holds the
-outcomes of the window before, the last look at the gates, and the attempts that are about to be
-made. A worker that is killed leaves at most one window in doubt, and its attempts show which.
+outcomes of the window before, the attempts that are about to be made, and the last look at the
+gates. A worker that is killed leaves at most one window in doubt, and its attempts show which; what
+the gates stop, which is rare, is taken back before the others leave.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import partial
 from time import monotonic
@@ -26,7 +28,7 @@ from messaging import (
     routing,
     suppression,
 )
-from messaging.claiming import WINDOW, Claim
+from messaging.claiming import WINDOW, Claim, Claimed
 from messaging.events import of_moved
 from messaging.models import Attempt, Delivery, ProviderReference
 from messaging.outcome import Receipt, Sending, Shot
@@ -49,37 +51,46 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
     """Send what was claimed. Gives the receipts that came with the answers (the simulator's)."""
     rules = policy.of(claim.organization_id)
     until = monotonic() + settings.LEASE_SECONDS / 2
-    hand = [Sending(claimed, rules.rules(claimed.category)) for claimed in claim.deliveries]
-    preparing.prepare(claim, hand, rules)
-    fresh = deque(_open(hand))
-    settled = [sending for sending in hand if sending.decided]
+    preparation = preparing.Preparation(claim, rules)
+    fresh = deque(claim.deliveries)
+    last: set[int] = set()  # the accounts that were found to stand badly
     window: list[Sending] = []
     receipts: list[Receipt] = []
-    while window or fresh or settled:
-        settled += [sending for sending in window if sending.decided]
-        if (
-            monotonic() > until
-        ):  # half of the lease is gone: what is fresh is for whoever comes next
-            settled += _put_back(fresh)
-        following = _next_window(window, fresh)
-        rates.hold(following, clock.now())
-        with prepared.transaction():
-            if following:
+    while window or fresh:
+        settled, following = _decided(window), _open(window)  # which fail over
+        if monotonic() > until:  # half of the lease: what is fresh is for whoever comes next
+            settled += _put_back(fresh, rules)
+        while fresh and len(following) < WINDOW:
+            count = min(len(fresh), WINDOW - len(following))
+            taken = preparation.take([fresh.popleft() for _ in range(count)])
+            settled += _decided(taken)
+            following += _open(taken)
+        routing.lower((turns for one in following for turns in one.turns.values()), last)
+        rates.hold(following, rules.accounts, clock.now())
+        settled += _decided(following)
+        heard, window = _outcomes(claim, window), _open(following)
+        with _at_once(settled, window):
+            if window:
                 gate_lock.share(claim.organization_id)
             # before the gates, so that frequency caps count it
-            _record(claim, settled, _outcomes(claim, window))
-            _pass_gates(claim, _open(following))
-            window = _open(following)
-            blocked = [sending for sending in following if sending.decided]
-            _record(claim, blocked, {"attempts": _attempts(claim, window)})
-        settled = []
+            recorded = _record(claim, settled, {**heard, "attempts": _attempts(claim, window)})
+            look = _look_at_gates(claim, window)
+        _tell_of_fenced(claim, settled, recorded)
+        if never := _pass_gates(claim, window, look):
+            _take_back(claim, window, never)
+            window = _open(window)
         receipts += _send(window, transport, until)
-        standing = circuits.report(_answered(window))
-        routing.lower((t for s in (*window, *fresh) for t in s.turns.values()), standing)
+        last |= circuits.report(_answered(window)).last
         now, may_go_on = clock.now(), monotonic() < until
         for sending in window:
             sending.judge(now=now, may_go_on=may_go_on)
     return receipts
+
+
+def _at_once(settled: Sequence[Sending], window: Sequence[Sending]) -> AbstractContextManager[None]:
+    """Open the transaction: all of it in one go, unless more is asked in it than mostly is."""
+    asks = any(one.bounced_hard for one in settled) or any(one.rules.cap for one in window)
+    return prepared.transaction() if asks else prepared.together()
 
 
 def _answered(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:
@@ -88,21 +99,13 @@ def _answered(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:
         (shot.account.id, shot.outcome)
         for sending in hand
         for shot in sending.shots
-        if shot.outcome is not None and shot.outcome is not NO_TIME and not shot.judged
+        if shot.outcome is not None and shot.outcome is not NO_TIME
     ]
 
 
-def _next_window(before: Iterable[Sending], fresh: deque[Sending]) -> list[Sending]:
-    """Give what goes next: what fails over from the window before, then what is fresh."""
-    window = _open(before)
-    while fresh and len(window) < WINDOW:
-        window.append(fresh.popleft())
-    return window
-
-
-def _put_back(fresh: deque[Sending]) -> list[Sending]:
+def _put_back(fresh: deque[Claimed], rules: policy.Policy) -> list[Sending]:
     """Give up the hold on what has not been tried."""
-    given_back = list(fresh)
+    given_back = [Sending(claimed, rules.rules(claimed.category)) for claimed in fresh]
     fresh.clear()
     for sending in given_back:
         sending.put_back(clock.now())
@@ -113,12 +116,15 @@ def _open(hand: Iterable[Sending]) -> list[Sending]:
     return [sending for sending in hand if sending.status is None]
 
 
-def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
+def _decided(hand: Iterable[Sending]) -> list[Sending]:
+    return [sending for sending in hand if sending.status is not None]
+
+
+def _look_at_gates(claim: Claim, hand: Sequence[Sending]) -> gates.Look | None:
     """Look at pauses, suppressions and consent a last time, in the transaction of the attempts."""
     if not hand:
-        return
-    now = clock.now()
-    paused, verdicts = gates.check_at_send(
+        return None
+    return gates.look_at_send(
         claim.organization_id,
         [
             gates.Candidate(
@@ -131,12 +137,33 @@ def _pass_gates(claim: Claim, hand: Sequence[Sending]) -> None:
             for sending in hand
         ],
     )
+
+
+def _pass_gates(claim: Claim, hand: Sequence[Sending], look: gates.Look | None) -> list[str]:
+    """Decide what is not to be sent now, and give the attempts that are not made after all."""
+    if look is None:
+        return []
+    never: list[str] = []
+    now = clock.now()
+    paused, verdicts = look()
     for sending, (refusal, entry) in zip(hand, verdicts, strict=True):
         claimed = sending.claimed
-        if paused.cover(claim.channel, claimed.category, claimed.template):
+        if paused.rows and paused.cover(claim.channel, claimed.category, claimed.template):
+            never += sending.take_back()
             sending.wait("PAUSED", now + PAUSE_RECHECK)
         elif refusal:
+            never += sending.take_back()
             sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
+    return never
+
+
+def _take_back(claim: Claim, hand: Sequence[Sending], never: list[str]) -> None:
+    """Record what the gates stopped, and that attempts were not made."""
+    text = f"DELETE FROM {Attempt._meta.db_table} WHERE id = ANY(%s::uuid[])"
+    stopped = _decided(hand)
+    with prepared.transaction():
+        recorded = _record(claim, stopped, {"never": sql.Part(text, [sql.array(never)])})
+    _tell_of_fenced(claim, stopped, recorded)
 
 
 def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
@@ -146,7 +173,7 @@ def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
     for sending in hand:
         for device_id, content, account in sending.next_turns():
             shot = Shot(ids.new_text_id(), account, device_id, content, now)
-            sending.shots.append(shot)
+            sending.fire(shot)
             rows.append(
                 {
                     "id": shot.attempt_id,
@@ -165,23 +192,22 @@ def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
 
 
 def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[Receipt]:
-    """Hand the open shots to their providers, all accounts at once, and note the answers."""
+    """Hand the shots to their providers, all accounts at once, and note the answers."""
     by_account: dict[int, list[Shot]] = defaultdict(list)
     owner: dict[str, Sending] = {}
     for sending in hand:
         for shot in sending.shots:
-            if shot.outcome is None:
-                by_account[id(shot.account)].append(shot)
-                owner[shot.attempt_id] = sending
+            by_account[id(shot.account)].append(shot)
+            owner[shot.attempt_id] = sending
     receipts = []
     groups = list(by_account.values())
     heard = at_once([partial(_hand_over, shots, until) for shots in groups], transport)
     for shots, (outcomes, took) in zip(groups, heard, strict=True):
         for shot, outcome in zip(shots, outcomes, strict=True):
             shot.outcome, shot.latency_ms = outcome, took
-            if isinstance(outcome, Accepted):
-                delivery_id = owner[shot.attempt_id].claimed.id
-                receipts += [Receipt(UUID(delivery_id), kind) for kind in outcome.receipts]
+            if isinstance(outcome, Accepted) and outcome.receipts:
+                delivery_id = UUID(owner[shot.attempt_id].claimed.id)
+                receipts += [Receipt(delivery_id, kind) for kind in outcome.receipts]
     return receipts
 
 
@@ -205,16 +231,21 @@ def _outcomes(claim: Claim, hand: Sequence[Sending]) -> sql.Steps:
     rows, said, own_ids = [], [], []
     for sending in hand:
         for shot in sending.heard():
-            account = shot.account
-            own_ids += references.row(shot.attempt_id, account.id, account.provider, shot.outcome)
-            if shot.device_id and shot.outcome:
-                said.append(feedback.Said(shot.device_id, shot.started_at, shot.outcome))
+            account, outcome = shot.account, shot.outcome
+            assert outcome is not None  # it has been heard
+            own_ids += references.row(shot.attempt_id, account.id, account.provider, outcome)
+            if shot.device_id:
+                said.append(feedback.Said(shot.device_id, shot.started_at, outcome))
+            if isinstance(outcome, Accepted):
+                reason, provider_id = "", outcome.provider_id
+            else:
+                reason, provider_id = outcome.reason, ""
             rows.append(
                 {
                     "id": shot.attempt_id,
-                    "outcome": type(shot.outcome).__name__,
-                    "reason": (getattr(shot.outcome, "reason", None) or "")[:200] or None,
-                    "provider_id": (getattr(shot.outcome, "provider_id", None) or "")[:255] or None,
+                    "outcome": type(outcome).__name__,
+                    "reason": reason[:200] or None,
+                    "provider_id": provider_id[:255] or None,
                     "latency_ms": shot.latency_ms,
                 }
             )
@@ -225,12 +256,12 @@ def _outcomes(claim: Claim, hand: Sequence[Sending]) -> sql.Steps:
     }
 
 
-def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> None:
+def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> prepared.Answer:
     """Write where the deliveries stand now, the events of it, and what is told of attempts.
 
     All that by one statement; addresses found dead, which are few, by another.
     """
-    answer = sql.execute(
+    moved = sql.send(
         {
             **attempts,
             "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
@@ -238,9 +269,6 @@ def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> None:
             "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
         }
     )
-    moved = answer[0][0] if hand else 0
-    if moved < len(hand):
-        log.warning("deliver.fenced", count=len(hand) - moved, channel=claim.channel)
     suppression.suppress(
         [
             suppression.Entry(
@@ -250,6 +278,13 @@ def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> None:
             if s.address and s.bounced_hard
         ]
     )
+    return moved
+
+
+def _tell_of_fenced(claim: Claim, hand: Sequence[Sending], moved: prepared.Answer) -> None:
+    """Tell of deliveries that somebody else had taken over, and moved."""
+    if hand and (count := len(hand) - moved.rows()[0][0]):
+        log.warning("deliver.fenced", count=count, channel=claim.channel)
 
 
 def _events(claim: Claim, hand: Sequence[Sending]) -> list[sql.Row]:

@@ -31,4 +31,4 @@ def _take(function: str, organization_ids: list[str]) -> None:
     if not organization_ids:
         return
     statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
-    prepared.execute(statement, [sql.array(list(map(name, organization_ids)))])
+    prepared.send(statement, [sql.array(list(map(name, organization_ids)))])

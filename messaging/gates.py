@@ -1,7 +1,7 @@
 """May this be sent to that person? Asked when a message is accepted and again when it is sent."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,21 +41,28 @@ def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Verdict
     """
     if not candidates:
         return []
-    return _judge(organization_id, candidates, *sql.read(_asked(organization_id, candidates)))
+    rows = sql.read(_asked(organization_id, candidates))
+    return _judge(candidates, Caps(organization_id, candidates), *rows)
 
 
-def check_at_send(
-    organization_id: str, candidates: Sequence[Candidate]
-) -> tuple["Pauses", list[Verdict]]:
-    """Give the pauses in force too, by the same query: what is paused waits, whatever the verdict.
+Look = Callable[[], tuple["Pauses", list[Verdict]]]
+"""Tells what was seen: the pauses in force, and the verdicts in order."""
 
-    Under `gate_lock`, which has to be held before.
+
+def look_at_send(organization_id: str, candidates: Sequence[Candidate]) -> Look:
+    """Look at the gates in an open transaction, and tell later what was seen there.
+
+    The pauses in force are in it: what is paused waits, whatever the verdict. Under `gate_lock`,
+    which has to be held before.
     """
-    pauses, *rows = sql.read(
-        [sql.Part(_PAUSES, [organization_id]), *_asked(organization_id, candidates)]
-    )
-    verdicts = _judge(organization_id, candidates, *rows)
-    return Pauses(pauses), verdicts
+    capped = Caps(organization_id, candidates)
+    answer = sql.ask([sql.Part(_PAUSES, [organization_id]), *_asked(organization_id, candidates)])
+
+    def seen() -> tuple[Pauses, list[Verdict]]:
+        pauses, *rows = sql.rows_of(answer)
+        return Pauses(pauses), _judge(candidates, capped, *rows)
+
+    return seen
 
 
 def _asked(organization_id: str, candidates: Sequence[Candidate]) -> list[sql.Part]:
@@ -70,10 +77,9 @@ def _asked(organization_id: str, candidates: Sequence[Candidate]) -> list[sql.Pa
 
 
 def _judge(
-    organization_id: str, candidates: Sequence[Candidate], suppressed: sql.Rows, decisions: sql.Rows
+    candidates: Sequence[Candidate], capped: "Caps", suppressed: sql.Rows, decisions: sql.Rows
 ) -> list[Verdict]:
     listed, decided = suppression.listed_of(suppressed), consent.present_of(decisions)
-    capped = Caps(organization_id, candidates)
     return [_verdict(candidate, listed, decided, capped) for candidate in candidates]
 
 
@@ -111,8 +117,9 @@ class Caps:
 
     def __init__(self, organization_id: str, candidates: Sequence[Candidate]) -> None:
         self.had: Counter[tuple[str, str]] = Counter()
-        windows = {(c.contact_id, c.category.name): c.category for c in candidates}
-        capped = {key: rules.cap for key, rules in windows.items() if rules.cap}
+        capped = {
+            (c.contact_id, c.category.name): c.category.cap for c in candidates if c.category.cap
+        }
         if not capped:
             return
         with connection.cursor() as cursor:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -61,11 +61,9 @@ class Shot:
     started_at: datetime
     outcome: Outcome | None = None
     latency_ms: int | None = None
-    judged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(NamedTuple):
     """An event to be written."""
 
     type: EventType
@@ -77,8 +75,10 @@ class Happening:
     @property
     def detail(self) -> dict[str, str] | None:
         """Give what the event says beyond its type."""
+        if not (self.reason or self.entry):
+            return None
         said = {"reason": self.reason, "entry": self.entry}
-        return {name: text for name, text in said.items() if text} or None
+        return {name: text for name, text in said.items() if text}
 
 
 @dataclass(slots=True)
@@ -89,12 +89,17 @@ class Sending:
     rules: CategoryRules
     contact: ContactRecord | None = None
     address: str | None = None
-    devices: list[DeviceRecord] = field(default_factory=list)
+    devices: Sequence[DeviceRecord] = ()
     routes: Sequence[Account] = ()
-    contents: list[tuple[str | None, Content]] = field(default_factory=list)
+    contents: Sequence[tuple[str | None, Content]] = ()
     turns: dict[str | None, list[Account]] = field(default_factory=dict)
     """By device: the accounts that are still to be tried for it, in order."""
     shots: list[Shot] = field(default_factory=list)
+    """What is under way, or has just been answered."""
+    account: Account | None = None
+    """By which the last try is, or was."""
+    before: Account | None = None
+    """By which the one before it was."""
     events: list[Happening] = field(default_factory=list)
     bounced_hard: bool = False
     status: Status | None = None
@@ -115,12 +120,8 @@ class Sending:
         """Say whether this worker is done with the delivery, for now or for good."""
         return self.status is not None
 
-    @property
-    def account(self) -> Account | None:
-        return self.shots[-1].account if self.shots else None
-
     def compose(
-        self, contents: list[tuple[str | None, Content]], turns: Sequence[Sequence[Account]]
+        self, contents: Sequence[tuple[str | None, Content]], turns: Sequence[Sequence[Account]]
     ) -> None:
         """Take what is to be handed over, and the accounts that take each."""
         self.contents = contents
@@ -146,12 +147,22 @@ class Sending:
             if self.turns[device_id]
         ]
 
+    def fire(self, shot: Shot) -> None:
+        """Take note of a try that is about to be made."""
+        if not self.shots:
+            self.before = self.account
+        self.shots.append(shot)
+        self.account = shot.account
+
+    def take_back(self) -> list[str]:
+        """Give the attempts that are not made after all: nobody was tried."""
+        never, self.shots, self.account = self.shots, [], self.before
+        return [shot.attempt_id for shot in never]
+
     def heard(self) -> list[Shot]:
         """Give the shots whose outcome has just come, once."""
-        fresh = [shot for shot in self.shots if shot.outcome is not None and not shot.judged]
-        for shot in fresh:
-            shot.judged = True
-        return fresh
+        heard, self.shots = self.shots, []
+        return heard
 
     # --- decisions ------------------------------------------------------------------------------
 
@@ -217,10 +228,10 @@ class Sending:
         Several shots are several devices of one person: one that was taken is enough, and one
         whose fate is unknown forbids another try.
         """
-        fresh = [shot for shot in self.shots if shot.outcome is not None and not shot.judged]
-        outcome = min((s.outcome for s in fresh if s.outcome), key=lambda o: _RANK[type(o)])
-        for shot in fresh:
-            if isinstance(shot.outcome, Gone | Rejected):
+        outcomes = [shot.outcome for shot in self.shots if shot.outcome]
+        outcome = outcomes[0] if len(outcomes) == 1 else min(outcomes, key=lambda o: _RANK[type(o)])
+        for shot in self.shots:
+            if isinstance(shot.outcome, (Gone, Rejected)):  # X | Y makes a union anew
                 self.turns[shot.device_id] = []  # no other account would reach it
         match outcome:
             case Accepted():
@@ -248,8 +259,8 @@ class Sending:
                 self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
 
     def _note(self, event: EventType, reason: str | None = None, entry: str | None = None) -> None:
-        provider = self.account.name if self.account else None
-        self.events.append(Happening(event, provider, reason, entry))
+        account = self.account
+        self.events.append(Happening(event, account.name if account else None, reason, entry))
 
     def row(self) -> dict[str, Any]:
         """Give the columns of the delivery as this turn leaves them."""

@@ -1,64 +1,80 @@
 """Getting claimed deliveries ready to be sent: where to, by which accounts, and with what text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from messaging import composing, rendering, routing, templates
-from messaging.claiming import Claim
+from messaging.claiming import Claim, Claimed
 from messaging.outcome import Sending
 from messaging.policy import Account, Policy
 from messaging.providers.base import Content, Push
 from messaging.states import Status
-from push.devices import active_devices
+from push.devices import DeviceRecord, active_devices
 from rme.core import clock, errors
 from rme.core.channels import Channel
 from rme.core.zones import quiet_until, zone
+from rme.crm.connectors.base import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 
 PLATFORM_RECHECK = timedelta(seconds=30)
 
 
-def prepare(claim: Claim, hand: Sequence[Sending], rules: Policy) -> None:
-    """Address and compose what is in hand; what cannot be sent is decided then. Two queries."""
-    router = routing.Router(rules, claim.channel)
-    try:
-        _address(claim, hand, rules, router)
-    except errors.Unavailable:  # an organization's platform is away, and holds up no other's
+class Preparation:
+    """What a claim's deliveries are got ready by: read once for all, in two queries.
+
+    They are got ready window by window: what is composed and then written is still in the
+    processor's cache.
+    """
+
+    def __init__(self, claim: Claim, rules: Policy) -> None:
+        self.claim, self.rules = claim, rules
+        self.channel = Channel(claim.channel)
+        self.router = routing.Router(rules, claim.channel)
+        self.organization = organizations.get(claim.organization_id)
+        self.contacts: dict[str, ContactRecord] | None = None
+        self.devices: dict[str, list[DeviceRecord]] = {}
+        contact_ids = list({claimed.contact_id for claimed in claim.deliveries})
+        try:
+            self.contacts = get_contacts(claim.organization_id, contact_ids)
+        except errors.Unavailable:  # an organization's platform is away, and holds up no other's
+            return
+        if self.channel is Channel.PUSH:
+            self.devices = active_devices(claim.organization_id, contact_ids)
+
+    def take(self, deliveries: Sequence[Claimed]) -> list[Sending]:
+        """Address and compose deliveries; what cannot be sent is decided then."""
+        hand = [Sending(claimed, self.rules.rules(claimed.category)) for claimed in deliveries]
+        now = clock.now()
         for sending in hand:
-            sending.wait("PLATFORM", clock.now() + PLATFORM_RECHECK)
-        return
-    _compose(claim, [sending for sending in hand if not sending.decided], router)
+            if self.contacts is None:
+                sending.wait("PLATFORM", now + PLATFORM_RECHECK)
+            else:
+                self._address(sending, self.contacts, now)
+        _compose(self.claim, [sending for sending in hand if not sending.decided], self.router)
+        return hand
 
-
-def _address(claim: Claim, hand: Sequence[Sending], rules: Policy, router: routing.Router) -> None:
-    """Find out where each delivery goes now and by which accounts; end what is too late."""
-    now = clock.now()
-    organization = organizations.get(claim.organization_id)
-    contact_ids = list({sending.claimed.contact_id for sending in hand})
-    contacts = get_contacts(claim.organization_id, contact_ids)
-    pushing = claim.channel == Channel.PUSH
-    devices = active_devices(claim.organization_id, contact_ids) if pushing else {}
-    for sending in hand:
+    def _address(
+        self, sending: Sending, contacts: Mapping[str, ContactRecord], now: datetime
+    ) -> None:
+        """Find out where a delivery goes now and by which accounts; end what is too late."""
         claimed = sending.claimed
         if claimed.expires_at <= now:
             sending.end_late()
-            continue
+            return
         sending.contact = contacts.get(claimed.contact_id)
-        sending.devices = devices.get(claimed.contact_id, [])
+        sending.devices = self.devices.get(claimed.contact_id, ())
         if sending.contact is not None:
-            sending.address = composing.address_of(sending.contact, Channel(claim.channel))
+            sending.address = composing.address_of(sending.contact, self.channel)
         if sending.address is None and not sending.devices:
             sending.give_up(Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now)
-            continue
-        if until := _quiet(organization, rules, sending, now):
+        elif until := _quiet(self.organization, self.rules, sending, now):
             sending.wait("QUIET_HOURS", until)
-            continue
-        if pushing:
-            continue  # each device has routes of its own
-        sending.routes = router.routes(sending.address, test=claimed.test, tried=claimed.tried)
-        if not sending.routes:
-            sending.wait_for_provider(now=now)
+        elif self.channel is not Channel.PUSH:  # there each device has routes of its own
+            routes = self.router.routes(sending.address, test=claimed.test, tried=claimed.tried)
+            sending.routes = routes
+            if not routes:
+                sending.wait_for_provider(now=now)
 
 
 def _quiet(

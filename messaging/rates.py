@@ -113,8 +113,13 @@ def _look(organization_id: str, channel: str, priority: int, most: int) -> int:
     return int(count)
 
 
-def hold(hand: Iterable[Sending], now: datetime) -> None:
-    """Let what goes next count against the rates; what is beyond one waits for its turn."""
+def hold(hand: Iterable[Sending], accounts: Sequence[Account], now: datetime) -> None:
+    """Let what goes next count against the rates; what is beyond one waits for its turn.
+
+    `accounts` are all that the organization has.
+    """
+    if not any(account.rate for account in accounts):
+        return
     limited = [(sending, Counter(found)) for sending in hand if (found := _limited(sending))]
     wanted = sum((shots for _, shots in limited), Counter[Account]())
     if not wanted:

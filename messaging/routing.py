@@ -1,7 +1,7 @@
 """Which provider accounts may take a send, in which order."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from messaging import circuits
 from messaging.circuits import ALL_WELL, Standing
@@ -169,8 +169,8 @@ def standing_of(policy: Policy, channel: str) -> Standing:
     return circuits.look(active) if len(active) > 1 else Standing()
 
 
-def lower(waiting: Iterable[list[Account]], standing: Standing) -> None:
-    """Put the accounts that stand badly now last, in routes that were found before."""
-    if standing.last:
+def lower(waiting: Iterable[list[Account]], last: Collection[int]) -> None:
+    """Put accounts that stand badly last, in routes that were found before."""
+    if last:
         for accounts in waiting:
-            accounts.sort(key=lambda account: account.id in standing.last)
+            accounts.sort(key=lambda account: account.id in last)

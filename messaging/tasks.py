@@ -42,10 +42,6 @@ log = structlog.get_logger(__name__)
 
 TURN_SECONDS = 5.0
 """How long a task goes on while there is work; then it rings for another and makes room."""
-FAST_SECONDS = 0.5
-"""A claim that is sent in this time may be followed by a larger one. While a provider is slow,
-claims are small, so that other workers take their share.
-"""
 
 
 def ring(channels: set[str] | list[str]) -> None:
@@ -79,8 +75,7 @@ def send_ready(channel: str) -> None:
                 ring([channel])  # there is more than that: let another worker join
                 called = True
             receipts.apply(deliver.deliver(claim, shared()))
-            fast = time.monotonic() - started < FAST_SECONDS
-            limit = claiming.BATCH if fast else claiming.WINDOW
+            limit = claiming.size(len(claim.deliveries), time.monotonic() - started)
         if time.monotonic() > until:
             ring([channel])
             return

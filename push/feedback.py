@@ -5,8 +5,8 @@ statement a batch, however many devices it is about.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -56,8 +56,7 @@ FROM unseen WHERE t.id = unseen.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """The outcome of one attempt at one device."""
 
     device_id: str

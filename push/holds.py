@@ -33,13 +33,15 @@ def _keys(name: str) -> tuple[str, str]:
 def held(names: Collection[str]) -> dict[str, float]:
     """Give the seconds for which each of the names that are held still is."""
     asked = [name for name in names if not _is_free(name)]
+    if not asked:
+        return {}
     try:
         with bell.client().pipeline(transaction=False) as pipeline:
             for name in asked:
                 hold, strikes = _keys(name)
                 pipeline.pttl(hold)
                 pipeline.exists(strikes)
-            told = pipeline.execute() if asked else []
+            told = pipeline.execute()
     except RedisError as error:
         log.warning("push.holds_unread", error=type(error).__name__)
         return {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Notification(NamedTuple):
@@ -30,8 +30,11 @@ class Notification(NamedTuple):
         return f"{type(self).__name__}({self.platform})"
 
 
-class Shot(NamedTuple):
+class Shot(Protocol):
     """One attempt: its id, and what goes to which device."""
 
-    attempt_id: str
-    content: Notification
+    @property
+    def attempt_id(self) -> str: ...
+
+    @property
+    def content(self) -> Notification: ...

@@ -64,3 +64,4 @@ app.autodiscover_tasks(["messaging", "push", "rme.crm"])
 @worker_process_init.connect
 def _spare(**_: object) -> None:
     garbage.spare()
+    garbage.keep_memory()

@@ -1,5 +1,6 @@
 """A REST client for tests: real tokens, whole answers."""
 
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +17,12 @@ from tests import factories
 
 FORM = "application/x-www-form-urlencoded"
 REQUEST_ID = "7b0f9f0e-6a53-4a0b-9a53-0d6d8f3c2a11"
+
+
+def instant(moment: datetime) -> str:
+    """Write an instant as answers do: without a fraction where its milliseconds are 000."""
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z").replace(".000Z", "Z")
 
 
 def token(client_id: str, secret: str, **fields: str) -> Any:

@@ -8,7 +8,7 @@ deployment, no organization. It turns a `Dispatch` into a transport `Request` an
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -59,8 +59,7 @@ class Push(Notification):
 Content = Email | Sms | Push
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(NamedTuple):
     """One attempt: its id (a provider's idempotency key where it takes one) and its content."""
 
     attempt_id: str

@@ -1,9 +1,9 @@
 """Push: each sender (`push.senders`) as a provider, under its own name."""
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, cast
 
-from messaging.providers.base import Dispatch, Provider, ProviderSettings, Push
+from messaging.providers.base import Dispatch, Provider, ProviderSettings
 from push import senders
 from push.notification import Shot
 from push.senders.base import Sender
@@ -24,13 +24,8 @@ class PushProvider(Provider):
 
     def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
         """Send a window of pushes at once; the outcomes come in the same order."""
-        return self._sender.send(list(_shots(dispatches)), transport)
-
-
-def _shots(dispatches: Sequence[Dispatch]) -> Iterator[Shot]:
-    for dispatch in dispatches:
-        assert isinstance(dispatch.content, Push)  # the account's channel
-        yield Shot(dispatch.attempt_id, dispatch.content)
+        shots = cast("Sequence[Shot]", dispatches)  # the contents are the account's channel's
+        return self._sender.send(shots, transport)
 
 
 def _provider(sender: type[Sender]) -> type[Provider]:

@@ -42,7 +42,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Reply, Request, Transport
+from rme.core.transport import Common, Reply, Request, Transport
 
 PAYLOAD_LIMIT = 4096
 COLLAPSE_LIMIT = 64
@@ -209,20 +209,22 @@ class Apns(Sender):
             return Gone("BadDeviceToken")
         payload = orjson.dumps(_payload(content))
         host = given.sandbox_url if content.environment == "SANDBOX" else given.production_url
-        silent = not (content.title or content.body)
-        headers = (
-            ("authorization", f"bearer {credential}"),
-            ("apns-id", shot.attempt_id),
-            ("apns-topic", self._topic(content)),
-            ("apns-push-type", "background" if silent else "alert"),
-            ("apns-priority", "5" if silent or content.priority != "HIGH" else "10"),
-            ("apns-expiration", _expiration(content.ttl)),
-            *((("apns-collapse-id", _collapse_id(content)),) if content.collapse_key else ()),
+        ttl = DAY if content.ttl is None else content.ttl
+        common = _common(
+            credential,
+            self._topic(content),
+            not (content.title or content.body),
+            content.priority == "HIGH",
+            now() + ttl if ttl else 0,
         )
+        headers: tuple[tuple[str, str], ...] = (("apns-id", shot.attempt_id),)
+        if content.collapse_key:
+            headers += (("apns-collapse-id", _collapse_id(content)),)
         return too_large(payload, PAYLOAD_LIMIT) or Request(
             url=f"{host}/3/device/{content.token}",
             body=payload,
             headers=headers,
+            common=common,
             connect_timeout=min(5.0, given.timeout),
             timeout=given.timeout,
             http2=True,
@@ -238,7 +240,8 @@ class Apns(Sender):
 
     def took(self, shots: Sequence[Shot]) -> None:
         """Note which credential and which topics work."""
-        used = {(self.lane(shot), self._topic(shot.content)) for shot in shots}
+        alike = {(shot.content.environment, shot.content.app): shot for shot in shots}
+        used = [(self.lane(shot), self._topic(shot.content)) for shot in alike.values()]
         tokens.prove({name for lane, topic in used for name in (lane, f"{lane}:{topic}")})
 
     def answer(self, shot: Shot, reply: Reply) -> Answer:
@@ -273,6 +276,18 @@ class Apns(Sender):
         return Unknown(f"unexpected answer: {reply.status}")
 
 
+@lru_cache(maxsize=64)
+def _common(credential: str, topic: str, silent: bool, urgent: bool, expiration: int) -> Common:
+    """Give the headers that most pushes of a second have in common."""
+    return Common(
+        ("authorization", f"bearer {credential}"),
+        ("apns-topic", topic),
+        ("apns-push-type", "background" if silent else "alert"),
+        ("apns-priority", "10" if urgent and not silent else "5"),
+        ("apns-expiration", str(expiration)),
+    )
+
+
 def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
     """Believe that a token is dead unless the device registered after that."""
     since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _END else None
@@ -283,20 +298,24 @@ def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
 
 
 def _payload(content: Notification) -> dict[str, Any]:
-    alert = {name: text for name in ("title", "body") if (text := getattr(content, name))}
     aps: dict[str, Any] = {"content-available": 1}
-    if alert:
-        aps = {"alert": alert, "sound": "default"}
+    if content.title and content.body:
+        aps = {"alert": {"title": content.title, "body": content.body}, "sound": "default"}
+    elif content.title:
+        aps = {"alert": {"title": content.title}, "sound": "default"}
+    elif content.body:
+        aps = {"alert": {"body": content.body}, "sound": "default"}
+    payload: dict[str, Any] = {"aps": aps}
     if content.badge is not None:
         aps["badge"] = content.badge
+    if content.data:
+        payload["data"] = dict(content.data)
     if content.image:
         aps["mutable-content"] = 1  # an extension of the app fetches it
-    more = {"data": dict(content.data), "image": content.image, "link": content.link}
-    return {"aps": aps, **{name: value for name, value in more.items() if value}}
-
-
-def _expiration(ttl: int | None) -> str:
-    return "0" if ttl == 0 else str(now() + (DAY if ttl is None else ttl))
+        payload["image"] = content.image
+    if content.link:
+        payload["link"] = content.link
+    return payload
 
 
 def _collapse_id(content: Notification) -> str:

@@ -9,7 +9,7 @@ said of tokens is in the outcomes, and `push.feedback` takes it from there.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import orjson
 import structlog
@@ -142,11 +142,12 @@ class Sender:
         """Send a window at once; the outcomes come in the same order."""
         answers, used = self._round(shots, transport, "")
         again = [place for place, answer in enumerate(answers) if isinstance(answer, Again)]
-        if again:
-            second, _ = self._round([shots[place] for place in again], transport, used)
-            for place, answer in zip(again, second, strict=True):
-                if not isinstance(answer, Again):
-                    answers[place] = answer
+        if not again:
+            return cast("list[Outcome]", answers)
+        second, _ = self._round([shots[place] for place in again], transport, used)
+        for place, answer in zip(again, second, strict=True):
+            if not isinstance(answer, Again):
+                answers[place] = answer
         return [answer.otherwise if isinstance(answer, Again) else answer for answer in answers]
 
     def _round(
@@ -221,6 +222,8 @@ class Sender:
 
     def _slow_down(self, shots: Sequence[Shot], answers: Sequence[Answer]) -> list[Outcome | Again]:
         """Hold each lane that asks for patience once, and let its messages wait."""
+        if not any(isinstance(answer, Backoff) for answer in answers):
+            return cast("list[Outcome | Again]", answers)
         seconds: dict[str, float] = {}
         told: list[Outcome | Again] = []
         for shot, answer in zip(shots, answers, strict=True):

@@ -1,102 +1,200 @@
 """Statements of every window of sends and every accept: prepared once, and straight to libpq.
 
 Between Django's cursor and libpq a statement passes some sixty functions: 57 µs of the processor's
-time, and 330 where the process has slept and its caches are cold. Straight it is 6, and 80.
+time, and 330 where the process has slept and its caches are cold. Straight it is 6, and 80, and
+most of those is the sleep. So the statements of a `transaction()` leave together, once an answer is
+wanted, and those of `together()` at its end: a pipeline, which is a transaction by itself
+(https://www.postgresql.org/docs/current/libpq-pipeline-mode.html). It does without BEGIN, COMMIT
+and what Django does for them, which costs as much as two statements.
 
-This way goes what is executed while no transaction is open, and inside of `transaction()`. All else
+This way goes what is executed while no transaction is open, and inside of these two. All else
 (in another transaction, with a savepoint, with other parameters, and while somebody counts the
 statements) goes by Django's cursor, with the same result: psycopg lets go of everything that was
 prepared when it rolls back, and only before a transaction has begun can that be made good.
 """
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, connections
 from django.db import transaction as django_transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import pq
-from psycopg.adapt import Transformer
-from psycopg.errors import InvalidSqlStatementName, error_from_result
 
-Rows = list[tuple[Any, ...]]
-_MOST = 200
-"""So many statements are kept prepared by a connection; then all are made anew."""
+from rme.core.straight import Raw, Rows, Statement, Straight
 
 
-class _Kept:
-    """What one connection has prepared."""
+class Answer(Statement):
+    """What a statement gives, now or later."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, bytes] = {}
-        self.numbers = count(1)
+    __slots__ = ()
+
+    def rows(self) -> Rows:
+        """Give the rows. What waits to be executed is executed now; raises DatabaseError."""
+        if self.found is None:
+            flush()
+        if self.found is None:
+            raise InterfaceError("its transaction has failed")
+        return self.found
+
+
+class _Kept(Straight):
+    """A connection's way, and the transaction of ours that is open on it."""
+
+    def __init__(self, raw: Raw) -> None:
+        super().__init__(raw)
         self.inside = False
         """A transaction of ours is open."""
-        self.untouched = False
-        """And nothing has been done in it yet."""
+        self.begun = False
+        """And PostgreSQL knows of it."""
+        self.waiting: list[Answer] = []
+        """What is still to be executed in it."""
 
 
-_kept: WeakKeyDictionary["psycopg.Connection[Any]", _Kept] = WeakKeyDictionary()
+class _Whole(threading.local):
+    """What leaves together once all is said, in this thread; None: nothing does."""
+
+    statements: list[Answer] | None = None
+
+
+_kept: WeakKeyDictionary[Raw, _Kept] = WeakKeyDictionary()
+_whole = _Whole()
 
 
 @contextmanager
 def transaction() -> Iterator[None]:
-    """Open a transaction, as `atomic` does, in which statements go straight. Use no savepoints."""
+    """Open a transaction, as `atomic` does, in which statements go straight, and those together
+    that nobody waits for. Use no savepoints.
+    """
+    _refuse_inside_of_whole()
     with django_transaction.atomic():
-        raw = _raw()
-        if raw is None or raw.info.transaction_status is not pq.TransactionStatus.IDLE:
+        here = connections[DEFAULT_DB_ALIAS]
+        raw = _raw(here)
+        if raw is None or raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
             yield
             return
         kept = _of(raw)
-        with connection.wrap_database_errors:
-            _begin(raw)
-        kept.inside = kept.untouched = True
+        kept.inside, kept.begun = True, False
         try:
-            yield
-        finally:
+            with here.execute_wrapper(_flush_first):
+                yield
+            if kept.waiting or raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS:
+                with here.wrap_database_errors:
+                    _flush(raw, kept, commit=True)
+        finally:  # and `atomic` finds that there is nothing left to do
             kept.inside = False
-        if raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS:
-            with connection.wrap_database_errors:  # `atomic` finds that there is nothing left to do
-                _checked(raw, raw.pgconn.exec_(b"COMMIT"))
+            kept.waiting.clear()
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Have what is sent inside executed as one transaction, at the end.
+
+    Inside nobody may ask for an answer: use `transaction()` for that. What is read by a cursor
+    meanwhile (a cache that is filled) is read at once, and no part of it.
+    """
+    _refuse_inside_of_whole()
+    here = connections[DEFAULT_DB_ALIAS]
+    raw = _raw(here)
+    if raw is None or here.in_atomic_block or not _is_free(here, raw):
+        with django_transaction.atomic():
+            yield
+        return
+    statements = _whole.statements = []
+    try:
+        with here.execute_wrapper(_only_reading):
+            yield
+    finally:
+        _whole.statements = None
+    if statements:
+        with here.wrap_database_errors:
+            _of(raw).together(raw, statements)
 
 
 def execute(text: str, parameters: Sequence[Any] = ()) -> Rows:
     """Execute a statement with `%s` for its parameters, and give its rows."""
-    raw = _raw()
+    return send(text, parameters).rows()
+
+
+def send(text: str, parameters: Sequence[Any] = ()) -> Answer:
+    """Have a statement executed, in a `transaction()` not before something asks for an answer."""
     written = _written(parameters)
-    if raw is not None and written is not None and _is_free(raw):
-        with connection.wrap_database_errors:
-            return _straight(raw, text, written)
-    with connection.cursor() as cursor:
+    if (together := _whole.statements) is not None:
+        if written is None:
+            raise InterfaceError("a parameter that only a cursor takes belongs into transaction()")
+        answer = Answer(text, written)
+        together.append(answer)
+        return answer
+    here = connections[DEFAULT_DB_ALIAS]
+    raw = _raw(here)
+    if raw is not None and written is not None and _is_free(here, raw):
+        kept = _of(raw)
+        answer = Answer(text, written)
+        if kept.inside:
+            kept.waiting.append(answer)
+        else:
+            with here.wrap_database_errors:
+                kept.execute(raw, answer)
+        return answer
+    with here.cursor() as cursor:
         cursor.execute(text, parameters)
-        return cursor.fetchall() if cursor.description else []
+        return Answer(text, found=cursor.fetchall() if cursor.description else [])
 
 
-def _raw() -> "psycopg.Connection[Any] | None":
+def flush() -> None:
+    """Have executed what waits, and hear what came of it. Raises DatabaseError."""
+    _refuse_inside_of_whole()
+    here = connections[DEFAULT_DB_ALIAS]
+    raw = _raw(here)
+    if raw is not None and (kept := _of(raw)).inside:
+        with here.wrap_database_errors:
+            _flush(raw, kept)
+
+
+def _refuse_inside_of_whole() -> None:
+    if _whole.statements is not None:
+        raise InterfaceError("nothing is executed before all is")
+
+
+def _flush_first(execute: Callable[..., Any], *arguments: Any) -> Any:
+    """Keep the order, where a statement in the same transaction goes by a cursor."""
+    flush()
+    return execute(*arguments)
+
+
+def _only_reading(execute: Callable[..., Any], text: str, *arguments: Any) -> Any:
+    """Let nothing be written beside a transaction that has not begun."""
+    if text.lstrip()[:6].upper() != "SELECT":
+        raise InterfaceError("a cursor that writes belongs into transaction()")
+    return execute(text, *arguments)
+
+
+def _raw(here: BaseDatabaseWrapper) -> Raw | None:
     """Give the connection below Django's; None while somebody watches its statements."""
-    if connection.queries_logged or connection.execute_wrappers:
+    watching = here.execute_wrappers
+    if here.queries_logged or (watching and watching not in ([_flush_first], [_only_reading])):
         return None
-    connection.ensure_connection()
-    return connection.connection  # type: ignore[no-any-return]
+    here.ensure_connection()
+    return here.connection  # type: ignore[no-any-return]
 
 
-def _of(raw: "psycopg.Connection[Any]") -> _Kept:
+def _of(raw: Raw) -> _Kept:
     kept = _kept.get(raw)
     if kept is None:
-        kept = _kept[raw] = _Kept()
+        kept = _kept[raw] = _Kept(raw)
     return kept
 
 
-def _is_free(raw: "psycopg.Connection[Any]") -> bool:
+def _is_free(here: BaseDatabaseWrapper, raw: Raw) -> bool:
     """Say whether a statement may go straight now."""
-    status = raw.pgconn.transaction_status
-    if status == pq.TransactionStatus.IDLE:
-        return raw.autocommit
-    ours = _of(raw).inside and not connection.savepoint_ids
-    return ours and status == pq.TransactionStatus.INTRANS
+    kept = _of(raw)
+    if kept.inside:
+        wanted = pq.TransactionStatus.INTRANS if kept.begun else pq.TransactionStatus.IDLE
+        return raw.pgconn.transaction_status == wanted and not here.savepoint_ids
+    return raw.autocommit and raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
 
 
 def _written(parameters: Sequence[Any]) -> list[bytes] | None:
@@ -114,60 +212,11 @@ def _written(parameters: Sequence[Any]) -> list[bytes] | None:
     return written
 
 
-def _begin(raw: "psycopg.Connection[Any]") -> None:
-    _checked(raw, raw.pgconn.exec_(b"BEGIN"))
-
-
-def _straight(raw: "psycopg.Connection[Any]", text: str, parameters: Sequence[bytes]) -> Rows:
-    kept = _of(raw)
-    first, kept.untouched = kept.untouched, False
-    if first and text not in kept.names:
-        _forget(raw, kept)  # what else was prepared may be gone, and could not be made good later
-    try:
-        return _run(raw, kept, text, parameters)
-    except InvalidSqlStatementName:
-        if kept.inside and not first:
-            raise
-    kept.names.clear()
-    if kept.inside:
-        _checked(raw, raw.pgconn.exec_(b"ROLLBACK"))
-        _begin(raw)
-    return _run(raw, kept, text, parameters)
-
-
-def _run(
-    raw: "psycopg.Connection[Any]", kept: _Kept, text: str, parameters: Sequence[bytes]
-) -> Rows:
-    name = kept.names.get(text) or _prepare(raw, kept, text)
-    result = _checked(raw, raw.pgconn.exec_prepared(name, parameters))
-    if not result.nfields:
-        return []
-    loader = Transformer(raw)
-    loader.set_pgresult(result)
-    return loader.load_rows(0, result.ntuples, tuple)
-
-
-def _forget(raw: "psycopg.Connection[Any]", kept: _Kept) -> None:
-    """Let go of what was prepared. One that is gone already is no error to PostgreSQL."""
-    for name in kept.names.values():  # not all there are: psycopg has statements of its own
-        _checked(raw, raw.pgconn.close_prepared(name))
-    kept.names.clear()
-
-
-def _prepare(raw: "psycopg.Connection[Any]", kept: _Kept, text: str) -> bytes:
-    if len(kept.names) >= _MOST:
-        _forget(raw, kept)
-    name = b"rme_%d" % next(kept.numbers)
-    first, *others = text.split("%s")
-    numbered = first + "".join(f"${place}{part}" for place, part in enumerate(others, 1))
-    _checked(raw, raw.pgconn.prepare(name, numbered.replace("%%", "%").encode()))
-    kept.names[text] = name
-    return name
-
-
-def _checked(raw: "psycopg.Connection[Any]", result: Any) -> Any:
-    if result.status in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
-        return result
-    if raw.pgconn.status != pq.ConnStatus.OK:
-        raise psycopg.OperationalError(raw.pgconn.get_error_message())
-    raise error_from_result(result)
+def _flush(raw: Raw, kept: _Kept, *, commit: bool = False) -> None:
+    """Execute what waits, in one go."""
+    answers, kept.waiting = kept.waiting, []
+    if kept.begun:
+        kept.go_on(raw, answers, commit=commit)
+    else:
+        kept.begin(raw, answers, commit=commit)
+        kept.begun = True

@@ -10,6 +10,7 @@ A `Part` is a statement that may be a step of a larger one: what a statement cos
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -43,24 +44,38 @@ def array(texts: Collection[str]) -> str:
 
     A list as a parameter is the same, and costs psycopg 3 µs an element; this costs 0.2.
     """
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    inside = '","'.join(quoted)
+    together = "".join(texts)
+    if "\\" in together or '"' in together:
+        texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
+    inside = '","'.join(texts)
     return f'{{"{inside}"}}' if texts else "{}"
 
 
 def execute(steps: Steps) -> list[tuple[Any, ...]]:
-    """Execute steps as one statement: all or nothing. Gives what the last returns.
+    """Execute steps as one statement, and give what the last returns; see `send`."""
+    return send(steps).rows()
+
+
+def send(steps: Steps) -> prepared.Answer:
+    """Have steps executed as one statement: all or nothing. Its answer is what the last returns.
 
     A step may name those before it, and finds there what they returned; of the tables all see what
     was there before. No step with anything to do costs nothing.
     """
     named = [(name, part) for name, part in steps.items() if part]
     if not named:
-        return []
-    *first, (_, last) = named
-    before = ", ".join(f'"{name}" AS ({part.text})' for name, part in first)
+        return prepared.Answer("", found=[])
+    text = _joined(tuple((name, part.text) for name, part in named))
     parameters = [parameter for _, part in named for parameter in part.parameters]
-    return prepared.execute(f"WITH {before} {last.text}" if before else last.text, parameters)
+    return prepared.send(text, parameters)
+
+
+# Texts are kept: to write the same again for every window costs as much as to send it.
+@lru_cache(maxsize=512)
+def _joined(steps: tuple[tuple[str, str], ...]) -> str:
+    *first, (_, last) = steps
+    before = ", ".join(f'"{name}" AS ({text})' for name, text in first)
+    return f"WITH {before} {last}" if before else last
 
 
 def inserting(model: type[models.Model], rows: Sequence[Row], tail: str = "") -> Part | None:
@@ -71,12 +86,15 @@ def inserting(model: type[models.Model], rows: Sequence[Row], tail: str = "") ->
     """
     if not rows:
         return None
-    table = model._meta.db_table
-    columns = ", ".join(f'"{column}"' for column in rows[0])
-    return Part(
-        f'INSERT INTO "{table}" ({columns}) '
-        f'SELECT {columns} FROM json_populate_recordset(NULL::"{table}", %s) {tail}',
-        [as_json(rows)],
+    return Part(_insert(model._meta.db_table, tuple(rows[0]), tail), [as_json(rows)])
+
+
+@lru_cache(maxsize=512)
+def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
+    names = ", ".join(f'"{column}"' for column in columns)
+    return (
+        f'INSERT INTO "{table}" ({names}) '
+        f'SELECT {names} FROM json_populate_recordset(NULL::"{table}", %s) {tail}'
     )
 
 
@@ -84,12 +102,15 @@ def updating(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
     """Give the UPDATE of columns of many rows. All rows have the same keys, `id` among them."""
     if not rows:
         return None
-    table = model._meta.db_table
-    assignments = ", ".join(f'"{column}" = r."{column}"' for column in rows[0] if column != "id")
-    return Part(
+    return Part(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)])
+
+
+@lru_cache(maxsize=512)
+def _update(table: str, columns: tuple[str, ...]) -> str:
+    assignments = ", ".join(f'"{column}" = r."{column}"' for column in columns if column != "id")
+    return (
         f'UPDATE "{table}" t SET {assignments} '
-        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE t.id = r.id',
-        [as_json(rows)],
+        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE t.id = r.id'
     )
 
 
@@ -125,9 +146,22 @@ def read(queries: Sequence[Part]) -> list[Rows]:
 
     Values are as JSON has them: a time is best read as `extract(epoch FROM …)::float8`.
     """
-    columns = ", ".join(
-        f"(SELECT json_agg(row_to_json(q))::text FROM ({query.text}) q)" for query in queries
-    )
+    return rows_of(ask(queries))
+
+
+def ask(queries: Sequence[Part]) -> prepared.Answer:
+    """Have several queries executed, as `read` does; the answer is for `rows_of`."""
     parameters = [parameter for query in queries for parameter in query.parameters]
-    (answers,) = prepared.execute(f"SELECT {columns}", parameters)
+    return prepared.send(_reading(tuple(query.text for query in queries)), parameters)
+
+
+@lru_cache(maxsize=512)
+def _reading(queries: tuple[str, ...]) -> str:
+    columns = (f"(SELECT json_agg(row_to_json(q))::text FROM ({query}) q)" for query in queries)
+    return f"SELECT {', '.join(columns)}"
+
+
+def rows_of(answer: prepared.Answer) -> list[Rows]:
+    """Give the rows of each query of `ask`."""
+    (answers,) = answer.rows()
     return [[list(row.values()) for row in orjson.loads(text or "[]")] for text in answers]

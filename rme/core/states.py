@@ -1,6 +1,7 @@
 """The one way a status changes: compare-and-set over a transition table, for many rows at once."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -50,16 +51,20 @@ def advancing(
     """
     if not rows:
         return None
-    table = model._meta.db_table
-    columns = [column for column in rows[0] if column not in ("id", "fence")]
-    assignments = [f'"{column}" = r."{column}"' for column in columns]
-    assignments.append("updated_at = now()")
-    fenced = " AND t.fence = r.fence" if "fence" in rows[0] else ""
     allowed = [f"{old}>{new}" for old, following in transitions.items() for new in following]
-    return sql.Part(
+    text = _advance(model._meta.db_table, tuple(rows[0]))
+    return sql.Part(text, [sql.as_json(rows), sql.array(allowed)])
+
+
+@lru_cache(maxsize=512)
+def _advance(table: str, columns: tuple[str, ...]) -> str:
+    given = [column for column in columns if column not in ("id", "fence")]
+    assignments = [f'"{column}" = r."{column}"' for column in given]
+    assignments.append("updated_at = now()")
+    fenced = " AND t.fence = r.fence" if "fence" in columns else ""
+    return (
         f'UPDATE "{table}" t SET {", ".join(assignments)} '
         f'FROM json_populate_recordset(NULL::"{table}", %s) r '
         f"WHERE t.id = r.id{fenced} AND t.status || '>' || r.status = ANY(%s::text[]) "
-        "RETURNING t.id",
-        [sql.as_json(rows), sql.array(allowed)],
+        "RETURNING t.id"
     )

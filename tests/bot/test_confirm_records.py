@@ -1,18 +1,15 @@
 """Look-ups of what a contact has: cases, registrations, speakers, exhibitors, whole."""
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 
 import pytest
 
 from rme.crm.models import Case, Event, EventRegistration, Exhibitor, Speaker
 from tests.bot.confirm_scene import START
+from tests.rest import instant
 
 pytestmark = pytest.mark.django_db
 NOBODY = "00000000-0000-7000-8000-000000000000"
-
-
-def iso(moment):
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def test_cases_come_newest_first(bot, ada, account):
@@ -39,7 +36,7 @@ def test_cases_come_newest_first(bot, ada, account):
             "status": row.status,
             "priority": "Medium",
             "isClosed": row is rows[0],
-            "createdDate": iso(row.created_at),
+            "createdDate": instant(row.created_at),
             "ContactID": str(ada.pk),
             "AccountID": str(account.pk) if row is rows[0] else "",
         }
@@ -78,7 +75,7 @@ def test_registrations_of_the_newest_event_come_first(bot, ada, event):
             "isRegistered": False,
             "attended": False,
             "ticketType": "Full",
-            "registeredDate": iso(by_contact.created_at),
+            "registeredDate": instant(by_contact.created_at),
         },
         {
             "registrationID": str(own.pk),
@@ -92,7 +89,7 @@ def test_registrations_of_the_newest_event_come_first(bot, ada, event):
             "isRegistered": True,
             "attended": True,
             "ticketType": "",
-            "registeredDate": iso(own.created_at),
+            "registeredDate": instant(own.created_at),
         },
     ]
 

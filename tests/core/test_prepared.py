@@ -4,44 +4,19 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
-from django.db import DataError, OperationalError, ProgrammingError, connection, transaction
+from django.db import (
+    DataError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
 from django.test.utils import CaptureQueriesContext
 
-from rme.core import prepared, sql
+from rme.core import prepared, sql, straight
+from tests.core.prepared_scene import add, add_later, by_cursor, kept, roll_back, stored, table  # noqa: F401
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-NAMES = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'rme_%' ORDER BY prepare_time"
-
-
-@pytest.fixture(autouse=True)
-def table():
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE straight (n int)")
-    yield
-    connection.close()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TABLE straight")
-
-
-def kept():
-    with connection.cursor() as cursor:
-        cursor.execute(NAMES)
-        return [name for (name,) in cursor.fetchall()]
-
-
-def add(n):
-    prepared.execute("INSERT INTO straight VALUES (%s::int)", [n])
-
-
-def stored():
-    return [n for (n,) in prepared.execute("SELECT n FROM straight ORDER BY n")]
-
-
-def by_cursor(text, parameters):
-    with connection.cursor() as cursor:
-        cursor.execute(text, parameters)
-        return cursor.fetchall()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("table")]
 
 
 @pytest.mark.parametrize(
@@ -135,14 +110,6 @@ def test_a_transaction_is_seen_by_others_when_it_is_committed():
     assert seen == [[], [1]]
 
 
-def roll_back():
-    """Let psycopg let go of all that was prepared, as it does when it rolls back."""
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
-        for _ in range(5):
-            by_cursor("SELECT count(*) FROM straight WHERE n > %s", [5])
-        raise ZeroDivisionError
-
-
 def test_what_was_let_go_by_a_rollback_is_prepared_again():
     add(1)
     stored()
@@ -159,6 +126,37 @@ def test_what_was_let_go_by_a_rollback_is_prepared_again():
         prepared.execute("SELECT 'never before'")
         add(4)
     assert stored() == [1, 2, 3, 4]
+    roll_back()
+    with prepared.transaction():
+        add_later(5)
+        add_later(6)
+    assert stored() == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_is_new_after_a_rollback_hides_nothing_that_is_gone():
+    add(1)
+    stored()
+    roll_back()
+    prepared.execute("SELECT 'new'")  # prepared now, while the others are gone
+    with prepared.transaction():
+        prepared.execute("SELECT 'new'")
+        add(2)
+        assert stored() == [1, 2]
+    assert stored() == [1, 2]
+
+
+def test_what_is_new_lets_nothing_be_prepared_again():
+    add(1)
+    stored()
+    before = kept()
+    prepared.execute("SELECT 'first'")
+    with prepared.transaction():
+        prepared.execute("SELECT 'second'")
+        add(2)
+        prepared.execute("SELECT 'third'")
+    stored()
+    assert kept()[: len(before)] == before
+    assert len(kept()) == len(before) + 3
 
 
 def test_in_anothers_transaction_all_goes_by_cursors():
@@ -184,7 +182,7 @@ def test_a_savepoint_is_no_place_for_it():
 
 
 def test_so_many_are_kept_and_no_more(monkeypatch):
-    monkeypatch.setattr(prepared, "_MOST", 5)
+    monkeypatch.setattr(straight, "MOST", 5)
     for number in range(23):
         assert prepared.execute(f"SELECT {number}") == [(number,)]
     assert len(kept()) <= 5

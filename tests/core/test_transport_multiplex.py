@@ -24,9 +24,9 @@ class Driver:
         self.names = Names(self.loop, AddressPolicy(["localhost"]), [])
         self.multiplex = Multiplex(self.loop, self.names)
 
-    def begin(self, server: Http2Server) -> Stream:
+    def begin(self, server: Http2Server, timeout: float = 20.0) -> Stream:
         """Set a request on its way, until it is written."""
-        request = Request(server.url, b"x", http2=True, ca_pem=ca_pem())
+        request = Request(server.url, b"x", http2=True, ca_pem=ca_pem(), timeout=timeout)
         stream = self.multiplex.begin(request, Origin("https", "localhost", server.port))
         self.multiplex.push()
         while stream.connection is None:
@@ -104,3 +104,35 @@ def test_nothing_is_to_be_done_for_who_is_idle(driver: Driver) -> None:
         assert driver.multiplex.next_deadline() == 0.0
         driver.multiplex.clear()
         assert driver.multiplex.next_deadline() == float("inf")
+
+
+def test_each_expires_in_its_own_time(driver: Driver) -> None:
+    with Http2Server(lambda connection, stream: None) as server:
+        patience = [30.0, 10.0, 20.0]
+        streams = [driver.begin(server, seconds) for seconds in patience]
+        for place in (1, 2, 0):
+            due = driver.multiplex.next_deadline()
+            assert due == streams[place].deadline
+            driver.multiplex.expire(due - 0.01)
+            assert driver.multiplex.ended == []
+            driver.multiplex.expire(due)
+            assert [one for one, _ in driver.multiplex.ended] == [streams[place]]
+            assert driver.results() == [FailureKind.UNKNOWN]
+            driver.multiplex.clear()
+
+
+def test_what_ends_first_leaves_the_others_their_time(driver: Driver) -> None:
+    def answer(connection: Http2Connection, stream: http2.Stream) -> None:
+        if len(server.seen) == 2:
+            http2.ok(connection, stream)
+
+    with Http2Server(answer) as server:
+        late = driver.begin(server, 30.0)
+        first = driver.begin(server, 10.0)
+        assert driver.wait_for_all(1) == [200]
+        driver.multiplex.clear()
+        driver.multiplex.expire(first.deadline)
+        assert driver.multiplex.ended == []
+        assert driver.multiplex.next_deadline() == late.deadline
+        driver.multiplex.expire(late.deadline)
+        assert driver.results() == [FailureKind.UNKNOWN]

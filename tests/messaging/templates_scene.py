@@ -1,16 +1,13 @@
 """What the tests of templates share: composing what is ready, as a worker does."""
 
 from messaging import claiming, policy, preparing
-from messaging.outcome import Sending
 from rme.core.channels import Channel
 
 
 def composed(org, channel=Channel.EMAIL):
     """Claim what is ready and give the texts that would go out, by their recipients' addresses."""
     claim = claiming.claim(org.pk, channel, 0)
-    rules = policy.of(org.pk)
-    hand = [Sending(claimed, rules.rules(claimed.category)) for claimed in claim.deliveries]
-    preparing.prepare(claim, hand, rules)
+    hand = preparing.Preparation(claim, policy.of(org.pk)).take(claim.deliveries)
     return {s.address: [content for _, content in s.contents] or s.detail for s in hand}
 
 

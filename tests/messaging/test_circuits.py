@@ -1,12 +1,14 @@
 """Circuits of provider accounts: when they open, how they close, and who goes last meanwhile."""
 
 import time
+from contextlib import contextmanager
 
 import pytest
 
 from messaging import circuits
 from messaging.circuits import PROBES, Standing, State
 from rme.core import bell
+from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 
 GOOD, BAD = Accepted("1"), Retryable("down")
@@ -48,6 +50,71 @@ def rest(settings):
 def test_circuit_opens_when_half_of_twenty_fail(good, bad, expected):
     circuits.report([(A, GOOD)] * good + [(A, BAD)] * bad)
     assert state() is expected
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Count the calls to Redis."""
+    made = []
+    run = circuits.limiter.run
+    monkeypatch.setattr(circuits.limiter, "run", lambda *of: made.append(1) or run(*of))
+    return made
+
+
+def test_while_all_is_well_nobody_is_asked(calls):
+    assert circuits.look([A, B]) == Standing()
+    for _ in range(9):
+        assert circuits.look([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == Standing()
+    assert len(calls) == 1
+
+
+def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
+    circuits.look([A])
+    circuits.report([(A, GOOD)] * 11)
+    assert circuits.report([(A, BAD)] * 10) == Standing()  # of 21, not of ten
+    assert circuits.report([(A, BAD)]) == OPEN
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("failure", [BAD, Retryable("busy", 0.5), Misconfigured("wrong key")])
+def test_a_failure_is_told_at_once(calls, failure):
+    circuits.look([A])
+    circuits.report([(A, failure)] * 20)
+    assert len(calls) == 2
+    assert circuits.look([A]) == circuits.report([(A, GOOD)]) == OPEN
+    assert len(calls) == 4
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Give what is as another process: with a memory of its own."""
+
+    @contextmanager
+    def elsewhere():
+        with monkeypatch.context() as there:
+            there.setattr(circuits, "_well", TtlCache(seconds=0.2))
+            there.setattr(circuits, "_untold", TtlCache(seconds=1))
+            yield
+
+    return elsewhere
+
+
+def test_others_failures_are_heard_of_a_moment_later(elsewhere):
+    circuits.look([A])
+    with elsewhere():
+        open_it()
+    time.sleep(0.25)
+    assert circuits.report([(A, GOOD)]) == OPEN
+
+
+def test_answers_of_long_ago_do_not_close_a_circuit(settings, elsewhere):
+    circuits.look([A])
+    circuits.report([(A, GOOD)] * PROBES)
+    with elsewhere():
+        rest(settings)
+    time.sleep(1.1)
+    circuits.look([A])
+    assert state() is State.HALF_OPEN
 
 
 def test_circuit_counts_over_windows_and_processes():

@@ -71,7 +71,7 @@ def test_without_redis_a_send_is_accepted_and_found_when_it_is_back(api, org, re
 
 def test_a_redis_that_was_emptied_loses_no_message(api, org, redis):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
-    redis.flushall()
+    redis.flushdb()
     tasks.sweep()
     assert redis.exists("rme:bell:EMAIL") == 1
     tasks.send_ready("EMAIL")

@@ -44,10 +44,10 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     assert len(captured) == 5
 
 
-def test_a_bulk_of_500_is_three_claims(api, org):
+def test_a_bulk_of_500_is_one_claim(api, org):
     people = factories.contacts(org, 500)
     api.bulk([message(person) for person in people])
-    assert work() == 3
+    assert work() == 1
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert Attempt.objects.filter(outcome="Accepted").count() == 500
 

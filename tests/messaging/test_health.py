@@ -14,7 +14,7 @@ from rme import __version__
 from rme.core import bell, ids, signs
 from rme.core.cache import TtlCache
 from tests import factories
-from tests.rest import Api, message
+from tests.rest import Api, instant, message
 
 SMTP = '{"host": "mail.example"}'
 OK = {"status": "ok", "detail": None}
@@ -196,7 +196,7 @@ def test_a_provider_is_what_became_of_its_attempts(org, api):
             status="degraded",
             successRate=0.9444,
             p95LatencyMs=900,
-            lastSuccessAt=_iso(Attempt.objects.filter(outcome="Accepted", account_id=mail.pk)),
+            lastSuccessAt=_latest(Attempt.objects.filter(outcome="Accepted", account_id=mail.pk)),
             lastError="451 try later",
         ),
         simulator("SMS", name="texts", status="paused"),
@@ -204,9 +204,8 @@ def test_a_provider_is_what_became_of_its_attempts(org, api):
     assert latest.account_id == mail.pk != sms.pk
 
 
-def _iso(rows):
-    latest = rows.order_by("-started_at").first().started_at
-    return latest.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _latest(rows):
+    return instant(rows.order_by("-started_at").first().started_at)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from push.notification import Notification, Shot
+from messaging.providers.base import Dispatch, Push
+from push.notification import Shot
 from push.senders import REGISTRY
 from push.senders.base import Sender
 from rme.core.outcomes import Outcome
@@ -14,7 +15,7 @@ GOOD = {"IOS": "ab" * 32, "ANDROID": "fcm:token", "PLATFORM": "0055g00000AbCdE",
 
 def shot(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: Any) -> Shot:
     """Make a shot. Its attempt's id comes of the number."""
-    content = Notification(
+    content = Push(
         **{
             "token": token or GOOD[platform],
             "platform": platform,
@@ -23,7 +24,7 @@ def shot(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: A
             **fields,
         }
     )
-    return Shot(str(UUID(int=number)), content)
+    return Dispatch(str(UUID(int=number)), content)
 
 
 def sender(kind: str, settings: dict[str, Any]) -> Sender:

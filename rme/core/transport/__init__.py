@@ -8,6 +8,7 @@ taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothin
 from rme.core.transport.addresses import AddressPolicy
 from rme.core.transport.beside import at_once
 from rme.core.transport.messages import (
+    Common,
     Envelope,
     Failure,
     FailureKind,
@@ -22,6 +23,7 @@ from rme.core.transport.process import shared
 
 __all__ = [
     "AddressPolicy",
+    "Common",
     "Envelope",
     "Failure",
     "FailureKind",

@@ -166,7 +166,8 @@ def _header_line(name: str, value: str) -> str:
 
 def _header_lines(request: Request) -> list[str]:
     """Write the headers, without the ones that libcurl would add by itself."""
-    lines = [_header_line(name, value) for name, value in request.headers]
+    common = request.common.headers if request.common else ()
+    lines = [_header_line(name, value) for name, value in (*common, *request.headers)]
     return ["Expect:", "Content-Type:", "User-Agent:", *lines]
 
 

@@ -37,6 +37,11 @@ def field(name: str, value: str) -> bytes:
     return _name(name) + text(value)
 
 
+def block(fields: Iterable[tuple[str, str]]) -> bytes:
+    """Write fields."""
+    return b"".join([_name(name) + text(value) for name, value in fields])
+
+
 def text(value: str) -> bytes:
     """Write a text (§5.2) of ASCII."""
     raw = value.encode("ascii")
@@ -63,6 +68,10 @@ def _integer(value: int, bits: int, first: int) -> bytes:
         value >>= 7
     written.append(value)
     return bytes(written)
+
+
+LENGTH = _name("content-length")
+"""A name, to be followed by a text."""
 
 
 def status(block: bytes) -> int:

@@ -5,8 +5,9 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from rme.core.transport.addresses import origin_of
+from rme.core.transport.batch import Way
 from rme.core.transport.messages import Failure, FailureKind, Reply, Request
-from rme.core.transport.multi import Transport, Way
+from rme.core.transport.multi import Transport
 
 K = TypeVar("K", bound=Hashable)
 

@@ -93,6 +93,8 @@ def take(buffer: bytearray) -> Iterator[Frame]:
 
 def unpadded(one: Frame) -> bytes:
     """Give what a frame holds, without padding and priority (§6.1, §6.2). Raises Broken."""
+    if not one.flags & (PADDED | PRIORITY):
+        return one.payload
     start, end = 0, len(one.payload)
     if one.flags & PADDED:
         start, end = 1, end - (one.payload[0] if one.payload else 0)

@@ -104,7 +104,7 @@ class Http2Connection(Http2Writer):
             raise Broken
         match one.kind:
             case frames.HEADERS:
-                self._hear_fields(one, bytearray(frames.unpadded(one)))
+                self._hear_fields(one, frames.unpadded(one))
             case frames.CONTINUATION:
                 if not self._begun or self._begun[0].stream != one.stream:
                     raise Broken
@@ -134,10 +134,12 @@ class Http2Connection(Http2Writer):
             raise Broken
         return self.streams.get(one.stream)
 
-    def _hear_fields(self, first: Frame, block: bytearray) -> None:
+    def _hear_fields(self, first: Frame, block: bytes | bytearray) -> None:
         if len(block) > _LONGEST_HEADERS:
             raise Broken
         if not first.flags & frames.END_HEADERS:
+            if isinstance(block, bytes):
+                block = bytearray(block)  # which grows in its place, however many parts come
             self._begun, self._only = (first, block), frames.CONTINUATION
             return
         self._begun = self._only = None

@@ -14,6 +14,9 @@ _MAILBOX = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]*>|[\x21-\x3b\x3d\x3f-\x7e]*")
 """No spaces, no inner angle brackets: what follows them is a parameter (RFC 5321 §4.1.2)."""
 
 
+Headers = tuple[tuple[str, str], ...]
+
+
 @lru_cache(maxsize=512)
 def _are_tokens(*texts: str) -> bool:
     return all(_TOKEN.fullmatch(text) for text in texts)
@@ -72,6 +75,21 @@ class Envelope:
         return f"Envelope({len(self.recipients)} recipients, {self.security})"
 
 
+class Common:
+    """Headers that many requests have in common: looked at once, and written once for all.
+
+    Raises InvalidRequest when made.
+    """
+
+    __slots__ = ("block", "headers")
+
+    def __init__(self, *headers: tuple[str, str]) -> None:
+        _look_at(headers)
+        self.headers: Headers = headers
+        self.block = b""
+        """As HTTP/2 writes them, once it has."""
+
+
 @dataclass(slots=True, repr=False, eq=False)
 class Request:
     """One request. Times are in seconds, sizes in bytes. Raises InvalidRequest when made.
@@ -86,7 +104,8 @@ class Request:
     url: str
     body: bytes = b""
     method: str = "POST"
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
+    common: "Common | None" = None
     envelope: Envelope | None = None
     connect_timeout: float = 5.0
     timeout: float = 20.0
@@ -101,10 +120,7 @@ class Request:
         if not _are_tokens(self.method):
             raise InvalidRequest("a method that is none")
         if self.headers:
-            names, values = zip(*self.headers, strict=True)
-            said = "".join(values)
-            if not (_are_tokens(*names) and said.isascii() and said.isprintable()):
-                _look_closely(self.headers)
+            _look_at(self.headers)
         if self.envelope:
             if not self.body.count(b"\r\n") == self.body.count(b"\n") == self.body.count(b"\r"):
                 raise InvalidRequest("a message with bare line ends")  # some servers see ends there
@@ -118,7 +134,12 @@ class Request:
         return f"Request({self.method} {origin}, {len(self.body)} bytes)"
 
 
-def _look_closely(headers: tuple[tuple[str, str], ...]) -> None:
+def _look_at(headers: Headers) -> None:
+    """Raise InvalidRequest for headers that cannot be written."""
+    names, values = zip(*headers, strict=True)
+    said = "".join(values)
+    if _are_tokens(*names) and said.isascii() and said.isprintable():
+        return
     for name, value in headers:
         if not _are_tokens(name) or _BREAKING.search(value):  # a tab may stand in a value
             raise InvalidRequest(f"a header that cannot be written: {name!r}")

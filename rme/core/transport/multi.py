@@ -2,31 +2,25 @@
 
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 
 import pycurl
 
-from rme.core.transport.addresses import AddressPolicy, Origin, origin_of
+from rme.core.transport.addresses import AddressPolicy, Origin
+from rme.core.transport.batch import Batch, Way
 from rme.core.transport.exchange import Exchange
 from rme.core.transport.kept import Kept
 from rme.core.transport.loop import Loop
 from rme.core.transport.mail import MailConnection
-from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
-from rme.core.transport.multiplex import BUSY, Multiplex
+from rme.core.transport.messages import Failure, Reply, Request
+from rme.core.transport.multiplex import Multiplex
 from rme.core.transport.names import Names
 from rme.core.transport.post import Post
 from rme.core.transport.stream import Stream
 from rme.core.transport.verdict import judge
 
-Way = Exchange | MailConnection | Stream
-"""What a request is on its way by."""
-
-_CLOSE_ENOUGH = 0.01
-"""Seconds by which who waits gives up early: together with those of whom it hears the same."""
 _APART = 50
 """So many names have connections of their own."""
-_DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
 
 
 class Transport:
@@ -105,7 +99,7 @@ class Transport:
         a slow host holds up only what goes to it. Nothing the other side does raises.
         """
         with self._lock:
-            return _Batch(self, requests).run()
+            return Batch(self, requests).run()
 
     def close(self) -> None:
         """Close all connections."""
@@ -192,101 +186,3 @@ class Transport:
             return exchange, verdict
         stream.reached = exchange.reached
         return stream, verdict
-
-
-class _Batch:
-    """The requests of one call: which wait for their host, which are under way, what came."""
-
-    def __init__(self, transport: Transport, requests: Sequence[Request]) -> None:
-        self.transport = transport
-        self.requests = requests
-        self.results: list[Reply | Failure | None] = [None] * len(requests)
-        self.waiting: dict[Origin, deque[int]] = {}
-        self.busy: dict[Origin, int] = {}
-        self.under_way: dict[Way, tuple[int, Origin]] = {}
-        self.reached: set[Origin] = set()
-        self.began = time.monotonic()
-
-    def run(self) -> list[Reply | Failure]:
-        for index, request in enumerate(self.requests):
-            self._sort(index, request)
-        try:
-            self._converse()
-        finally:
-            for way in self.under_way:
-                self.transport.drop(way)
-        return [result for result in self.results if result is not None]
-
-    def _converse(self) -> None:
-        for where in self.waiting:
-            self._fill(where)
-        look = self._next_look()
-        while self.under_way:
-            # all first, then what follows: what has ended is used again for what waited
-            touched = [self._take(way, result) for way, result in self.transport.step(look)]
-            for where in touched:
-                self._fill(where)
-            if time.monotonic() >= look:
-                self._give_up_waiting()
-                look = self._next_look()
-
-    def _sort(self, index: int, request: Request) -> None:
-        """Put a request into its host's line, or refuse it."""
-        where = origin_of(request.url)
-        mail = request.envelope
-        if where is None or where.scheme.startswith("smtp") is not (mail is not None):
-            refusal = "not an address to call"
-        else:
-            in_clear = mail is not None and bool(mail.username) and mail.security == "NONE"
-            refusal = self.transport.policy.refuses(where, logs_in_clear=in_clear)
-        if refusal:
-            self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
-        elif where:
-            if where not in self.waiting:
-                self.waiting[where] = deque()
-            self.waiting[where].append(index)
-
-    def _fill(self, where: Origin) -> None:
-        """Set as many on their way to a host as it may have at once."""
-        line = self.waiting[where]
-        while line:
-            request = self.requests[line[0]]
-            bound = self.transport.streams if request.http2 else self.transport.per_host
-            if self.busy.get(where, 0) >= bound:
-                return
-            index = line.popleft()
-            way = self.transport.begin(request, where)
-            self.busy[where] = self.busy.get(where, 0) + 1
-            self.under_way[way] = (index, where)
-
-    def _take(self, way: Way, result: Reply | Failure) -> Origin:
-        """Note what came of a request; give the host that has room again."""
-        index, where = self.under_way.pop(way)
-        self.busy[where] -= 1
-        self.results[index] = result
-        late = isinstance(result, Failure) and result.reason == TIME_OUT
-        if way.reached:
-            self.reached.add(where)
-        elif late and where not in self.reached:
-            self._give_up(where)
-        if late:
-            self._give_up_waiting()
-        return where
-
-    def _give_up(self, where: Origin) -> None:
-        """Answer all that wait for a host which lets connections time out: each would, in turn."""
-        while self.waiting[where]:
-            self.results[self.waiting[where].popleft()] = _DEAF
-
-    def _next_look(self) -> float:
-        """Say when the next request in a line will have waited for too long."""
-        waits = [self.requests[index].timeout for line in self.waiting.values() for index in line]
-        return self.began + min(waits, default=3600.0)
-
-    def _give_up_waiting(self) -> None:
-        passed = time.monotonic() - self.began + _CLOSE_ENOUGH
-        for line in self.waiting.values():
-            late = [index for index in line if self.requests[index].timeout <= passed]
-            for index in late:
-                line.remove(index)
-                self.results[index] = BUSY

@@ -41,12 +41,14 @@ class Multiplex:
         self._names = names
         self._lines: dict[tuple[Origin, str], _Line] = {}
         self._old_hosts: dict[Origin, float] = {}
+        self._due = math.inf
+        """Before this nothing under way is late; what would be then may have ended since."""
 
     def takes(self, request: Request, where: Origin) -> bool:
         """Say whether a request goes by HTTP/2, as far as we know its host."""
         if not request.http2 or where.scheme != "https":
             return False
-        return self._old_hosts.get(where, 0.0) <= time.monotonic()
+        return not self._old_hosts or self._old_hosts.get(where, 0.0) <= time.monotonic()
 
     def begin(self, request: Request, where: Origin) -> Stream:
         """Put a request into its host's line; it leaves with the next `push`."""
@@ -65,6 +67,7 @@ class Multiplex:
                 stream = line.waiting.popleft()
                 line.under_way.add(stream)
                 stream.reached, stream.connection = True, connection
+                self._due = min(self._due, stream.deadline)
                 connection.send(stream)
             if connection.ready:
                 for stream in line.waiting:
@@ -75,10 +78,11 @@ class Multiplex:
         """Say when something is to be done, if nothing happens (monotonic)."""
         if self.ended or self.old:
             return 0.0
-        first = math.inf
+        if not any(line.under_way for line in self._lines.values()):
+            self._due = math.inf
+        first = self._due
         for line in self._lines.values():
-            streams = (*line.waiting, *line.under_way)
-            first = min([first, *(stream.deadline for stream in streams)])
+            first = min([first, *(stream.deadline for stream in line.waiting)])
             if line.connection is not None and line.connection.may_try_another:
                 first = min(first, line.connection.attempt_until)
         return first
@@ -89,9 +93,10 @@ class Multiplex:
             connection = line.connection
             if connection and connection.may_try_another and connection.attempt_until <= now:
                 connection.try_another()
-            for stream in [one for one in line.under_way if one.deadline <= now]:
-                if stream in line.under_way:  # else it ended with the connection of one before it
-                    self._expire(line, stream)
+            if self._due <= now:
+                for stream in [one for one in line.under_way if one.deadline <= now]:
+                    if stream in line.under_way:  # else it ended with another's connection
+                        self._expire(line, stream)
             late = [one for one in line.waiting if one.deadline <= now]
             for stream in late:
                 line.waiting.remove(stream)
@@ -100,6 +105,9 @@ class Multiplex:
                 vain = not connection.used and (late or not line.waiting)
                 if vain or _is_old(connection, now):
                     self._forget(line)
+        if self._due <= now:
+            under_way = [one for line in self._lines.values() for one in line.under_way]
+            self._due = min((stream.deadline for stream in under_way), default=math.inf)
 
     def drop(self, stream: Stream) -> None:
         """Break off a request."""

@@ -63,9 +63,12 @@ def head(request: Request) -> bytes:
     """Write a request's fields (§8.3.1)."""
     authority, path = _target(request.url)
     parts = [_begin(request.method, authority), fields.text(path)]
-    parts += [fields.field(name, value) for name, value in request.headers]
+    if common := request.common:
+        common.block = common.block or fields.block(common.headers)
+        parts.append(common.block)
+    parts.append(fields.block(request.headers))
     if request.body or request.method in ("POST", "PUT", "PATCH"):
-        parts.append(fields.field("content-length", str(len(request.body))))
+        parts += fields.LENGTH, fields.text(str(len(request.body)))
     return b"".join(parts)
 
 
@@ -78,9 +81,8 @@ def _begin(method: str, authority: str) -> bytes:
 
 def _target(url: str) -> tuple[str, str]:
     """Give who is asked, and for what."""
-    rest = url.partition("://")[2].partition("#")[0]
-    authority, slash, path = rest.partition("/")
+    _, _, authority, *path = url.partition("#")[0].split("/", 3)
     if "?" in authority:
-        authority, _, query = rest.partition("?")
+        authority, _, query = "/".join([authority, *path]).partition("?")
         return authority, f"/?{query}"
-    return authority, f"/{path}" if slash else "/"
+    return authority, f"/{path[0]}" if path else "/"

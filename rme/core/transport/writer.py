@@ -136,14 +136,15 @@ class Http2Writer(Wire):
 
     def _write_body(self, stream: Stream) -> None:
         """Write as much of a body as the server takes now (§5.2)."""
-        while stream.unsent:
+        while left := stream.unsent:
             room = min(self._window, stream.window, self._frame_size)
             if room <= 0:
                 return
-            left = stream.unsent
-            if len(left) > room:
+            if len(left) <= room:
+                part, stream.unsent = left, b""
+            else:
                 left = memoryview(left)  # whose slices copy nothing
-            part, stream.unsent = left[:room], left[room:]
+                part, stream.unsent = left[:room], left[room:]
             self._window -= len(part)
             stream.window -= len(part)
             end = 0 if stream.unsent else frames.END_STREAM

@@ -23,15 +23,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 Record = Mapping[str, Any]
 """A record of any kind: its fields by name, flat, as JSON has them. `type` says what it is."""
 
 
 # --- what is found ------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ContactRecord:
+class ContactRecord(NamedTuple):
     """A person. Missing values are empty strings.
 
     `email` is as it was typed; `mobile` is E.164; `language` like `en_GB`; `zone` an IANA name.

@@ -1,0 +1,30 @@
+"""Memory that a worker keeps."""
+
+import subprocess
+import sys
+
+import pytest
+
+FAULTS = """
+import resource
+from rme.core import garbage
+if {keeping}:
+    assert garbage.keep_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+blocks = [bytearray(3_000_000) for _ in range(3)]
+del blocks
+before = faults()
+for _ in range(20):
+    blocks = [bytearray(3_000_000) for _ in range(3)]
+    del blocks
+print(faults() - before)
+"""
+
+
+@pytest.mark.parametrize(("keeping", "few"), [(True, True), (False, False)])
+def test_what_was_taken_once_is_there_the_next_time(keeping, few):
+    """Twenty times nine megabytes are 44,000 pages."""
+    program = FAULTS.format(keeping=keeping)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert (int(done.stdout) < 5_000) is few

@@ -1,0 +1,45 @@
+"""How many deliveries are claimed at once: by how fast the last ones left."""
+
+from datetime import timedelta
+
+import pytest
+
+from messaging import claiming, deliver, tasks
+from messaging.models import Delivery
+from rme.core import clock
+from tests.rest import message
+
+WINDOW, BATCH = claiming.WINDOW, claiming.BATCH
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "size"),
+    [
+        (WINDOW, 0.5, WINDOW),
+        (WINDOW, 0.2, 2 * WINDOW),
+        (WINDOW, 0.125, 4 * WINDOW),
+        (BATCH, 0.5, BATCH),
+        (20 * WINDOW, 0.9, 11 * WINDOW),
+        (BATCH, 30.0, WINDOW),
+        (WINDOW, 0.001, BATCH),
+        (WINDOW, 0.0, BATCH),
+        (0, 0.5, WINDOW),
+        (1, 0.4, WINDOW),
+    ],
+)
+def test_a_claim_is_as_large_as_leaves_in_half_a_second(count, seconds, size):
+    assert claiming.size(count, seconds) == size
+
+
+@pytest.mark.django_db
+def test_claims_grow_while_what_is_claimed_leaves_at_once(org, api, ada, monkeypatch):
+    for _ in range(3):
+        api.bulk([message(ada) for _ in range(2 * WINDOW)])
+    Delivery.objects.update(due_at=clock.now() - timedelta(seconds=1))
+    claimed = []
+    monkeypatch.setattr(claiming, "CLAIM_SECONDS", 1e6)
+    monkeypatch.setattr(
+        deliver, "deliver", lambda claim, transport: claimed.append(len(claim.deliveries)) or []
+    )
+    tasks.send_ready("EMAIL")
+    assert claimed == [WINDOW, 5 * WINDOW]
