@@ -8,9 +8,10 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from bot import actions
 from bot.models import BotSettings
-from rme.tenants.admin import ApiKeyAdmin, ApiKeyForm
-from rme.tenants.admin_base import OWNERS, TenantAdmin
+from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.key_admin import ApiKeyAdmin, ApiKeyForm
 from rme.tenants.models import ApiKey
+from rme.tenants.roles import OWNERS
 
 
 @admin.register(BotSettings)

@@ -98,7 +98,7 @@ def _accept_all(
         except IntegrityError:
             idempotency.purge()  # an expired key in the way is no longer; a live one is found now
             continue
-        tasks.ring(batch.channels)
+        tasks.ring(batch.rows.channels)
         return results
     raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
 

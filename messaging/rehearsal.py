@@ -6,10 +6,11 @@ from typing import Any
 import orjson
 
 from messaging import composing, policy, rendering, trace
-from messaging.batch import Batch, content_of, recipient_of
+from messaging.batch import Batch, recipient_of
 from messaging.planning import plan
 from messaging.plans import Plan, Recipient
 from messaging.providers.base import Email, Push, Sms
+from messaging.rows import content_of
 from messaging.schemas.messages import MessageInput
 from push.devices import active_devices
 from rme.core import clock

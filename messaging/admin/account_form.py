@@ -17,7 +17,7 @@ from unfold import widgets
 
 from messaging import providers
 from messaging.models import ProviderAccount
-from rme.tenants.admin_base import TenantForm
+from rme.tenants.admin_choices import TenantForm
 
 
 class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]

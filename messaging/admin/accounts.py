@@ -17,7 +17,7 @@ from messaging.models import ProviderAccount
 from messaging.providers.base import Content, Dispatch, Email, Push, Sms
 from rme.core import addresses, clock, ids
 from rme.core.transport import shared
-from rme.tenants.admin_base import OWNERS
+from rme.tenants.roles import OWNERS
 
 ORDER = ("priority", "weight")
 

@@ -15,7 +15,7 @@ from messaging.models import Delivery, Pause
 from messaging.states import Status
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.tenants.admin_base import EVERYBODY, READERS, organizations_for
+from rme.tenants.roles import EVERYBODY, READERS, organizations_for
 
 ORGANIZATIONS = 50
 """Things to do are looked for in at most this many organizations."""

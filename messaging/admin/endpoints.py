@@ -20,8 +20,9 @@ from messaging import endpoints, notices, replaying, signing
 from messaging.models import Notice, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from rme.core.clock import iso
-from rme.tenants.admin import show_once
-from rme.tenants.admin_base import OWNERS, TenantAdmin, TenantForm
+from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.admin_choices import TenantForm
+from rme.tenants.roles import OWNERS
 
 REPLAY_DAYS = 3
 _COLUMNS = ("When", "Type", "webhook-id", "State", "Tries", "Answer", "ms", "")
@@ -112,7 +113,7 @@ class WebhookEndpointAdmin(TenantAdmin):
         endpoints.forget(obj.organization_id)
 
     def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: Any) -> HttpResponse:
-        return show_once(self, request, obj, ("Signing secret", obj.secret))
+        return self.show_once(request, obj, ("Signing secret", obj.secret))
 
     def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
         key = obj.pk
@@ -200,7 +201,7 @@ class WebhookEndpointAdmin(TenantAdmin):
             return self.ask(request, "New secret", question)
         secret = endpoints.rotate(row)
         self.note(request, row, "New secret")
-        return show_once(self, request, row, ("Signing secret", secret))
+        return self.show_once(request, row, ("Signing secret", secret))
 
 
 def _line(notice: Notice) -> tuple[Any, ...]:

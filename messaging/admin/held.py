@@ -16,13 +16,8 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from messaging import held
 from messaging.held import Decision
 from messaging.models import Delivery
-from rme.tenants.admin_base import (
-    EDITORS,
-    EVERYBODY,
-    ReadOnly,
-    TenantAdmin,
-    organizations_for,
-)
+from rme.tenants.admin_base import ReadOnly, TenantAdmin
+from rme.tenants.roles import EDITORS, EVERYBODY, organizations_for
 
 AT_ONCE = 500
 """So many are decided at once: their ids fit into the form that asks. `decide_held` does more."""

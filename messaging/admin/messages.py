@@ -30,13 +30,8 @@ from messaging.providers.simulator import Simulator
 from messaging.states import Status, aggregate
 from rme.core import ids
 from rme.core.channels import Channel
-from rme.tenants.admin_base import (
-    EVERYBODY,
-    READERS,
-    ReadOnly,
-    TenantAdmin,
-    organizations_for,
-)
+from rme.tenants.admin_base import ReadOnly, TenantAdmin
+from rme.tenants.roles import EVERYBODY, READERS, organizations_for
 
 SIMULATOR = Simulator.kind
 _STEP = ("at", "step", "channel", "result", "provider", "entry", "until", "detail", "latencyMs")

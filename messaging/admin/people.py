@@ -12,7 +12,8 @@ from messaging import consent, gate_lock, policy, suppression
 from messaging.admin.imports import ImportPages
 from messaging.models import ConsentEntry, Suppression
 from rme.core.channels import ALL
-from rme.tenants.admin_base import TenantAdmin, TenantForm
+from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.admin_choices import TenantForm
 
 
 class ConsentForm(TenantForm):

@@ -14,7 +14,9 @@ from django.http import HttpRequest
 from messaging import pausing, policy
 from messaging.models import Category, Pause, SenderDomain, SendingRules
 from rme.core.channels import Channel
-from rme.tenants.admin_base import OWNERS, TenantAdmin, TenantForm
+from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.admin_choices import TenantForm
+from rme.tenants.roles import OWNERS
 
 
 class PolicyAdmin(TenantAdmin):

@@ -14,7 +14,8 @@ from messaging import partials, policy, rendering, templates
 from messaging.admin.preview import SAMPLE, PreviewForm, preview, sample_variables
 from messaging.models import Partial, Template, TemplateVersion
 from rme.core.errors import InvalidPayload
-from rme.tenants.admin_base import TenantAdmin, TenantForm, TenantInline
+from rme.tenants.admin_base import TenantAdmin, TenantInline
+from rme.tenants.admin_choices import TenantForm
 
 TEXTS = {
     "EMAIL": ("subject", "text", "html", "mjml"),

@@ -25,8 +25,8 @@ from rme.core import errors
 from rme.core.api import error_response, json_response
 from rme.core.json_bodies import refuse_nul
 from rme.crm.models import Contact
-from rme.tenants.admin_base import EDITORS, organizations_for
 from rme.tenants.models import Organization
+from rme.tenants.roles import EDITORS, organizations_for
 
 SALT = "push-demo"
 APP = "push-demo"

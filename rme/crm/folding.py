@@ -27,7 +27,8 @@ def account_name(name: str) -> str:
 
     Never empty where the name has a letter or a digit: a name that is a legal form stays.
     """
-    plain = unicodedata.normalize("NFKD", name.casefold())
+    # By way of capitals: the dotless i has one (I), and is left alone by `casefold`.
+    plain = unicodedata.normalize("NFKD", name.upper().casefold())
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     plain = plain.replace("'", "").replace("’", "")
     words = _WORDS.findall(_INITIALS.sub(_joined, plain))

@@ -25,7 +25,8 @@ from rme.crm.platform_form import (
     setting_name,
     settings_of,
 )
-from rme.tenants.admin_base import OWNERS, TenantAdmin
+from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.roles import OWNERS
 
 _REMOTE = f"kind !== '{platforms.EMBEDDED}'"
 

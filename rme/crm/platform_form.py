@@ -19,7 +19,7 @@ from rme.crm.connectors.searching import Description
 from rme.crm.models_platform import Platform
 from rme.crm.platform_check import told
 from rme.crm.presets import PRESETS
-from rme.tenants.admin_base import TenantForm
+from rme.tenants.admin_choices import TenantForm
 
 _LONG = frozenset({"private_key", "ca_pem"})
 _HELP = {

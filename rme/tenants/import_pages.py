@@ -14,9 +14,10 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from rme.core import csv_lines
 from rme.tenants import imports
-from rme.tenants.admin_base import TenantAdmin, organizations_for, organizations_of
+from rme.tenants.admin_base import TenantAdmin
 from rme.tenants.imports import FileImport
 from rme.tenants.models import Organization
+from rme.tenants.roles import organizations_for, organizations_of
 
 SHOWN = 50
 """How many imports the list shows, newest first."""

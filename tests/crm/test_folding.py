@@ -1,10 +1,14 @@
 """Names and addresses as look-ups compare them."""
 
+from importlib import import_module
+
 import pytest
-from hypothesis import given
+from django.apps import apps
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rme.crm import folding
+from rme.crm.models import Account
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,9 @@ from rme.crm import folding
         ("Co Op", "coop"),
         ("日本電気", "日本電気"),
         ("3M", "3m"),
+        ("IŞIK A.Ş.", "isik"),
+        ("Işık A.Ş.", "isik"),
+        ("İstanbul", "istanbul"),
         ("!!!", "!!!"),
     ],
 )
@@ -36,7 +43,8 @@ def test_a_name_is_folded(name, folded):
 
 
 @given(st.text(min_size=1, max_size=255))
-def test_a_folded_name_is_short_and_folds_to_itself_or_less(name):
+@example("ı")
+def test_a_folded_name_is_short_and_has_no_case(name):
     folded = folding.account_name(name)
     assert len(folded) <= 255
     assert folding.account_name(name.upper().lower()) == folding.account_name(name.lower())
@@ -52,3 +60,13 @@ def test_a_folded_name_is_short_and_folds_to_itself_or_less(name):
 )
 def test_an_address_has_spellings(email, spellings):
     assert folding.spellings(email) == spellings
+
+
+@pytest.mark.django_db
+def test_names_that_were_folded_otherwise_are_folded_again(org):
+    rows = [Account(organization=org, name=name) for name in ("Işık", "Acme ı", "Northwind")]
+    Account.objects.bulk_create(rows)
+    Account.objects.update(name_folded="old")
+    import_module("rme.crm.migrations.0005_fold_dotless_i").fold_again(apps, None)
+    found = Account.objects.values_list("name_folded", flat=True)
+    assert sorted(found) == ["acmei", "isik", "old"]

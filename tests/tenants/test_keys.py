@@ -1,6 +1,7 @@
 """What may be stored as an application's public key, and how several serve at once."""
 
 import json
+from itertools import count
 
 import jwt
 import pytest
@@ -48,6 +49,7 @@ def small_rsa():
         ('{"keys": 5}', NONE_LEFT),
         ('{"keys": [5, {"kty": "oct"}]}', NONE_LEFT),
     ],
+    ids=count(),  # keys are made anew in each process, and tests have the same names in all
 )
 def test_unusable_material_is_refused(material, text):
     with pytest.raises(ValueError) as raised:

@@ -1,0 +1,34 @@
+"""What people are to organizations: which of them a person has a role in."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from rme.tenants.models import Membership, Organization
+
+Role = Membership.Role
+EVERYBODY = frozenset(Role.values)
+READERS = frozenset({Role.OWNER, Role.EDITOR, Role.VIEWER})
+EDITORS = frozenset({Role.OWNER, Role.EDITOR})
+OWNERS = frozenset({Role.OWNER})
+NOBODY: frozenset[str] = frozenset()
+
+
+def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
+    """Give the organizations in which a person has one of the roles, read once a request."""
+    memberships = getattr(request, "_memberships", None)
+    if memberships is None:
+        rows = Membership.objects.filter(user_id=request.user.pk)  # type: ignore[misc]
+        memberships = list(rows.values_list("organization_id", "role"))
+        request._memberships = memberships  # type: ignore[attr-defined]
+    wanted = set(roles)
+    return [organization for organization, role in memberships if role in wanted]
+
+
+def organizations_for(request: HttpRequest, roles: Iterable[str]) -> QuerySet[Organization]:
+    """Give the organizations in which a person has one of the roles; superusers have all."""
+    rows = Organization.objects.order_by("name", "id")
+    if request.user.is_superuser:
+        return rows
+    return rows.filter(pk__in=organizations_of(request, roles))
