@@ -15,8 +15,9 @@
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
@@ -83,26 +84,24 @@ class WebPush(Sender):
         """Refuse an endpoint that is not one of a push service, as when it registered."""
         if other := super().refusal(shot, transport):
             return other
-        refused = endpoints.refusal(_endpoint(shot.content), transport.policy)
+        refused = endpoints.refusal(_subscription(shot.content.token).endpoint, transport.policy)
         return Gone(f"the endpoint {refused}") if refused else None
 
     def lane(self, shot: Shot) -> str:
-        return f"webpush:{urlsplit(_endpoint(shot.content)).netloc}"
+        return f"webpush:{_subscription(shot.content.token).host}"
 
     def request(self, shot: Shot, credential: str) -> Request | Outcome:
         content, given = shot.content, self.settings
-        subscription = read_object(content.token.encode())
-        endpoint, keys = _endpoint(content), subscription.get("keys")
+        browser = _subscription(content.token)
         plaintext = orjson.dumps(_payload(content))
         if refused := too_large(plaintext, PLAINTEXT_LIMIT):
             return refused
-        if not isinstance(keys, dict):
+        if browser.keys is None:
             return Gone("the subscription has no keys")
-        parts = urlsplit(endpoint)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        origin = f"https://{browser.host}"
         return Request(
-            url=endpoint,
-            body=encrypt(plaintext, decoded(keys.get("p256dh")), decoded(keys.get("auth"))),
+            url=browser.endpoint,
+            body=encrypt(plaintext, *browser.keys),
             headers=(
                 ("Authorization", vapid.authorization(origin, given.subject, now())),
                 ("Content-Encoding", "aes128gcm"),
@@ -143,8 +142,31 @@ class WebPush(Sender):
         return Unknown(f"unexpected answer: {reply.status}")
 
 
-def _endpoint(content: Notification) -> str:
-    return str(read_object(content.token.encode()).get("endpoint", ""))
+class _Subscription(NamedTuple):
+    """Where a browser is reached, and by which keys."""
+
+    endpoint: str
+    keys: tuple[bytes, bytes] | None
+    """Its p256dh and its auth."""
+
+    @property
+    def host(self) -> str:
+        """Give the push service's name, with its port if it has one of its own."""
+        return urlsplit(self.endpoint).netloc
+
+    def __repr__(self) -> str:
+        """Leave out all of it: who has it may push to the browser."""
+        return f"{type(self).__name__}()"
+
+
+@lru_cache(maxsize=512)
+def _subscription(token: str) -> _Subscription:
+    """Read a subscription: asked for several times for each push."""
+    given = read_object(token.encode())
+    endpoint, keys = str(given.get("endpoint", "")), given.get("keys")
+    if not isinstance(keys, dict):
+        return _Subscription(endpoint, None)
+    return _Subscription(endpoint, (decoded(keys.get("p256dh")), decoded(keys.get("auth"))))
 
 
 def _topic(content: Notification) -> str:

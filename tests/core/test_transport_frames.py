@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import hpack
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rme.core.transport import Request, fields, frames
@@ -229,6 +229,56 @@ def test_block_of_anything_is_a_status_or_unreadable(block: bytes) -> None:
     with suppress(fields.Unreadable):
         assert 0 <= fields.status(block) <= 999
     assert not [name for name in fields.Fields(block) if name.startswith(":")]
+
+
+def _read_by_others(block: bytes) -> list[tuple[str, str]] | None:
+    """Read a block by hpack, without a table; None for what cannot be read."""
+    decoder = hpack.Decoder()
+    decoder.header_table_size = decoder.max_allowed_table_size = 0
+    try:
+        read = decoder.decode(block, raw=True)
+    except hpack.HPACKError:
+        return None
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in read]
+
+
+@given(
+    given_fields=st.lists(st.tuples(TOKEN, PRINTABLE | st.text("y", min_size=120, max_size=300))),
+    huffman=st.booleans(),
+    secret=st.booleans(),
+)
+def test_fields_are_read_from_what_others_write(
+    given_fields: list[tuple[str, str]], huffman: bool, secret: bool
+) -> None:
+    kind = hpack.NeverIndexedHeaderTuple if secret else hpack.HeaderTuple
+    encoder = hpack.Encoder()
+    encoder.header_table_size = 0
+    block = encoder.encode(
+        [kind(":status", "201"), *(kind(name.lower(), value) for name, value in given_fields)],
+        huffman=huffman,
+    )
+    assert fields.status(block) == 201
+    assert dict(fields.Fields(block)) == {name.lower(): value for name, value in given_fields}
+
+
+@given(rest=st.binary(max_size=60))
+@example(rest=b"\x20")
+@example(rest=b"\x48")
+@example(rest=b"\x80")
+@example(rest=b"\xbd")
+@example(rest=b"\x40\x01a\x81\x1f")  # an a, and the padding of §5.2
+@example(rest=b"\x40\x01a\x82\x1f\xff")  # padded by a whole byte
+@example(rest=b"\x40\x01a\x84\xff\xff\xff\xff")  # the end of a text, which is never written
+@example(rest=b"\x40\x01a\x81\x18")  # padded by zeros
+def test_anything_is_read_as_others_read_it(rest: bytes) -> None:
+    read = _read_by_others(b"\x88" + rest)
+    expected = {name: value for name, value in read or [] if name[:1] != ":"}
+    assert dict(fields.Fields(b"\x88" + rest)) == expected
+
+
+def test_number_without_an_end_is_unreadable() -> None:
+    with pytest.raises(fields.Unreadable):
+        fields.status(b"\x08\x7f" + b"\x80" * 60_000 + b"\x01")
 
 
 def test_fields_that_cannot_be_read_are_none() -> None:

@@ -8,7 +8,7 @@ either, so that a block can be read by itself, when somebody asks.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-import hpack
+from hpack import huffman_table
 from hpack.table import HeaderTable
 
 _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
@@ -79,21 +79,94 @@ def status(block: bytes) -> int:
     known = _STATUS.get(block.removeprefix(_NO_TABLE)[:1])
     if known is not None:
         return known
-    for name, value in _read(block):
-        if name == ":status" and len(value) == 3 and value.isdecimal():
-            return int(value)
-        break  # it has to come first (RFC 9113 §8.3)
+    name, value = next(_read(block), ("", ""))  # it has to come first (RFC 9113 §8.3)
+    if name == ":status" and len(value) == 3 and value.isdecimal():
+        return int(value)
     raise Unreadable
 
 
-def _read(block: bytes) -> Iterable[tuple[str, str]]:
-    decoder = hpack.Decoder(max_header_list_size=65_536)
-    decoder.header_table_size = decoder.max_allowed_table_size = 0
-    try:
-        fields = decoder.decode(block, raw=True)
-    except hpack.HPACKError as error:
-        raise Unreadable from error
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+def _read(block: bytes) -> Iterator[tuple[str, str]]:
+    """Read field by field (§6): with no table each stands for itself. Raises Unreadable."""
+    place, begun = 0, False
+    while place < len(block):
+        first = block[place]
+        if first & 0x80:
+            number, place = _number(block, place, 7)
+            yield _entry(number)
+        elif first & 0xE0 == 0x20:  # what the server says of its table: that there is none
+            number, place = _number(block, place, 5)
+            if number or begun:
+                raise Unreadable
+            continue
+        else:
+            number, place = _number(block, place, 6 if first & 0x40 else 4)
+            name, place = (_entry(number)[0], place) if number else _text(block, place)
+            value, place = _text(block, place)
+            yield name, value
+        begun = True
+
+
+def _entry(number: int) -> tuple[str, str]:
+    if 0 < number <= len(_TABLE):
+        return _TABLE[number - 1]
+    raise Unreadable
+
+
+def _number(block: bytes, place: int, bits: int) -> tuple[int, int]:
+    """Read an integer (§5.1) in the last bits of a byte and what follows; say what is behind it."""
+    most = (1 << bits) - 1
+    part = block[place : place + 6]
+    value = part[0] & most if part else most
+    if value < most:
+        return value, place + 1
+    for count, byte in enumerate(part[1:]):
+        value += (byte & 127) << 7 * count
+        if byte < 128:
+            return value, place + 2 + count
+    raise Unreadable
+
+
+def _text(block: bytes, place: int) -> tuple[str, int]:
+    """Read a text (§5.2); say what is behind it."""
+    length, begin = _number(block, place, 7)
+    end = begin + length
+    if end > len(block):
+        raise Unreadable
+    raw = block[begin:end]
+    if block[place] & 0x80:
+        raw = _known(raw) if length < 32 else _unpacked(raw)
+    return raw.decode("latin-1"), end
+
+
+def _unpacked(raw: bytes) -> bytes:
+    """Undo the Huffman code (§5.2)."""
+    state, complete, parts = 0, True, []
+    for byte in raw:
+        state, complete, part = _step(state, byte)
+        parts.append(part)
+    if not complete:
+        raise Unreadable
+    return b"".join(parts)
+
+
+_known = lru_cache(maxsize=1024)(_unpacked)
+"""The same, for short texts: what a server is and what day it is stands in every answer."""
+
+
+# hpack reads half a byte at a time, which takes five times as long: with letters of push services,
+# which name each message by a URL, as long as all else that is done for a message.
+@lru_cache(maxsize=16_384)
+def _step(state: int, byte: int) -> tuple[int, bool, bytes]:
+    """Give the state after a byte, whether a text may end there, and the letters that it ended."""
+    letters = bytearray()
+    flags = 0
+    for half in (byte >> 4, byte & 15):
+        state, flags, letter = huffman_table.HUFFMAN_TABLE[state * 16 + half]
+        if flags & huffman_table.HUFFMAN_FAIL:
+            raise Unreadable
+        if flags & huffman_table.HUFFMAN_EMIT_SYMBOL:
+            letters.append(letter)
+    return state, bool(flags & huffman_table.HUFFMAN_COMPLETE), bytes(letters)
 
 
 class Fields(Mapping[str, str]):
