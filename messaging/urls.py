@@ -11,6 +11,10 @@ from messaging.views import consent, devices, health, messages, suppressions, te
 PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
 
 urlpatterns = [
+    # first: Django tries one after the other
+    path("messages", messages.MessagesView.as_view()),
+    path("messages/bulk", messages.BulkView.as_view()),
+    path("messages/<str:message_id>", messages.MessageView.as_view()),
     path("openapi.json", SpectacularJSONAPIView.as_view(**PUBLIC), name="openapi"),
     path(
         "docs",
@@ -24,9 +28,6 @@ urlpatterns = [
     path("devices/<str:device_id>", devices.DeviceView.as_view()),
     path("devices/<str:device_id>/replace", devices.ReplaceView.as_view()),
     path("health", health.HealthView.as_view()),
-    path("messages", messages.MessagesView.as_view()),
-    path("messages/bulk", messages.BulkView.as_view()),
-    path("messages/<str:message_id>", messages.MessageView.as_view()),
     path("templates", templates.TemplatesView.as_view()),
     path("templates/<str:name>/render", templates.RenderView.as_view()),
     path("suppressions", suppressions.SuppressionsView.as_view()),

@@ -10,11 +10,12 @@ from messaging.views import push_demo
 from rme import metrics, probes
 
 urlpatterns = [
+    # first: Django tries one after the other
+    path("rme/v1/", include("messaging.urls")),
     path("", RedirectView.as_view(url="/admin/")),
     path("livez", probes.livez),
     path("readyz", probes.readyz),
     path("metrics", metrics.show),
-    path("rme/v1/", include("messaging.urls")),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
     path("hooks/<str:public_id>", webhooks.receive),
     path("p/", include("messaging.public_urls")),

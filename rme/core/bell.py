@@ -5,12 +5,16 @@ key enqueues, and the worker takes the key away before it looks. A call that is 
 broker is out of the way after some seconds.
 """
 
+import os
+import threading
 from functools import cache
+from typing import Any
 from urllib.parse import parse_qsl
 
 from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as ConnectionLost
 from redis.retry import Retry
 
 LOST_AFTER_MS = 3000
@@ -36,11 +40,49 @@ def client() -> Redis:
     )
 
 
+class _Own(threading.local):
+    """A thread's own connection: whose pool and which process made it, and itself."""
+
+    client: Redis | None = None
+    process = 0
+    connection: Any = None
+
+
+_own = _Own()
+
+
+def ask(*command: str | float) -> Any:
+    """Ask Redis by this thread's own connection, once more where that was lost. Raises RedisError.
+
+    For what every call asks: to go by the pool costs as much again.
+    """
+    connection = _connection()
+    try:
+        return _exchange(connection, command)
+    except ConnectionLost:
+        return _exchange(connection, command)
+
+
+def _connection() -> Any:
+    shared = client()
+    if _own.client is not shared or _own.process != os.getpid():
+        # Beside the pool, which counts what it makes, and would run out as threads come and go.
+        pool = shared.connection_pool
+        _own.connection = pool.connection_class(**pool.connection_kwargs)
+        _own.client, _own.process = shared, os.getpid()
+    return _own.connection
+
+
+def _exchange(connection: Any, command: tuple[str | float, ...]) -> Any:
+    connection.send_command(*command)
+    return connection.read_response()
+
+
 def ring(name: str) -> bool:
     """Say whether a worker has to be called: nobody has called one lately. Raises RedisError."""
-    return bool(client().set(f"rme:bell:{name}", 1, nx=True, px=LOST_AFTER_MS))
+    return ask("SET", f"rme:bell:{name}", 1, "NX", "PX", LOST_AFTER_MS) is not None
 
 
 def answer(name: str) -> None:
     """Say that a worker has come, before it looks what there is. Raises RedisError."""
-    client().delete(f"rme:bell:{name}")
+    ask("DEL", f"rme:bell:{name}")

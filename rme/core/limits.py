@@ -6,18 +6,15 @@ asks it again; then one caller tries, while all others go on passing.
 """
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 from django.conf import settings
 from django.http import HttpRequest
-from redis import Redis, RedisError
-from redis.exceptions import ConnectionError as ConnectionLost
+from redis import RedisError
 from redis.exceptions import NoScriptError
 
 from rme.core import bell, errors
@@ -159,7 +156,6 @@ class Limiter:
     def __init__(self) -> None:
         self._away_until = 0.0
         self._lock = threading.Lock()
-        self._own = threading.local()
 
     def take(self, key: str, *limits: Limit, cost: int = 1) -> Decision:
         """Count a call against limits of different seconds: against all of them, or none.
@@ -196,7 +192,7 @@ class Limiter:
         if not self._may_ask():
             return None
         try:
-            answer = self._run(script, len(keys), *keys, *arguments)
+            answer = _run(script, len(keys), *keys, *arguments)
         except RedisError as error:
             self._lost(error)
             return None
@@ -228,29 +224,12 @@ class Limiter:
         if first:
             log.warning("limits.open", error=type(error).__name__)
 
-    def _run(self, script: Script, *arguments: Any) -> list[int]:
-        """Run a script, by a connection that may have been lost since the last call."""
-        connection = self._connection()
-        try:
-            return _ask(connection, "EVALSHA", script.sha, *arguments)
-        except (NoScriptError, ConnectionLost):
-            return _ask(connection, "EVAL", script.text, *arguments)
 
-    def _connection(self) -> Any:
-        """Give this thread's own connection: going by the pool costs as much again as the call."""
-        client = bell.client()
-        known: tuple[Redis, int, Any] | None = getattr(self._own, "known", None)
-        if known is None or known[0] is not client or known[1] != os.getpid():
-            # Beside the pool, which counts what it makes, and would run out as threads come and go.
-            pool = client.connection_pool
-            known = (client, os.getpid(), pool.connection_class(**pool.connection_kwargs))
-            self._own.known = known
-        return known[2]
-
-
-def _ask(connection: Any, *command: Any) -> list[int]:
-    connection.send_command(*command)
-    answer: list[int] = connection.read_response()
+def _run(script: Script, *arguments: str | float) -> list[int]:
+    try:
+        answer: list[int] = bell.ask("EVALSHA", script.sha, *arguments)
+    except NoScriptError:
+        answer = bell.ask("EVAL", script.text, *arguments)
     return answer
 
 
