@@ -7,7 +7,8 @@ from typing import Any
 from bot import records
 from bot.schemas import Kind, Parameter
 from rme.crm import finding
-from rme.crm.connectors.base import Connector, Deadline, New, NewAccount, NewCase, NewContact
+from rme.crm.connectors.base import Connector, Deadline
+from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
 
 ISSUE_LIMIT = 32_000
 

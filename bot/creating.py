@@ -17,13 +17,11 @@ from rme.crm.connectors.base import (
     Connector,
     Deadline,
     Duplicate,
-    New,
-    NewAccount,
-    NewContact,
     PlatformError,
     PlatformSlow,
     UnknownParent,
 )
+from rme.crm.connectors.records import New, NewAccount, NewContact
 
 PARENTS = {"account_id": "AccountID", "contact_id": "ContactID"}
 """The fields that name other records, by their names in the interface."""

@@ -2,12 +2,7 @@
 
 from bot.envelope import Failure
 from rme.core.watchdog import StatementLate
-from rme.crm.connectors.base import (
-    MappingWrong,
-    PlatformLimit,
-    PlatformRefused,
-    PlatformSlow,
-)
+from rme.crm.connectors.base import MappingWrong, PlatformLimit, PlatformRefused, PlatformSlow
 
 UNKNOWN = {"outcome": "unknown"}
 """Beside a create without an answer: it may have been carried out, and is safe to repeat."""

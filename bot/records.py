@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rme.core.clock import iso
-from rme.crm.connectors.base import (
+from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,
     ContactRecord,

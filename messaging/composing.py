@@ -15,7 +15,7 @@ from messaging.templates import ActiveTemplate
 from push.devices import DeviceRecord
 from rme.core import addresses
 from rme.core.channels import Channel
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
 Given = Mapping[str, Any]

@@ -27,7 +27,7 @@ from rme.core import addresses, ids
 from rme.core.channels import ALL, Channel
 from rme.core.limits import Limit, limiter
 from rme.core.transport import Transport
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import find_by_mobile
 from rme.tenants import organizations
 from rme.tenants.organizations import OrganizationRecord

@@ -28,7 +28,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0
 

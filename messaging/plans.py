@@ -10,7 +10,7 @@ from messaging.states import Status
 from messaging.templates import ActiveTemplate
 from rme.core import errors
 from rme.core.channels import Channel
-from rme.crm.connectors.base import ContactRecord, Record
+from rme.crm.connectors.records import ContactRecord, Record
 
 CHOSEN = "CHOSEN"
 QUIET_HOURS = "QUIET_HOURS"

@@ -19,7 +19,7 @@ from messaging.wording import Wording
 from push.devices import active_devices
 from rme.core import clock, ids
 from rme.core.channels import ALL, Channel
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 from rme.tenants.models import Organization

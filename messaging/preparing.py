@@ -13,7 +13,7 @@ from push.devices import DeviceRecord, active_devices
 from rme.core import clock, errors
 from rme.core.channels import Channel
 from rme.core.zones import quiet_until, zone
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 

@@ -10,7 +10,7 @@ from messaging.schemas.templates import RenderInput
 from messaging.templates import ActiveTemplate
 from rme.core import errors
 from rme.core.channels import Channel
-from rme.crm.connectors.base import ContactRecord, Record
+from rme.crm.connectors.records import ContactRecord, Record
 from rme.crm.contacts import get_contacts, get_records
 from rme.tenants.organizations import OrganizationRecord
 

@@ -9,7 +9,7 @@ from messaging.schemas.messages import ContentInput, MessageInput, RecipientInpu
 from messaging.templates import ActiveTemplate
 from rme.core import errors
 from rme.core.channels import Channel
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
 

@@ -10,7 +10,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 from messaging import composing, policy, rendering, templates
 from messaging.models import TemplateVersion
 from rme.crm import connectors
-from rme.crm.connectors.base import ContactRecord
+from rme.crm.connectors.records import ContactRecord
 from rme.tenants import organizations
 
 SAMPLE = ContactRecord(

@@ -8,14 +8,8 @@ from rme.core import errors, ids
 from rme.core.cache import TtlCache
 from rme.crm import platforms
 from rme.crm.connectors import REGISTRY
-from rme.crm.connectors.base import (
-    Connector,
-    ContactRecord,
-    Deadline,
-    PlatformError,
-    PlatformLimit,
-    Record,
-)
+from rme.crm.connectors.base import Connector, Deadline, PlatformError, PlatformLimit
+from rme.crm.connectors.records import ContactRecord, Record
 
 log = structlog.get_logger(__name__)
 

@@ -2,14 +2,8 @@
 
 from rme.core import addresses
 from rme.crm import folding
-from rme.crm.connectors.base import (
-    AccountRecord,
-    CaseRecord,
-    Connector,
-    ContactRecord,
-    Deadline,
-    RegistrationRecord,
-)
+from rme.crm.connectors.base import Connector, Deadline
+from rme.crm.connectors.records import AccountRecord, CaseRecord, ContactRecord, RegistrationRecord
 
 
 def contacts_by_email(

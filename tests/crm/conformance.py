@@ -13,14 +13,8 @@ from typing import Any, Protocol
 import pytest
 
 from rme.crm import finding
-from rme.crm.connectors.base import (
-    Connector,
-    Deadline,
-    NewAccount,
-    NewCase,
-    NewContact,
-    PlatformSlow,
-)
+from rme.crm.connectors.base import Connector, Deadline, PlatformSlow
+from rme.crm.connectors.records import NewAccount, NewCase, NewContact
 
 START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 INJECTIONS = [

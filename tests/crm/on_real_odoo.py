@@ -18,13 +18,12 @@ from rme.crm.connectors.base import (
     Connector,
     Deadline,
     MappingWrong,
-    NewCase,
-    NewContact,
     PlatformAway,
     PlatformRefused,
     UnknownParent,
 )
 from rme.crm.connectors.odoo import Odoo
+from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.mapping import problems_with
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from rme.crm.connectors.base import (
-    Deadline,
-    NewAccount,
-)
+from rme.crm.connectors.base import Deadline
+from rme.crm.connectors.records import NewAccount
 from rme.crm.connectors.salesforce import Salesforce
 
 

@@ -6,8 +6,9 @@ import time
 import pytest
 from django.db import connection, transaction
 
-from rme.crm.connectors.base import Deadline, NewAccount, PlatformSlow
+from rme.crm.connectors.base import Deadline, PlatformSlow
 from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.records import NewAccount
 from rme.crm.models import Account
 from tests import factories
 from tests.crm.conformance import Conformance

@@ -6,13 +6,8 @@ from typing import Any
 import pytest
 
 from rme.crm.connectors import REGISTRY
-from rme.crm.connectors.base import (
-    AccountRecord,
-    CaseRecord,
-    ContactRecord,
-    RegistrationRecord,
-)
 from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.records import AccountRecord, CaseRecord, ContactRecord, RegistrationRecord
 from tests import factories
 from tests.bot.conftest import Bot, bot_of
 

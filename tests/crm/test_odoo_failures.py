@@ -12,9 +12,6 @@ from rme.crm.connectors.base import (
     Deadline,
     Duplicate,
     MappingWrong,
-    NewAccount,
-    NewCase,
-    NewContact,
     PlatformAway,
     PlatformLimit,
     PlatformRefused,
@@ -22,6 +19,7 @@ from rme.crm.connectors.base import (
     UnknownParent,
 )
 from rme.crm.connectors.odoo import Odoo
+from rme.crm.connectors.records import NewAccount, NewCase, NewContact
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
 from tests.crm import remote

@@ -10,14 +10,13 @@ from rme.crm.connectors.base import (
     Deadline,
     Duplicate,
     MappingWrong,
-    NewCase,
-    NewContact,
     PlatformAway,
     PlatformLimit,
     PlatformRefused,
     PlatformSlow,
     UnknownParent,
 )
+from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.connectors.salesforce import Salesforce
 from tests.crm import remote
 from tests.crm.breaking import BREAKS

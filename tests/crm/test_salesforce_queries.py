@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rme.crm.connectors.base import (
-    Deadline,
-)
+from rme.crm.connectors.base import Deadline
 from rme.crm.connectors.salesforce import quote
 from tests.crm import remote
 from tests.crm.conformance import INJECTIONS

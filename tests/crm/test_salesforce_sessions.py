@@ -9,10 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from rme.crm.connectors.base import (
-    PlatformAway,
-    PlatformRefused,
-)
+from rme.crm.connectors.base import PlatformAway, PlatformRefused
 from tests.crm import remote
 from tests.crm.salesforce_failures_scene import find, make
 from tests.fakes.salesforce import Refused, SalesforceServer

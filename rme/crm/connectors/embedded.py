@@ -11,20 +11,18 @@ from rme.core import ids, prepared, sql
 from rme.crm import folding
 from rme.crm.connectors import embedded_creates as creates
 from rme.crm.connectors import embedded_finds as finds
-from rme.crm.connectors.base import (
-    NO_DEADLINE,
+from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline
+from rme.crm.connectors.embedded_records import RECORDS
+from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,
-    Connector,
     ContactRecord,
-    Deadline,
     ExhibitorRecord,
     New,
     Record,
     RegistrationRecord,
     SpeakerRecord,
 )
-from rme.crm.connectors.embedded_records import RECORDS
 from rme.crm.models import Contact
 
 # Written out, because every accept runs it: the ORM's making of the statement costs as much as

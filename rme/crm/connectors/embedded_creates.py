@@ -7,16 +7,8 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from rme.core import ids, watchdog
 from rme.crm import folding
-from rme.crm.connectors.base import (
-    Deadline,
-    New,
-    NewAccount,
-    NewCase,
-    NewContact,
-    PlatformAway,
-    PlatformSlow,
-    UnknownParent,
-)
+from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow, UnknownParent
+from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
 from rme.crm.models import Account, Case, Contact
 
 _ACCOUNT = f"""

@@ -12,7 +12,8 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 
 from rme.core import watchdog
-from rme.crm.connectors.base import ContactRecord, Deadline, PlatformAway, PlatformSlow
+from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
+from rme.crm.connectors.records import ContactRecord
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
 
 

@@ -14,15 +14,13 @@ from rme.core import addresses
 from rme.core.transport import Transport, shared
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
-from rme.crm.connectors.base import (
-    NO_DEADLINE,
+from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline, MappingWrong, UnknownParent
+from rme.crm.connectors.calling import Caller
+from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,
-    Connector,
     ContactRecord,
-    Deadline,
     ExhibitorRecord,
-    MappingWrong,
     New,
     NewAccount,
     NewCase,
@@ -30,9 +28,7 @@ from rme.crm.connectors.base import (
     Record,
     RegistrationRecord,
     SpeakerRecord,
-    UnknownParent,
 )
-from rme.crm.connectors.calling import Caller
 from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.searching import Description, Where, loose_pattern, pattern
 from rme.crm.connectors.values import Row, Values

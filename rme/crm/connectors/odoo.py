@@ -23,7 +23,6 @@ from rme.crm.connectors.base import (
     Deadline,
     Duplicate,
     MappingWrong,
-    New,
     PlatformAway,
     PlatformError,
     PlatformRefused,
@@ -32,6 +31,7 @@ from rme.crm.connectors.base import (
 )
 from rme.crm.connectors.calling import json_of, limit_of
 from rme.crm.connectors.mapped import SCAN, Mapped
+from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.searching import Description, Where, digits_of
 from rme.crm.connectors.values import Row

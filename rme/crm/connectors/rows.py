@@ -6,7 +6,7 @@ from typing import Any
 
 from rme.core import addresses
 from rme.core.zones import is_zone
-from rme.crm.connectors.base import (
+from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,
     ContactRecord,

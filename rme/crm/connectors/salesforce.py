@@ -12,12 +12,12 @@ from rme.crm.connectors import salesforce_session as sessions
 from rme.crm.connectors.base import (
     Deadline,
     MappingWrong,
-    New,
     PlatformAway,
     PlatformRefused,
     PlatformSlow,
 )
 from rme.crm.connectors.mapped import SCAN, Mapped
+from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.salesforce_errors import codes_of, error_of
 from rme.crm.connectors.searching import Description, Where, digits_of

@@ -1,0 +1,152 @@
+"""What platform connectors give and take: records as values.
+
+Ids are opaque text of the platform's, what is missing is an empty string, times know their zone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
+
+Record = Mapping[str, Any]
+"""A record of any kind: its fields by name, flat, as JSON has them. `type` says what it is."""
+
+
+# --- what is found ------------------------------------------------------------------------------
+class ContactRecord(NamedTuple):
+    """A person. Missing values are empty strings.
+
+    `email` is as it was typed; `mobile` is E.164; `language` like `en_GB`; `zone` an IANA name.
+    `phone` is the number to show, and `phones` are all that there are, `mobile` among them, each
+    as the platform keeps it; the last four are of `find_contacts_by_*` and may else be empty.
+    """
+
+    id: str
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    mobile: str = ""
+    language: str = ""
+    zone: str = ""
+    phone: str = ""
+    phones: tuple[str, ...] = ()
+    account_id: str = ""
+    account_name: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.first_name} {self.last_name}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRecord:
+    """A company or household."""
+
+    id: str
+    name: str
+    phone: str = ""
+    website: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRecord:
+    """A request for support. `contact_email` is its contact's."""
+
+    id: str
+    number: str = ""
+    subject: str = ""
+    issue: str = ""
+    status: str = ""
+    priority: str = ""
+    is_closed: bool = False
+    created_at: datetime | None = None
+    contact_id: str = ""
+    contact_email: str = ""
+    account_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationRecord:
+    """One person's place at an event. `is_registered`: it holds, and was not cancelled.
+
+    `email` is its own, `contact_email` its contact's.
+    """
+
+    id: str
+    event_id: str = ""
+    event_name: str = ""
+    event_start: datetime | None = None
+    contact_id: str = ""
+    name: str = ""
+    email: str = ""
+    status: str = ""
+    is_registered: bool = False
+    attended: bool = False
+    ticket_type: str = ""
+    registered_at: datetime | None = None
+    contact_email: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerRecord:
+    """A contact who speaks at an event."""
+
+    id: str
+    event_id: str = ""
+    event_name: str = ""
+    contact_id: str = ""
+    name: str = ""
+    email: str = ""
+    session_title: str = ""
+    session_start: datetime | None = None
+    room: str = ""
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExhibitorRecord:
+    """An account with a booth at an event, and its contact there."""
+
+    id: str
+    event_id: str = ""
+    event_name: str = ""
+    account_id: str = ""
+    account_name: str = ""
+    contact_id: str = ""
+    booth: str = ""
+    level: str = ""
+    status: str = ""
+
+
+# --- what is made -------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """An account to be made."""
+
+    kind: ClassVar[str] = "Account"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewContact:
+    """A contact to be made. `email` is folded (`rme.core.addresses.email`) or empty."""
+
+    kind: ClassVar[str] = "Contact"
+    last_name: str
+    first_name: str = ""
+    email: str = ""
+    account_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCase:
+    """A case to be made."""
+
+    kind: ClassVar[str] = "Case"
+    subject: str
+    issue: str
+    contact_id: str = ""
+    account_id: str = ""
+
+
+New = NewAccount | NewContact | NewCase
