@@ -42,11 +42,12 @@ def _send_first(channel: str) -> None:
     """Send one: what a process does once (read keys, connect, log in, load Celery's queues) is
     done before the clock starts, as it is by the peers.
     """
-    from messaging import claiming, deliver, tasks
+    from messaging import claiming, deliver, receipts, tasks
     from rme.core.transport import shared
 
     ((priority, organization_id), *_) = claiming.ready(channel)
-    deliver.deliver(claiming.claim(organization_id, channel, priority, 1), shared())
+    claim = claiming.claim(organization_id, channel, priority, 1)
+    deliver.deliver(claim, shared(), receipts.apply)
     tasks.ring([channel])
 
 

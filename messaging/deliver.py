@@ -7,7 +7,7 @@ the gates stop, which is rare, is taken back before the others leave.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import partial
@@ -47,15 +47,19 @@ NO_TIME = Retryable("no time left in this turn")
 """Nobody was asked: this speaks against no account."""
 
 
-def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
-    """Send what was claimed. Gives the receipts that came with the answers (the simulator's)."""
+def deliver(
+    claim: Claim, transport: Transport, told: Callable[[Sequence[Receipt]], object]
+) -> None:
+    """Send what was claimed. `told` is given the receipts that came with a window's answers (the
+    simulator's) once these are recorded.
+    """
     rules = policy.of(claim.organization_id)
     until = monotonic() + settings.LEASE_SECONDS / 2
     preparation = preparing.Preparation(claim, rules)
     fresh = deque(claim.deliveries)
     last: set[int] = set()  # the accounts that were found to stand badly
     window: list[Sending] = []
-    receipts: list[Receipt] = []
+    receipts: list[Receipt] = []  # of the window before
     while window or fresh:
         settled, following = _decided(window), _open(window)  # which fail over
         if monotonic() > until:  # half of the lease: what is fresh is for whoever comes next
@@ -76,15 +80,16 @@ def deliver(claim: Claim, transport: Transport) -> list[Receipt]:
             recorded = _record(claim, settled, {**heard, "attempts": _attempts(claim, window)})
             look = _look_at_gates(claim, window)
         _tell_of_fenced(claim, settled, recorded)
+        if receipts:
+            told(receipts)
         if never := _pass_gates(claim, window, look):
             _take_back(claim, window, never)
             window = _open(window)
-        receipts += _send(window, transport, until)
+        receipts = _send(window, transport, until)
         last |= circuits.report(_answered(window)).last
         now, may_go_on = clock.now(), monotonic() < until
         for sending in window:
             sending.judge(now=now, may_go_on=may_go_on)
-    return receipts
 
 
 def _at_once(settled: Sequence[Sending], window: Sequence[Sending]) -> AbstractContextManager[None]:

@@ -74,7 +74,7 @@ def send_ready(channel: str) -> None:
             if claim.full and not called:
                 ring([channel])  # there is more than that: let another worker join
                 called = True
-            receipts.apply(deliver.deliver(claim, shared()))
+            deliver.deliver(claim, shared(), receipts.apply)
             limit = claiming.size(len(claim.deliveries), time.monotonic() - started)
         if time.monotonic() > until:
             ring([channel])

@@ -1,5 +1,7 @@
 """Sending a window: what goes out, what is recorded, with how many statements."""
 
+import sys
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging import claiming, deliver, receipts, schedule
 from messaging.models import Attempt, Category, Delivery, Suppression
+from messaging.outcome import Receipt
+from messaging.providers import simulator
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -35,13 +39,28 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     with CaptureQueriesContext(connection) as captured:
         window = claiming.claim(org.pk, "EMAIL", 0)
     assert (len(window.deliveries), len(captured)) == (count, 1)
+    found: list[Receipt] = []
     with CaptureQueriesContext(connection) as captured:
-        found = deliver.deliver(window, Transport())
+        deliver.deliver(window, Transport(), found.extend)
     # contacts; savepoint, lock, gates, attempts, release; savepoint, what became of it, release
     assert len(captured) == 9
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
     assert len(captured) == 5
+
+
+def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):
+    api.bulk([message(person) for person in factories.contacts(org, 120)])
+    ways = iter([simulator.OTHERWISE] * 50)  # then it is killed
+
+    def act(*_):
+        return next(ways, None) or sys.exit()
+
+    monkeypatch.setattr(simulator, "_act", act)
+    with pytest.raises(SystemExit):
+        work()
+    found = Counter(Delivery.objects.values_list("status", flat=True))
+    assert found == {"DELIVERED": 50, "SENDING": 70}
 
 
 def test_a_bulk_of_500_is_one_claim(api, org):

@@ -35,7 +35,7 @@ def test_nothing_begins_after_a_stop_was_committed(api, org, scene):
         began = datetime.now(UTC)
         claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
         claimed_at.update({each.contact_id: began for each in claim.deliveries})
-        receipts.apply(deliver.deliver(claim, scene.transport))
+        deliver.deliver(claim, scene.transport, receipts.apply)
 
     stopped_at = race(people, lambda person: write_stop(scene, person.mobile), send)
     gone = sum(seen.body.count(b"Note") for seen in scene.server.seen)
@@ -75,7 +75,7 @@ def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
     held.wait(10)
     claim = claiming.claim(org.pk, "SMS", 0)
     going.set()
-    deliver.deliver(claim, scene.transport)
+    deliver.deliver(claim, scene.transport, receipts.apply)
     thread.join()
     assert scene.server.seen == []
     assert Delivery.objects.get().status == "BLOCKED"

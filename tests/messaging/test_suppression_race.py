@@ -8,6 +8,7 @@ from django.db import connections, transaction
 
 from messaging import callbacks, claiming, deliver, gate_lock, receipts, suppression_import
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
+from messaging.outcome import Receipt
 from rme.core.cache import TtlCache
 from tests import factories
 from tests.admin.scene import page, person
@@ -63,7 +64,8 @@ def by_simulator(api, org, scene):
     TtlCache.clear_all()
     api.send(message(factories.contact(org, email="complaint@simulator.rme.test")))
     claim = claiming.claim(org.pk, "EMAIL", 0)
-    told = deliver.deliver(claim, scene.transport)
+    told: list[Receipt] = []
+    deliver.deliver(claim, scene.transport, told.extend)
     return lambda: receipts.apply(told)
 
 
@@ -107,7 +109,7 @@ def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
     people = factories.contacts(org, TIMES)
     api.bulk([message(each, channel="SMS") for each in people])
     while (claim := claiming.claim(org.pk, "SMS", 0, 50)).deliveries:
-        deliver.deliver(claim, scene.transport)
+        deliver.deliver(claim, scene.transport, receipts.apply)
     api.bulk([message(each, channel="SMS") for each in people])
     first = {d.contact_id: d for d in Delivery.objects.filter(status="SENT")}
     attempts = dict(Attempt.objects.values_list("delivery_id", "id"))
@@ -118,7 +120,7 @@ def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
 
     def send() -> None:
         claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
-        receipts.apply(deliver.deliver(claim, scene.transport))
+        deliver.deliver(claim, scene.transport, receipts.apply)
 
     bounced_at = race(people, bounce, send)
 

@@ -29,7 +29,7 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
             made["applied"] = tracking.work()
             return mail_scene.transport.perform(requests)
 
-    receipts.apply(deliver.deliver(claim, Early()))
+    deliver.deliver(claim, Early(), receipts.apply)
     assert made == {"applied": 1}
     assert events(message_id) == ["accepted", "sent"]
     assert tracking.work() == 0  # put off for some seconds
