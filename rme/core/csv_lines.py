@@ -13,10 +13,18 @@ ROWS_LIMIT = 1_000_000
 BYTES_LIMIT = 100 * 1024 * 1024
 BLOCK = 32 * 1024
 
-# Spreadsheets take a cell that begins so for a formula (OWASP, CSV Injection). Every E.164 number
-# does. A quote in front makes it text; one that stood there already gets another, so that exactly
-# one can be taken away again.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Spreadsheets take a cell that begins so for a formula (OWASP, CSV Injection), full-width signs
+# too, and behind blanks and quotes. Every E.164 number does. A `'` in front makes it text; one that
+# stood there already gets another, so that exactly one can be taken away again. A program that
+# reads the file with another separator than ours sees a cell behind each of these, too.
+_SIGNS = "=+\\-@＝＋－＠﹢﹣﹦﹫\t\r"
+_BEFORE = (  # blanks, controls, what is not seen, and quotes
+    "'\"\\x00-\\x08\\n-\\x20\\x7f-\\xa0\\xad"
+    "\\u2000-\\u200f\\u2028-\\u202f\\u205f\\u2060\\u3000\\ufeff"
+)
+_START = r"(?:^|(?<=[;|\t]))"
+_FORMULA = re.compile(f"{_START}(?=[{_BEFORE}]*+[{_SIGNS}])")
+_GUARDED = re.compile(f"{_START}'(?=[{_BEFORE}]*+[{_SIGNS}])")
 
 
 class Unreadable(ValueError):
@@ -25,13 +33,13 @@ class Unreadable(ValueError):
 
 # --- writing ------------------------------------------------------------------------------------
 def guard(cell: str) -> str:
-    """Make a cell one that no spreadsheet computes."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
+    """Return a cell with a `'` before all that a spreadsheet would compute."""
+    return _FORMULA.sub("'", cell)
 
 
 def bare(cell: str) -> str:
-    """Give the cell that was guarded."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    """Return the cell that was guarded."""
+    return _GUARDED.sub("", cell)
 
 
 def lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
