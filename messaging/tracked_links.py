@@ -6,7 +6,6 @@ so that nobody can make us redirect elsewhere. The keys are those of `links`.
 
 import hashlib
 import hmac
-import html as markup
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from django.utils.encoding import iri_to_uri
 
 from messaging.links import BadLink
 from messaging.models import Hit
+from rme.core.entities import unescape
 
 OPEN, CLICK = Hit.Kind.OPEN, Hit.Kind.CLICK
 _MAC = 16
@@ -28,15 +28,16 @@ LONGEST = 2000
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{40,6000}")
 
 # What is no text of the page is passed over whole, to the end where it does not end; a quote may
-# hold anything. No piece makes the search begin anew, so that it takes a time linear in the text.
+# hold anything. Nothing goes back (`*+`), and what has no end is a piece too: no character is read
+# twice, so that it takes a time linear in the text.
 _PIECES = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|<(script|style|title|textarea)\b.*?(?:</\1\s*>|\Z)"
-    r"""|<a\s(?:[^<>"']|"[^"]*"|'[^']*')*>""",
+    r"""|<a\s(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?""",
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTES = re.compile(
-    r"""([^\s=>"'/]+)(\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE | re.DOTALL
+    r"""([^\s=>"'/]++)(?:(\s*+=\s*+)("[^"]*+"|'[^']*+'|[^\s"'>]++))?+""", re.IGNORECASE | re.DOTALL
 )
 _WEB = re.compile(r"https?://[^\s\x00-\x20\x7f\\\\<>\"]+", re.IGNORECASE)
 
@@ -65,22 +66,22 @@ def track(html: str, delivery_id: UUID, *, opens: bool, clicks: bool) -> str:
 
 
 def _link(piece: str, delivery_id: UUID) -> str:
-    if piece[:2].lower() != "<a":
+    if piece[:2].lower() != "<a" or piece[-1] != ">":
         return piece
     return piece[:2] + _ATTRIBUTES.sub(lambda each: _attribute(each, delivery_id), piece[2:])
 
 
 def _attribute(found: re.Match[str], delivery_id: UUID) -> str:
     name, between, value = found.groups()
-    if name.lower() != "href":
+    if name.lower() != "href" or value is None:
         return found[0]
-    url = markup.unescape(value.strip("\"'")).strip()
+    url = unescape(value.strip("\"'")).strip()
     return f'{name}{between}"{click_url(delivery_id, url)}"' if _may_lead(url) else found[0]
 
 
 def _may_lead(url: str) -> bool:
     """Say whether a link is one to lead by way of us."""
-    if not _WEB.fullmatch(url) or len(iri_to_uri(url)) > LONGEST:
+    if len(url) > LONGEST or not _WEB.fullmatch(url) or len(iri_to_uri(url)) > LONGEST:
         return False
     own = settings.BASE_URL.lower()
     if url.lower().startswith((f"{own}/p/", f"{own}/t/")):

@@ -28,7 +28,7 @@ from rme.core.transport import AddressPolicy
 LONGEST = 4096
 _PATTERNS = {
     Device.Platform.IOS: (
-        re.compile(r"[0-9A-Fa-f]{64,4096}|[\x21-\x7e]*simulator-[\x21-\x7e]*"),
+        re.compile(r"[0-9A-Fa-f]{64,4096}|(?=.*?simulator-)[\x21-\x7e]++"),
         "must be hex, 64 digits or more",
     ),
     Device.Platform.ANDROID: (

@@ -35,7 +35,8 @@ from messaging.providers.base import (
     Report,
     UnknownCode,
 )
-from messaging.providers.smtp import Verdict
+from messaging.providers.smtp import Verdict, in_order
+from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.outcomes import (
     Accepted,
@@ -66,11 +67,10 @@ ERRORS: tuple[tuple[str, Verdict], ...] = (
     (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", Verdict.DEAD),
     (r"BadRequest\w* .*(local address|domain) contains.*", Verdict.DEAD),
 )
-_ROWS = [(re.compile(row, re.IGNORECASE | re.DOTALL), verdict) for row, verdict in ERRORS]
+_ROWS = [(in_order(row), verdict) for row, verdict in ERRORS]
 CALLBACK_AGE = timedelta(hours=2)
 """A message that SNS signed longer ago is a replay: it calls again for an hour at most."""
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
-_MAILS = re.compile(r"\S+@\S+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 _ARN = r"^(arn:aws[a-z-]*:sns:[a-z0-9-]{5,30}:[0-9]{12}:[A-Za-z0-9_.-]{1,256})?$"
 
@@ -213,7 +213,7 @@ def _refused(reply: Reply, answer: Mapping[str, Any]) -> Outcome:
     named = reply.headers.get("x-amzn-errortype") or answer.get("__type") or answer.get("code")
     kind = http.text_of(named, 100).partition(":")[0].rpartition("#")[2]
     text = http.text_of(answer.get("message") or answer.get("Message"), 300)
-    reason = _MAILS.sub("…", f"refused: {reply.status} {kind} {text}").strip()[:200]
+    reason = addresses.redacted(f"refused: {reply.status} {kind} {text}").strip()[:200]
     match next((verdict for row, verdict in _ROWS if row.fullmatch(f"{kind} {text}")), None):
         case Verdict.LATER:
             return Retryable(reason, http.retry_after(reply))

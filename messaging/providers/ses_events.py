@@ -1,6 +1,5 @@
 """What Amazon SES reports of an email, as it publishes events by a configuration set."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import structlog
 
 from messaging.providers import http
 from messaging.providers.base import Report, UnknownCode
+from rme.core import addresses
 from rme.core.machines import is_machine
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,6 @@ REPORTS: dict[str, str | None] = {
     "Rendering Failure": "failed",
     "Subscription": None,
 }
-_MAILS = re.compile(r"\S+@\S+")
 
 
 def report(event: Mapping[str, Any]) -> Report | UnknownCode | None:
@@ -65,7 +64,7 @@ def _reason(event: Mapping[str, Any]) -> str | None:
         _at(event, "deliveryDelay", "delayType"),
     ]
     told = " ".join(filter(None, (http.text_of(word, 150) for word in words)))
-    return _MAILS.sub("…", told)[:200] or None
+    return addresses.redacted(told)[:200] or None
 
 
 def _at(value: Any, *names: str) -> Any:

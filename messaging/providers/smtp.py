@@ -22,6 +22,7 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from messaging.providers import mime
 from messaging.providers.base import Dispatch, Email, Provider, ProviderSettings
+from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.outcomes import (
     Accepted,
@@ -74,7 +75,23 @@ REPLIES: tuple[tuple[str, Verdict], ...] = (
     (r"RCPT 5.*", Verdict.RECIPIENT),  # 552 its storage is full, 554, 501
     (r"(DATA|END) 5.*", Verdict.CONTENT),  # spam, policy (5.7.x), 552 554
 )
-_ROWS = [(re.compile(pattern, re.IGNORECASE), verdict) for pattern, verdict in REPLIES]
+
+
+def in_order(row: str) -> re.Pattern[str]:
+    """Compile a row of such a table, whose parts between `.*` come in order.
+
+    Each part is taken where it comes first and never again (an atomic group): with `.*` itself a
+    text that repeats one part and lacks the next costs the square of its length.
+    """
+    first, *parts = row.split(".*")
+    later = "".join(f"(?>.*?{part})" for part in parts[:-1])
+    end = f".*{parts[-1]}" if parts else ""
+    return re.compile(first + later + end, re.IGNORECASE | re.DOTALL)
+
+
+_ROWS = [(in_order(row), verdict) for row, verdict in REPLIES]
+_LOOK = 2000
+"""Characters of a reply that are looked at."""
 
 _ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:\s+|$)(.*)")
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.:\[\]-]{1,253}")
@@ -197,7 +214,7 @@ def _refused(reply: Reply) -> Outcome:
 
 def _enhanced(lines: Sequence[str]) -> tuple[str, str]:
     """Give a reply's enhanced code (`-` if it has none) and its text."""
-    text = " ".join(line[4:] for line in lines)
+    text = " ".join(line[4:] for line in lines)[:_LOOK]
     found = _ENHANCED.match(text)
     return (found[1], found[2]) if found else ("-", text)
 
@@ -205,4 +222,4 @@ def _enhanced(lines: Sequence[str]) -> tuple[str, str]:
 def _words(lines: Sequence[str]) -> str:
     """Give a reply as a reason, without the addresses that servers like to repeat."""
     text = " ".join([lines[0][:3], *(line[4:] for line in lines)]) if lines else ""
-    return re.sub(r"\S+@\S+", "…", text)[:200]
+    return addresses.redacted(text[:400])[:200]

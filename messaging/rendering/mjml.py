@@ -27,17 +27,16 @@ _HTML_DEPTH = 400
 _VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr")
 _TAG = re.compile(
     r"""(?P<open><!--(?!\[if)|<!\[CDATA\[)|<[!?]
-      | <(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*)(?:[^<>"']|"[^"]*"|'[^']*')*+>
+      | <(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?:[^<>"']|"[^"]*+"|'[^']*+')*+(?P<close>>)?
       | (?P<bare><)""",
     re.VERBOSE,
 )
 _STYLE = re.compile(r"<mj-style([^<>]*)>")
 _INLINE = re.compile(r"""\sinline\s*=\s*["']inline["']""")
-_OPENING = re.compile(r"<!--.*?-->|<([a-zA-Z][^\s/<>]*)([^<>]*)>", re.DOTALL)
+_OPENING = re.compile(r"<!--(?>.*?(?:-->|\Z))|<([a-zA-Z][^\s/<>]*+)([^<>]*+)>", re.DOTALL)
 _NUMBER = "data-rme"
 _NUMBERED = re.compile(rf'\s{_NUMBER}="(\d+)"')
 _STYLED = re.compile(r'\sstyle="([^"]*)"')
-_HEAD = re.compile(r"<mj-head>.*?</mj-head>", re.DOTALL)
 _HEAD_SPACE = re.compile(r">[ \t](?=\s*<)")
 _POSITION = re.compile(r"position (\d+)")
 
@@ -119,7 +118,7 @@ def _check_depth(markup: str, limit: int, marks: _Marks) -> None:
     within: list[str] = []
     while tag := _TAG.search(markup, position):
         position = tag.end()
-        if tag["bare"]:
+        if tag["bare"] or (tag["name"] and not tag["close"]):
             raise marks.error("a tag that never ends", tag.start())
         if tag["open"]:
             # `<!-->` is a whole comment. What a condition for Outlook holds is no comment at all.
@@ -143,9 +142,11 @@ def _inline_styles(marks: _Marks) -> tuple[str, str]:
     markup, css = [], []
     position = 0
     for style in _STYLE.finditer(marks.marked):
-        end = marks.marked.find("</mj-style>", style.end())
-        if end < 0 or style.start() < position or not _INLINE.search(style[1]):
+        if style.start() < position or not _INLINE.search(style[1]):
             continue
+        end = marks.marked.find("</mj-style>", style.end())
+        if end < 0:
+            break
         markup.append(marks.marked[position : style.start()])
         css.append(marks.marked[style.end() : end])
         position = end + len("</mj-style>")
@@ -161,8 +162,10 @@ def _mjml2html(markup: str) -> str:
     from mjml import mjml2html
 
     # In the head the compiler takes white space between tags only if it begins with a line break.
-    spaced = _HEAD.sub(lambda head: _HEAD_SPACE.sub(">\n", head[0]), markup, count=1)
-    return str(mjml2html(spaced, fonts={}))
+    start = max(markup.find("<mj-head>"), 0)
+    end = max(markup.find("</mj-head>", start), start)
+    head = _HEAD_SPACE.sub(">\n", markup[start:end])
+    return str(mjml2html(markup[:start] + head + markup[end:], fonts={}))
 
 
 def _inlined(html: str, css: str, marks: _Marks) -> str:

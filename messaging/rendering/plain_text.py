@@ -1,13 +1,15 @@
 """Plain text from HTML: for mails whose template has no text of its own."""
 
 import re
-from html import unescape
 
-# A tag with its attributes; quoted values may hold `>`. Possessive (`*+`), so it never goes back.
+from rme.core.entities import unescape
+
+# A tag with its attributes; quoted values may hold `>`. Possessive (`*+`), so it never goes back,
+# and without its end a tag still, so that what was read is not read again.
 _TAG = re.compile(
     r"""(?P<comment><!--)
-      | <!(?:\[endif\])?[^>]*>
-      | <(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9:-]*)(?P<rest>(?:[^"'>]|"[^"]*"|'[^']*')*+)>
+      | <!(?:\[endif\])?[^>]*+>?
+      | <(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9:-]*)(?P<rest>(?:[^"'>]|"[^"]*+"|'[^']*+')*+)(?P<close>>)?
       | (?P<open><[!/a-zA-Z])""",
     re.VERBOSE,
 )
@@ -68,7 +70,7 @@ def from_html(html: str) -> str:
         if found["comment"]:
             end = html.find("-->", position - 2)
             position = len(html) if end < 0 else end + 3
-        elif found["open"]:
+        elif found["open"] or (found["name"] and not found["close"]):
             position = len(html)  # a tag that never ends: no browser would show what follows
         elif found["name"]:
             reader.tag(found["name"].lower(), found["end"] == "/", found["rest"])
@@ -79,11 +81,11 @@ def from_html(html: str) -> str:
 class _Reader:
     """Collects text. In `silent` stands the element whose content is left out."""
 
-    __slots__ = ("depth", "links", "parts", "silent")
+    __slots__ = ("depth", "link", "parts", "silent")
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.links: list[tuple[str, int]] = []
+        self.link: tuple[str, int] | None = None  # the open one: its address, its first part
         self.silent = ""
         self.depth = 0
 
@@ -114,18 +116,18 @@ class _Reader:
             self.text(alt[1] or alt[2] or alt[3] or "")
 
     def _link(self, end: bool, rest: str) -> None:
-        if not end:
-            found = _HREF.search(rest)
-            address = (found[1] or found[2] or found[3] or "").strip() if found else ""
-            self.links.append((address, len(self.parts)))
-        elif self.links:
-            address, start = self.links.pop()
+        if self.link is not None:  # another one ends it, as in a browser: links are not nested
+            (address, start), self.link = self.link, None
             address = address.removeprefix("mailto:").removeprefix("tel:")
             whole = "".join(self.parts[start:])
             said = whole.strip()
             if said and address and said != address and not address.startswith("#"):
                 before, _, after = whole.partition(said)
                 self.parts[start:] = [f"{before}{said} ({address}){after}"]
+        if not end:
+            found = _HREF.search(rest)
+            address = (found[1] or found[2] or found[3] or "").strip() if found else ""
+            self.link = (address, len(self.parts))
 
     def result(self) -> str:
         text = unescape("".join(self.parts)).replace("\xa0", " ")

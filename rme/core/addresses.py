@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 _PRINTABLE_ASCII = re.compile(r"^[\x21-\x7e]+$")
+_WORD = re.compile(r"\S++")
 
 
 def email(text: str) -> str | None:
@@ -28,6 +29,12 @@ def email(text: str) -> str | None:
     except (idna.IDNAError, UnicodeError, ValidationError):
         return None
     return folded
+
+
+def redacted(text: str) -> str:
+    """Return a text with each word that holds an email address as `…`."""
+    # Whole words, and `@` looked for in each: `\S+@\S+` begins anew at every character.
+    return _WORD.sub(lambda word: "…" if "@" in word[0][1:-1] else word[0], text)
 
 
 def phone(text: str, region: str | None) -> str | None:

@@ -16,6 +16,8 @@ LEGAL_FORMS = frozenset(_FORMS.split())
 
 LENGTH = 255
 """How much of a folded name is kept: some letters fold to many."""
+READ = 1000
+"""How much of a name is folded."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _WORD_BREAKS = re.compile(r"[.\s]")
@@ -28,7 +30,8 @@ def account_name(name: str) -> str:
     Never empty where the name has a letter or a digit: a name that is a legal form stays.
     """
     # By way of capitals: the dotless i has one (I), and is left alone by `casefold`.
-    plain = unicodedata.normalize("NFKD", name.upper().casefold())
+    # Cut first: to order many marks on one letter takes the square of their number.
+    plain = unicodedata.normalize("NFKD", name[:READ].upper().casefold())
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     plain = plain.replace("'", "").replace("’", "")
     words = _WORDS.findall(_INITIALS.sub(_joined, plain))

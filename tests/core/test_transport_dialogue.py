@@ -6,17 +6,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rme.core.transport.dialogue import Said, Senseless, take_reply, transaction
+from rme.core.transport.dialogue import Replies, Said, Senseless, transaction
 from rme.core.transport.messages import Envelope, MailSecurity, Reply, Stage
 
 ENVELOPE = Envelope("a@x.test", ("b@y.test",), MailSecurity.NONE)
 
 
 def replies_of(parts: list[bytes]) -> list[Said]:
-    buffer, found = bytearray(), []
+    replies, found = Replies(), []
     for part in parts:
-        buffer += part
-        while said := take_reply(buffer):
+        replies.add(part)
+        while said := replies.take():
             found.append(said)
     return found
 
@@ -47,6 +47,7 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
         b"250 a\rb\r\n",
         b"HTTP/1.1 400 Bad Request\r\n",
         b"250-" + b"x" * 70_000,
+        b"250-x\r\n" * 10_000 + b"250 x\r\n",
     ],
 )
 def test_what_is_no_reply_is_senseless(heard: bytes) -> None:

@@ -11,11 +11,11 @@ The first row of REFUSALS that fits `service status body` counts. Where none fit
 | anything else | Unknown |
 """
 
-import re
 from typing import Any
 
 from messaging.providers import http
-from messaging.providers.smtp import Verdict
+from messaging.providers.smtp import Verdict, in_order
+from rme.core import addresses
 from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.transport import Reply
 
@@ -71,10 +71,9 @@ REFUSALS: tuple[tuple[str, Verdict], ...] = (
     # https://godocs.unisender.ru/web-api-ref#api-errors
     (r'unisender_go 400 .*"code": ?(102|103|114|204|205)\b.*', Verdict.SET_UP),  # key, domain
 )
-_ROWS = [(re.compile(row, re.IGNORECASE | re.DOTALL), verdict) for row, verdict in REFUSALS]
+_ROWS = [(in_order(row), verdict) for row, verdict in REFUSALS]
 _LOOK = 4000
 """Characters of an answer that are read."""
-_ADDRESS = re.compile(r"\S+@\S+")
 
 
 def refusal(service: str, reply: Reply) -> Outcome | None:
@@ -132,4 +131,4 @@ def _first(value: Any, depth: int) -> str:
 
 def clean(text: str) -> str:
     """Make a text fit to be a reason: one line, no address of a person."""
-    return _ADDRESS.sub("…", http.text_of(text, 400))[:200]
+    return addresses.redacted(http.text_of(text, 400))[:200]

@@ -70,27 +70,45 @@ Hello = Generator[Write | StartTls, Said, tuple[Said, Offers]]
 Transaction = Generator[Write, Said, Reply]
 
 
-def take_reply(buffer: bytearray) -> Said | None:
-    """Take the first reply out of a buffer; None while it is not whole (RFC 5321 §4.2).
+class Replies:
+    """What a server says, in the parts that it comes in. No byte is looked at twice."""
 
-    Raises Senseless for what is no reply.
-    """
-    lines: list[str] = []
-    start = 0
-    while (end := buffer.find(b"\n", start) + 1) > 0:
-        found = _REPLY_LINE.fullmatch(buffer, start, end)
-        if not found:
+    def __init__(self) -> None:
+        self._unread = bytearray()
+        self._searched = 0  # of `_unread`, where no line ends
+        self._lines: list[str] = []  # of a reply that is not whole
+        self._size = 0  # of these
+
+    def __bool__(self) -> bool:
+        """Return whether something came that is no whole reply."""
+        return bool(self._unread or self._lines)
+
+    def add(self, part: bytes) -> None:
+        """Store what came."""
+        self._unread += part
+
+    def take(self) -> Said | None:
+        """Return the first reply; None while it is not whole (RFC 5321 §4.2).
+
+        Raises Senseless for what is no reply.
+        """
+        while (end := self._unread.find(b"\n", self._searched) + 1) > 0:
+            line = bytes(self._unread[:end])
+            del self._unread[:end]
+            self._searched = 0
+            self._size += end
+            found = _REPLY_LINE.fullmatch(line)
+            if not found or self._size > _MAX_REPLY:
+                raise Senseless
+            self._lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
+            if found[2] != b"-":
+                said = Said(int(found[1]), tuple(self._lines))
+                self._lines, self._size = [], 0
+                return said
+        self._searched = len(self._unread)
+        if self._size + self._searched > _MAX_REPLY:
             raise Senseless
-        lines.append(buffer[start:end].decode("utf-8", "replace").rstrip("\r\n"))
-        start = end
-        if found[2] != b"-":
-            said = Said(int(found[1]), tuple(lines))
-            del found  # it holds the buffer, which could not shrink
-            del buffer[:end]
-            return said
-    if len(buffer) > _MAX_REPLY:
-        raise Senseless
-    return None
+        return None
 
 
 def opening(envelope: Envelope, name: str) -> Opening:

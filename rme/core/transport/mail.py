@@ -36,7 +36,7 @@ class MailConnection(Wire):
         self.busy = False
         self._offers: dialogue.Offers | None = None  # known once the connection is open
         self._reset_first = False
-        self._heard = bytearray()
+        self._heard = dialogue.Replies()
 
     def begin(self, request: Request) -> None:
         """Take a mail on. A new connection waits for `connect`, a kept one goes on at once."""
@@ -144,9 +144,9 @@ class MailConnection(Wire):
             self._do(self._talk.send(None))
 
     def heard(self, part: bytes) -> None:
-        self._heard += part
+        self._heard.add(part)
         while self.busy and not self.shaking_hands:
-            said = dialogue.take_reply(self._heard)
+            said = self._heard.take()
             if said is None:
                 return
             self._said = said

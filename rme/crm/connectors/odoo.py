@@ -7,10 +7,10 @@ werkzeug.exceptions.NotFound, and a missing parent 404 odoo.exceptions.MissingEr
 odoo.exceptions.ValidationError, as the model looks at it or leaves that to the database.
 """
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ import orjson
 from pydantic import Field, SecretStr
 
 from rme.core.cache import TtlCache
+from rme.core.entities import unescape
 from rme.core.transport import InvalidRequest, Reply
 from rme.crm.connectors.base import (
     Deadline,
@@ -41,7 +42,7 @@ _ID = re.compile(r"[1-9][0-9]{0,9}")
 _LARGEST_ID = 2**31 - 1
 _REFERENCE = re.compile(r"([a-z][a-z0-9_.]{0,79}),([1-9][0-9]{0,9})")
 """How Odoo writes a record of any model: its ids alone are each model's own."""
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*+>")  # no `<` within, so that no part is looked at twice
 _BREAK = re.compile(r"<br\s*/?>|</p>|</div>", re.IGNORECASE)
 _LIKE = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 _MISSING = re.compile(r"\(Record: [a-z0-9_.]+\(([0-9]+),")
@@ -172,7 +173,7 @@ class Odoo(Mapped):
             row[parent.root] = int(row[parent.root])
         for name, value in row.items():
             if types.get(name, {}).get("type") == "html":
-                row[name] = html.escape(str(value)).replace("\n", "<br/>")
+                row[name] = escape(str(value)).replace("\n", "<br/>")
         made = self._call(mapped.object, "create", {"vals_list": [row]}, parents)
         if not isinstance(made, list) or not made or not isinstance(made[0], int):
             raise PlatformSlow
@@ -293,4 +294,4 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
 def _text_of(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return html.unescape(_TAG.sub("", _BREAK.sub("\n", value))).strip()
+    return unescape(_TAG.sub("", _BREAK.sub("\n", value))).strip()

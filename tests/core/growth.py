@@ -1,0 +1,62 @@
+"""How the work of a call grows with what it is given, in CPU time of this thread."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+TIMES = 8
+LIMIT = 3.0
+"""How much more a text of 8n may cost than eight of n: linear work is near 1, quadratic near 8."""
+FLOOR_NS = 500_000
+"""CPU time below which a text of 8n is no danger, and its ratio is noise."""
+TRIES = 4
+HANG_SECONDS = 4.0
+
+
+class Hung(BaseException):
+    """A call did not end; an exponential one never would."""
+
+
+@contextmanager
+def ended(seconds: float = HANG_SECONDS) -> Iterator[None]:
+    """Raise Hung in what runs for longer (CPU time); patterns and Python look at signals."""
+
+    def hang(*_: object) -> None:
+        raise Hung
+
+    before = signal.signal(signal.SIGPROF, hang)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def ratio(call: Callable[[Any], object], small: Any, large: Any, times: int = TIMES) -> float:
+    """Return the cost of a large input as a share of that of `times` small ones.
+
+    The least of some tries, as only what else runs on the machine makes a try dearer. Infinite for
+    a call that does not end.
+    """
+    best = float("inf")
+    try:
+        with ended():
+            for _ in range(TRIES):
+                cost = _cost(call, large)
+                if cost < FLOOR_NS:
+                    return 0.0
+                best = min(best, cost / max(sum(_cost(call, small) for _ in range(times)), 1))
+                if best < LIMIT:
+                    break
+    except Hung:
+        return float("inf")
+    return best
+
+
+def _cost(call: Callable[[Any], object], given: Any) -> int:
+    started = time.thread_time_ns()
+    call(given)
+    return time.thread_time_ns() - started

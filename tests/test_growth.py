@@ -1,0 +1,234 @@
+"""Texts from outside cost work that grows as they do, whatever stands in them.
+
+A pattern or loop that looks at a character again for each one before it lets one caller's text
+hold up everybody's. Compared is CPU time, of a text of 8n with that of eight of n.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from messaging import keywords, tracked_links, waiting
+from messaging.providers import http, mime, simulator
+from messaging.providers.anymail import answers, services
+from messaging.providers.base import Callback, Sms
+from messaging.providers.ses import ERRORS
+from messaging.providers.ses import _refused as ses_refused
+from messaging.providers.smtp import REPLIES, in_order
+from messaging.providers.smtp import _refused as smtp_refused
+from messaging.rendering import (
+    RenderFailed,
+    RenderLimit,
+    TemplateSyntax,
+    advise_email,
+    compile_mjml,
+    compile_source,
+    mjml,
+    render_email,
+    segments,
+)
+from messaging.rendering.advice import RenderedEmail
+from messaging.rendering.plain_text import from_html, strip_tags
+from messaging.views.preferences import _preferred
+from push import device_tokens, endpoints
+from rme.core import addresses, csv_lines
+from rme.core.errors import ApiError
+from rme.core.machines import is_machine
+from rme.core.transport import AddressPolicy, Reply
+from rme.core.transport.dialogue import Replies, Senseless
+from rme.core.transport.verdict import _headers
+from rme.crm import folding
+from rme.crm.connectors.odoo import _text_of
+from tests.core import growth, patterns
+
+_ID = UUID(int=1)
+SIZES = (8, 1_000)
+"""What n is: the first for work that doubles with each character, which 8 times 8 never ends."""
+
+
+# --- patterns ------------------------------------------------------------------------------------
+MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
+    "messaging/providers/smtp.py: re.compile(first + later + end, re.IGNORECASE | re.DOTALL)": [
+        in_order(row) for row, _ in (*answers.REFUSALS, *REPLIES, *ERRORS)
+    ],
+    "messaging/providers/anymail/reports.py: "
+    "re.fullmatch(pattern, str(_at(event.esp_event, path) or ''))": [
+        re.compile(service.machine[1]) for service in services.SERVICES.values()
+    ],
+    "messaging/providers/anymail/reports.py: re.fullmatch(pattern, word)": [
+        re.compile(pattern)
+        for service in services.SERVICES.values()
+        for pattern in (service.hard, service.soft)
+    ],
+    "messaging/rendering/mjml.py: re.compile(f'{self.sign}(\\\\d+)x')": [mjml._Marks("")._mark],
+}
+"""Patterns that only the running code has, by the call that makes them."""
+FULLMATCH = frozenset(["messaging/providers/smtp.py", "push/device_tokens.py"])
+"""Modules that hold patterns in tables, for `fullmatch`."""
+
+
+def every_pattern() -> list[Any]:
+    return list(_every_pattern())
+
+
+def _every_pattern() -> Iterator[Any]:
+    for call in patterns.calls():
+        found = [call.pattern] if call.pattern is not None else MADE_LATER.get(str(call))
+        for number, pattern in enumerate(found or [None]):
+            anchored = call.anchored or (not call.methods and call.path in FULLMATCH)
+            name = f"{call.path.replace('/', '.')}:{call.source[:60]}:{number}"
+            yield pytest.param(pattern, anchored, id=name)
+
+
+@pytest.mark.parametrize(("pattern", "anchored"), every_pattern())
+def test_pattern_on_its_own_parts(pattern: re.Pattern[Any] | None, anchored: bool) -> None:
+    assert pattern is not None, "made while running: name an example in MADE_LATER"
+    uses = [pattern.match, pattern.fullmatch] if anchored else [lambda text: _all(pattern, text)]
+    for head, pump, tail in patterns.killers(pattern):
+        for use in uses:
+            for n in SIZES:
+                small, large = (
+                    _as(pattern, head + pump * (size // len(pump) + 1) + tail)
+                    for size in (n, n * growth.TIMES)
+                )
+                assert growth.ratio(use, small, large) < growth.LIMIT, (head, pump, tail, n)
+
+
+def _all(pattern: re.Pattern[Any], text: Any) -> None:
+    for _ in pattern.finditer(text):
+        pass
+
+
+def _as(pattern: re.Pattern[Any], text: str) -> str | bytes:
+    return text if isinstance(pattern.pattern, str) else text.encode("latin-1", "replace")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"<[^>]*>", r"\S+@\S+", r"(a|aa)+b", r"(\w+\s?)*$", r"<a>.*?</a>", r"x*x*y"]
+)
+def test_pattern_that_looks_twice_is_found(pattern: str) -> None:
+    with pytest.raises(AssertionError, match="LIMIT"):
+        test_pattern_on_its_own_parts(re.compile(pattern), anchored=False)
+
+
+# --- functions -----------------------------------------------------------------------------------
+_MARKUP = """
+< <a <a_ <a_x <a_" <a_' <a_x=' <a_href="x"> <a_href=x>y <a>y </a> </ </a <! <!-- <!--> <![endif]
+<!--[if_x]> <script <script> <style> </script_ <p_style=display:none> <div> </div> <img_ <img_alt=x>
+<td> <li> <br > & &# &#9 &amp &amp; = a a= " ' { {{ {% İ ab@ @ http:// <a_href=http://x.test>
+<body </body <title <textarea> ]]> <![CDATA[ <mj-style> <mj-style_inline="inline"> <mj-head> <b_"
+"""
+_WORDS = """
+a a_ , ; " ' = @ a@ . a. - 0 + \ufdfa İ 😀 ,wait= wait= a;q= key= & % %20 \u0316\u0301 bot
+invalid_ 5.1.1_ id: Mozilla/ simulator- =? =?utf-8?B? :// [ :
+"""
+_BLANKS = [" ", "\n", "\r", "\t\n", "\0"]
+N = 4_000
+MARKUP = [unit.replace("_", " ") for unit in _MARKUP.split()] + _BLANKS
+WORDS = [unit.replace("_", " ") for unit in _WORDS.split()] + [*_BLANKS, "\ud800"]
+
+
+def _render(text: str) -> object:
+    return render_email(compile_source({"subject": "x", "html": "{{ a }}"}), {"a": text})
+
+
+def _compile(text: str) -> object:
+    return compile_source({"html": text})
+
+
+def _mjml(text: str) -> object:
+    return compile_mjml(f"<mjml><mj-body>{text}</mj-body></mjml>")
+
+
+def _dripped(text: str) -> object:
+    replies = Replies()
+    for byte in text.encode(errors="replace"):
+        replies.add(bytes([byte]))
+        replies.take()
+    return None
+
+
+def _lines(text: str) -> object:
+    """A mail server that sends its reply line by line, and never ends it."""
+    replies = Replies()
+    for _ in text:
+        replies.add(b"250-x\r\n")
+        replies.take()
+    return None
+
+
+def _callback(text: str) -> Callback:
+    now = datetime.now(UTC)
+    return Callback("https://x.test/", "POST", text, {}, text.encode(errors="replace"), now)
+
+
+FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
+    "from_html": (from_html, MARKUP),
+    "strip_tags": (strip_tags, MARKUP),
+    "track": (lambda text: tracked_links.track(text, _ID, opens=True, clicks=True), MARKUP),
+    "track a tag": (
+        lambda text: tracked_links.track(f"<a {text}>", _ID, opens=True, clicks=True),
+        MARKUP,
+    ),
+    "advise_email": (lambda text: advise_email(RenderedEmail("s", text, text)), MARKUP),
+    "compile_source": (_compile, MARKUP),
+    "render_email": (_render, MARKUP),
+    "compile_mjml": (_mjml, MARKUP),
+    "odoo's HTML": (_text_of, MARKUP),
+    "segments": (segments, WORDS),
+    "keywords.find": (keywords.find, WORDS),
+    "simulator.word_of": (lambda text: simulator.word_of(Sms("+1", text)), WORDS),
+    "addresses.email": (addresses.email, WORDS),
+    "addresses.phone": (lambda text: addresses.phone(text, "DE"), WORDS),
+    "addresses.redacted": (addresses.redacted, WORDS),
+    "folding.account_name": (folding.account_name, WORDS),
+    "is_machine": (is_machine, WORDS),
+    "waiting.seconds": (waiting.seconds, WORDS),
+    "Accept-Language": (_preferred, WORDS),
+    "http.parameters": (lambda text: http.parameters(_callback(text)), WORDS),
+    "http.pairs": (lambda text: http.pairs(text.encode(errors="replace")), WORDS),
+    "http.text_of": (http.text_of, WORDS),
+    "headers of an answer": (lambda text: _headers([text.encode(errors="replace")]), WORDS),
+    "csv_lines.row": (lambda text: csv_lines.row(text, ["a", "b"], ","), WORDS),
+    "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
+    "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
+    "device_tokens.read": (lambda text: device_tokens.read("IOS", text), WORDS),
+    "endpoints.refusal": (lambda text: endpoints.refusal(text, AddressPolicy()), WORDS),
+    "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),
+    "ses's refusal": (
+        lambda text: ses_refused(Reply(400), {"code": "BadRequest", "message": text}),
+        WORDS,
+    ),
+    "anymail's refusal": (
+        lambda text: answers.refusal("mailgun", Reply(400, body=text.encode(errors="replace"))),
+        WORDS,
+    ),
+    "mime.text_header": (lambda text: mime.text_header("Subject", text), WORDS),
+    "mime.mailbox": (lambda text: mime.mailbox("From", text, "a@b.test"), WORDS),
+    "Replies, byte by byte": (_dripped, ["250-a\r\n", "250 a\r\n", "a", "\n", "250-"]),
+    "Replies, line by line": (_lines, ["a"]),
+}
+_EXPECTED = (ApiError, RenderFailed, RenderLimit, TemplateSyntax, Senseless, ValueError)
+"""What a text may be refused with; each says what is wrong with it."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_on_hostile_text(name: str) -> None:
+    function, units = FUNCTIONS[name]
+
+    def call(text: str) -> None:
+        with suppress(*_EXPECTED):
+            function(text)
+
+    for unit in units:
+        for before, after in (("", ""), ("<a ", ">"), ("", "</a>")):
+            small, large = (
+                before + unit * (size // len(unit) // 2 * 2) + after * (size // 9)
+                for size in (N, N * growth.TIMES)
+            )
+            assert growth.ratio(call, small, large) < growth.LIMIT, (before, unit, after)
