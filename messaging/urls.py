@@ -3,10 +3,9 @@
 from typing import Any
 
 from django.urls import path
-from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
-from rest_framework.renderers import TemplateHTMLRenderer
+from drf_spectacular.views import SpectacularJSONAPIView
 
-from messaging.views import consent, devices, health, messages, suppressions, templates
+from messaging.views import consent, devices, docs, health, messages, suppressions, templates
 
 PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
 
@@ -16,12 +15,7 @@ urlpatterns = [
     path("messages/bulk", messages.BulkView.as_view()),
     path("messages/<str:message_id>", messages.MessageView.as_view()),
     path("openapi.json", SpectacularJSONAPIView.as_view(**PUBLIC), name="openapi"),
-    path(
-        "docs",
-        SpectacularSwaggerSplitView.as_view(
-            url_name="openapi", renderer_classes=[TemplateHTMLRenderer], **PUBLIC
-        ),
-    ),
+    path("docs", docs.DocsView.as_view()),
     path("consent", consent.ConsentView.as_view()),
     path("devices", devices.DevicesView.as_view()),
     path("devices/vapid-key", devices.VapidKeyView.as_view()),

@@ -222,6 +222,22 @@ def _says_only_what_no_schema_tells(path, method, answer):
         assert re.fullmatch(allowed, said), said
 
 
+def test_docs_page_has_a_policy_of_its_own():
+    policies = []
+    for path in ("/rme/v1/docs", "/rme/v1/docs", "/rme/v1/docs?script="):
+        page = Client().get(path)
+        assert (page["X-Frame-Options"], page["X-Content-Type-Options"]) == ("DENY", "nosniff")
+        policies.append(page["Content-Security-Policy"])
+    nonce = re.search("nonce-([^']{22})'", policies[0])[1]
+    assert policies[0] == (
+        "default-src 'none'; script-src 'self'; "
+        f"style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    assert len(set(policies)) == 3
+    assert re.findall(rb"<script(?! src=)|<style>|\son\w+=|\sstyle=", page.content) == []
+
+
 def test_docs_work_offline():
     page = Client().get("/rme/v1/docs")
     assert page.status_code == 200
