@@ -6,8 +6,9 @@ attributes and CSS), and put back afterwards; one that the compiler lost is an e
 line, never a silent gap. Nothing is loaded: there is no loader for `mj-include`, no remote or local
 style sheet, and no web font that the author did not ask for (`mj-font`).
 
-Both libraries recurse in native code, where deep markup overflows the stack and ends the process:
-the depth is looked at first. They are imported when they are needed, as workers never compile.
+The compiler recurses in native code, where deep markup overflows the stack and ends the process:
+the depth is looked at first. What it costs is bounded by the length (0.1 s). The CSS inliner's cost
+is not, so it has a process of its own (`inliner`). Workers never compile.
 """
 
 import re
@@ -16,6 +17,7 @@ from hashlib import blake2b
 from itertools import count
 
 from messaging.rendering.errors import TemplateSyntax, syntax_at
+from messaging.rendering.inliner import InlineFailed, inlined
 from messaging.rendering.source import Piece, pieces
 
 MJML_LIMIT = 300_000
@@ -50,7 +52,7 @@ def compile_mjml(source: str) -> str:
     markup, css = _inline_styles(marks)
     html = _native(lambda: _mjml2html(markup), marks)
     if css:
-        html = _inlined(html, css, marks)
+        html = _inlined(html, css)
     return marks.restored(html)
 
 
@@ -168,28 +170,21 @@ def _mjml2html(markup: str) -> str:
     return str(mjml2html(markup[:start] + head + markup[end:], fonts={}))
 
 
-def _inlined(html: str, css: str, marks: _Marks) -> str:
+def _inlined(html: str, css: str) -> str:
     """Put CSS into style attributes, and change nothing else.
 
     The inliner writes the whole document anew as a browser would read it, and moves what stands in
     a table but in no cell (as `mj-raw` and Liquid do) out of the table. So every tag gets a number,
     and only the styles are taken from what the inliner gives.
     """
-    from css_inline import CSSInliner
-
     _check_depth(html, _HTML_DEPTH, _Marks(""))
-    inliner = CSSInliner(
-        inline_style_tags=False,
-        keep_style_tags=True,
-        keep_link_tags=True,
-        load_remote_stylesheets=False,
-        extra_css=css,
-    )
     numbered = _each_tag(html, lambda number, tag: f'<{tag[1]} {_NUMBER}="{number}"{tag[2]}>')
+    try:
+        styled = inlined(numbered, css)
+    except InlineFailed as error:
+        raise TemplateSyntax(str(error)) from error
     styles: dict[int, str] = {}
-    for attributes in re.findall(
-        r"<[a-z][^<>]*>", _native(lambda: inliner.inline(numbered), marks)
-    ):
+    for attributes in re.findall(r"<[a-z][^<>]*>", styled):
         number, style = _NUMBERED.search(attributes), _STYLED.search(attributes)
         if number and style:
             styles.setdefault(int(number[1]), style[1])

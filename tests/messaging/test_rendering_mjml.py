@@ -177,6 +177,16 @@ def test_deep_markup_is_refused_before_it_overflows_a_stack(inner):
         compile_mjml(column(f"<mj-text>{inner}</mj-text>"))
 
 
+def test_styles_that_take_long_to_inline_are_refused():
+    css = "b:not(q ~ b) { color: red } " * 1_000  # each looks at all that stands before each
+    source = (
+        f'<mjml><mj-head><mj-style inline="inline">{css}</mj-style></mj-head>'
+        f"<mj-body>{column('<mj-raw>' + '<b></b>' * 30_000 + '</mj-raw>')}</mj-body></mjml>"
+    )
+    with pytest.raises(TemplateSyntax, match="the CSS takes too long to be put inline"):
+        compile_mjml(source)
+
+
 def test_deepest_markup_allowed_fits_a_small_stack():
     style = '<mj-head><mj-style inline="inline">b { color: red }</mj-style></mj-head>'
     deep = "<mj-wrapper>" * 33 + "<mj-section><mj-column><mj-text>"
