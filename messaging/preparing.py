@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from messaging import composing, rendering, routing, templates
+from messaging import composing, render_limit, rendering, routing, templates
 from messaging.claiming import Claim, Claimed
 from messaging.outcome import Sending
 from messaging.policy import Account, Policy
@@ -153,10 +153,11 @@ def _contents(
         template=template,
         category=claimed.category,
     )
-    match claimed.channel:
-        case Channel.EMAIL:
-            return [(None, composing.email(letter))]
-        case Channel.SMS:
-            return [(None, composing.sms(letter))]
-    composed = composing.pushes(letter, sending.devices)
+    with render_limit.limited(organization.id, claimed):
+        match claimed.channel:
+            case Channel.EMAIL:
+                return [(None, composing.email(letter))]
+            case Channel.SMS:
+                return [(None, composing.sms(letter))]
+        composed = composing.pushes(letter, sending.devices)
     return [(d.id, push) for d, push in zip(sending.devices, composed, strict=True)]

@@ -9,8 +9,14 @@ import time
 from typing import Any
 
 import structlog
+from billiard.process import current_process
 from celery import shared_task
-from celery.signals import worker_process_init, worker_process_shutdown, worker_ready
+from celery.signals import (
+    worker_init,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+)
 from kombu.exceptions import KombuError
 from redis import RedisError
 
@@ -28,13 +34,14 @@ from messaging import (
     rates,
     receipts,
     references,
+    render_limit,
     retention,
     schedule,
     suppression_import,
     tracking,
 )
 from messaging.models import PARTITIONED
-from rme.core import bell, clock, partitions, signs
+from rme.core import bell, clock, overruns, partitions, signs
 from rme.core.transport import shared
 from rme.tenants.oauth import assertions, tokens
 
@@ -182,6 +189,19 @@ def live(sender: Any, **_: Any) -> None:
     sender.sign_of_life = sender.timer.call_repeatedly(
         signs.EVERY_SECONDS, signs.leave, ("worker",)
     )
+
+
+@worker_init.connect
+def make_places(sender: Any, **_: Any) -> None:
+    """Make room for what each process of the pool is rendering."""
+    overruns.prepare(sender.concurrency)
+
+
+@worker_process_init.connect
+def take_place(**_: Any) -> None:
+    """Fail the delivery that ended the process whose place this one takes."""
+    if step := overruns.begin(current_process().index):  # type: ignore[attr-defined]
+        render_limit.fail_later(step)
 
 
 @worker_process_init.connect

@@ -8,6 +8,7 @@ import os
 
 from celery import Celery
 from celery.signals import worker_process_init
+from django.conf import settings
 from kombu import Queue
 
 from rme.core import garbage
@@ -58,6 +59,13 @@ app.conf.beat_schedule = {
         "options": {"expires": 5},
     },
 }
+# The last resort, for what hangs and no time-out of its own ends. A task goes on for a turn of 5 s,
+# half a lease and the time-out of a provider; a worker whose lease has ended does nothing of use.
+app.conf.task_soft_time_limit = 2 * settings.LEASE_SECONDS + 60
+app.conf.task_time_limit = app.conf.task_soft_time_limit + 30
+# These go through whole tables, once an hour.
+_HOUR = {"soft_time_limit": 3600, "time_limit": 3660}
+app.conf.task_annotations = {"messaging.housekeeping": _HOUR, "push.sweep_devices": _HOUR}
 app.autodiscover_tasks(["messaging", "push", "rme.crm"])
 
 

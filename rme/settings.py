@@ -226,6 +226,8 @@ BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
 """How long a worker may hold a window of sends before it is thought dead."""
+RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
+"""CPU time after which rendering one delivery fails it; after twice as much its process ends."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
 """How long an unknown outcome waits for a receipt before the category decides."""
 # Threads of a web process that may wait for a message to leave (`Prefer: wait`).

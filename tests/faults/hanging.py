@@ -1,0 +1,32 @@
+"""A worker's task that is inside one delivery's rendering, in Python, in native code or at rest."""
+
+import time
+from typing import Any
+
+from messaging import render_limit
+from messaging.claiming import Claimed
+from messaging.rendering import RenderLimit
+from rme.celery import app
+from rme.core import bell
+from rme.core.clock import of_epoch
+
+WORK = {
+    "nothing": lambda: None,
+    "python": lambda: [None for _ in iter(int, 1)],
+    "native": lambda: sum(range(10**15)),  # it looks for no signal, and lets no other thread run
+    "sleep": lambda: time.sleep(600),
+}
+
+
+@app.task(name="tests.render")  # type: ignore[untyped-decorator]
+def render(organization_id: str, claimed: list[Any], work: str) -> None:
+    """Work for a delivery, and leave in Redis what came of it."""
+    held = Claimed._make(claimed)._replace(expires_at=of_epoch(0))
+    bell.client().rpush("tests:begun", held.id)
+    try:
+        with render_limit.limited(organization_id, held):
+            WORK[work]()
+        outcome = "rendered"
+    except RenderLimit as error:
+        outcome = str(error)
+    bell.client().rpush("tests:outcomes", f"{held.id} {outcome}")
