@@ -39,6 +39,7 @@ _PIECES = re.compile(
 _ATTRIBUTES = re.compile(
     r"""([^\s=>"'/]++)(?:(\s*+=\s*+)("[^"]*+"|'[^']*+'|[^\s"'>]++))?+""", re.IGNORECASE | re.DOTALL
 )
+_BODY = re.compile(r"</body", re.IGNORECASE)
 _WEB = re.compile(r"https?://[^\s\x00-\x20\x7f\\\\<>\"]+", re.IGNORECASE)
 
 
@@ -59,8 +60,8 @@ def track(html: str, delivery_id: UUID, *, opens: bool, clicks: bool) -> str:
         html = _PIECES.sub(lambda piece: _link(piece[0], delivery_id), html)
     if opens:
         image = f'<img src="{open_url(delivery_id)}" width="1" height="1" alt="" border="0">'
-        place = html.lower().rfind("</body")
-        place = len(html) if place < 0 else place
+        # not in a lower-cased copy, in which a letter may be two: İ
+        place = max((found.start() for found in _BODY.finditer(html)), default=len(html))
         html = html[:place] + image + html[place:]
     return html
 

@@ -22,6 +22,7 @@ from messaging.providers.ses import _refused as ses_refused
 from messaging.providers.smtp import REPLIES, in_order
 from messaging.providers.smtp import _refused as smtp_refused
 from messaging.rendering import (
+    Limits,
     RenderFailed,
     RenderLimit,
     TemplateSyntax,
@@ -213,6 +214,21 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "Replies, byte by byte": (_dripped, ["250-a\r\n", "250 a\r\n", "a", "\n", "250-"]),
     "Replies, line by line": (_lines, ["a"]),
 }
+
+
+def _filter(use: str) -> Callable[[str], object]:
+    compiled = compile_source({"subject": f"{{{{ a | {use} }}}}", "text": "x"})
+    return lambda text: render_email(compiled, {"a": text}, limits=Limits(seconds=1e9))
+
+
+_FILTERS = [
+    *("base64_decode", "base64_encode", "base64_url_safe_decode", "base64_url_safe_encode"),
+    *("capitalize", "date: '%c'", "downcase", "escape", "escape_once", "lstrip", "newline_to_br"),
+    *("replace: 'a', 'b'", "replace_first: 'aa', 'b'", "replace_last: 'aa', 'b'", "remove: '<'"),
+    *("rstrip", "size", "slice: 3, 9", "split: 'a'", "split: ' '", "squish", "strip", "strip_html"),
+    *("strip_newlines", "truncate: 20", "truncatewords: 900", "upcase", "url_decode", "url_encode"),
+]
+FUNCTIONS |= {f"Liquid's {use}": (_filter(use), MARKUP + WORDS) for use in _FILTERS}
 _EXPECTED = (ApiError, RenderFailed, RenderLimit, TemplateSyntax, Senseless, ValueError)
 """What a text may be refused with; each says what is wrong with it."""
 

@@ -9,7 +9,7 @@ from rme.core.transport import Failure, FailureKind, Reply, Request
 from rme.core.transport.messages import TIME_OUT
 from rme.crm.connectors import circuit
 from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
-from rme.crm.connectors.calling import Caller
+from rme.crm.connectors.calling import Caller, limit_of
 from rme.crm.connectors.circuit import FAILURES, Circuit
 
 URL = "https://platform.example/"
@@ -124,3 +124,11 @@ def test_each_platform_has_its_own():
     assert circuit.of("acme", "https://a.example") is one
     assert circuit.of("acme", "https://b.example") is not one
     assert circuit.of("other", "https://a.example") is not one
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("5", 5), ("0", 1), ("x", 60), ("", 60), ("9" * 5000, 3600)],
+)
+def test_quota_lasts_as_long_as_is_said_within_bounds(given, seconds):
+    assert limit_of(Reply(429, {"retry-after": given})).retry_after == seconds

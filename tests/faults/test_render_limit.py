@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -52,16 +53,8 @@ def worker():
         "RENDER_SECONDS": "0.5",
     }
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "rme.celery", "worker"]
-    command += [
-        "--include",
-        "tests.faults.hanging",
-        "--concurrency",
-        "1",
-        "--queues",
-        queue,
-        "--loglevel",
-        "WARNING",
-    ]
+    command += ["--include", "tests.faults.hanging", "--queues", queue, "--concurrency", "1"]
+    command += ["--loglevel", "WARNING"]
     command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     process = subprocess.Popen(command, cwd=ROOT, env=env)
     with hanging.app.connection_for_write(deployment.CELERY_BROKER_URL) as broker:
@@ -89,9 +82,8 @@ def test_delivery_that_hangs_in_native_code_fails_alone(worker, claim):
     first, second = claim.deliveries
     worker(claim, 0, "native")
     worker(claim, 1, "nothing")
-    assert entries("tests:outcomes", 1) == [
-        f"{second.id} rendered"
-    ]  # by the process that took the place
+    # by the process that took the place of the first
+    assert entries("tests:outcomes", 1) == [f"{second.id} rendered"]
     until = time.monotonic() + 60
     while Delivery.objects.filter(pk=first.id, status="SENDING") and time.monotonic() < until:
         time.sleep(0.1)
@@ -134,8 +126,6 @@ def test_delivery_of_a_worker_that_is_killed_does_not_fail(worker, claim):
 
 
 def test_step_outside_of_the_main_thread_has_no_limit():
-    from concurrent.futures import ThreadPoolExecutor
-
     def step():
         with overruns.limited(0.01, b"x"):
             return sum(range(10**6))

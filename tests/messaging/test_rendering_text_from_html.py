@@ -21,6 +21,7 @@ from tests.messaging.test_rendering_html import MARKUP
         ("a <a href='mailto:a@b.c'>a@b.c</a> b", "a a@b.c b\n"),
         ("<a href='mailto:a@b.c'> write </a>b", "write (a@b.c) b\n"),
         ("<a href='#x'>up</a> <a>x</a> <a href=''>y</a>", "up x y\n"),
+        ("<a href='u'>a<a href='v'>b</a></a>c", "a (u)b (v)c\n"),
         ("<a href='u'><img src=x alt='Logo'></a>", "Logo (u)\n"),
         ("<head><title>t</title></head><style>a{}</style><script>x</script>b", "b\n"),
         ('<div style="display : NONE">pre<div>x</div></div>b', "b\n"),

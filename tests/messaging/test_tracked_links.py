@@ -1,7 +1,6 @@
 """Links that tell of clicks: what is rewritten in an HTML text, and what a token says."""
 
 import re
-import time
 from uuid import UUID
 
 import pytest
@@ -98,6 +97,7 @@ def test_everything_else_stays_as_it_was(html: str) -> None:
         ("<body><p>x</p></body></html>", ("<body><p>x</p>", "</body></html>")),
         ("<BODY>x</BODY >", ("<BODY>x", "</BODY >")),
         ("<p>x</p>", ("<p>x</p>", "")),
+        ("<body>İİ</body><!-- </body -->", ("<body>İİ</body><!-- ", "</body -->")),
     ],
 )
 def test_the_image_is_the_last_of_the_body(html: str, around: tuple[str, str]) -> None:
@@ -154,14 +154,3 @@ def test_a_token_outlives_the_rotation_of_keys(settings) -> None:
     settings.SECRET_KEY_FALLBACKS = []
     with pytest.raises(BadLink):
         tracked_links.read(CLICK, own)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["<a ", '<a "', "<a '", "<a href=", "<!--", "<script>", '<a href="', "<a x=\"'", "< a"],
-)
-def test_a_hostile_text_takes_no_longer(piece: str) -> None:
-    html = piece * (300_000 // len(piece))
-    started = time.perf_counter()
-    tracked_links.track(html, DELIVERY, opens=True, clicks=True)
-    assert time.perf_counter() - started < 2

@@ -123,6 +123,6 @@ def json_of(reply: Reply, *, creates: bool = False) -> Any:
 
 def limit_of(reply: Reply) -> PlatformLimit:
     """Say that the quota is used up, and for how long as far as the answer says."""
-    given = reply.headers.get("retry-after", "")
+    given = reply.headers.get("retry-after", "")[:9]
     seconds = int(given) if given.isascii() and given.isdigit() else 60
     return PlatformLimit(max(1, min(seconds, _MAX_WAIT)))
