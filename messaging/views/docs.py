@@ -3,6 +3,7 @@
 import secrets
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.request import Request
@@ -34,6 +35,7 @@ class DocsView(SpectacularSwaggerSplitView):
     permission_classes: list[Any] = []
     template_name = "public/docs.html"
 
+    @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Return the page, or its script (`?script`)."""
         response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
