@@ -307,6 +307,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
+    "A body has at most 5 MiB, 100,000 values and 64 levels. "
     "POSTPROCESSING_HOOKS": [
         "messaging.description.messages.add_items",
         "messaging.description.common.add_headers",
