@@ -47,10 +47,10 @@ FIELD_KEYS = words("FIELD_KEYS") or [
 ]
 """Fernet keys for secrets at rest. The first encrypts, all decrypt: put a new one in front."""
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-TLS_PROXY = flag("TLS_PROXY")
-"""A proxy that ends TLS and sets X-Forwarded-Proto stands in front."""
-if TLS_PROXY:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
+TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
+"""A proxy that ends TLS stands in front, and says so by `Forwarded` (where that is the value) or by
+X-Forwarded-Proto and -For: see `rme.core.proxies`."""
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called though they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
-from django.conf import settings
 from django.http import HttpRequest
 from redis import RedisError
 from redis.exceptions import NoScriptError
 
-from rme.core import bell, errors
+from rme.core import bell, errors, proxies
 
 log = structlog.get_logger(__name__)
 
@@ -237,12 +236,5 @@ limiter = Limiter()
 
 
 def address_of(request: HttpRequest) -> str:
-    """Give the address that a request came from, which limits count by.
-
-    Behind our own proxy it is the last of X-Forwarded-For, which that proxy wrote itself; what
-    stands before it anybody may have written.
-    """
-    direct = str(request.META.get("REMOTE_ADDR", ""))
-    if not settings.TLS_PROXY:
-        return direct
-    return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64] or direct
+    """Return the address that a request came from, which limits count by."""
+    return proxies.address(request.META)
