@@ -118,6 +118,8 @@ TEMPLATES = [
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
+# Files are dropped unread; views that take some bring handlers (`rme.core.edge`).
+FILE_UPLOAD_HANDLERS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"

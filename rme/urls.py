@@ -8,6 +8,9 @@ from django.views.generic import RedirectView
 from messaging import webhooks
 from messaging.views import push_demo
 from rme import metrics, probes
+from rme.tenants import logins
+
+handler500 = "rme.core.api.failed"
 
 urlpatterns = [
     # first: Django tries one after the other
