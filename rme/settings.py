@@ -187,6 +187,12 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+AUTHENTICATION_BACKENDS = [
+    "rme.tenants.logins.LimitedBackend",
+    "django.contrib.auth.backends.ModelBackend",  # of sessions begun before; it logs nobody in
+]
+LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
+"""Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
@@ -301,6 +307,7 @@ UNFOLD: dict[str, Any] = {
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",
     "DESCRIPTION": "Send email, SMS and push, and see what became of each message. "
+    "A body has at most 5 MiB, 100,000 values and 64 levels. "
     "No text may hold U+0000. Enumerated values are read in any case and answered in capitals.",
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
@@ -309,7 +316,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
-    "A body has at most 5 MiB, 100,000 values and 64 levels. "
     "POSTPROCESSING_HOOKS": [
         "messaging.description.messages.add_items",
         "messaging.description.common.add_headers",

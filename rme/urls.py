@@ -29,5 +29,6 @@ urlpatterns = [
     path("push-demo/send", push_demo.send),
     path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
+    path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/", admin.site.urls),
 ]

@@ -86,6 +86,19 @@ class Script:
 _TAKE = Script(_BUCKET + _GCRA)
 
 
+_GIVE_BACK = Script(
+    _BUCKET
+    + """
+for i, key in ipairs(KEYS) do
+  local seconds, count = tonumber(ARGV[3 * i - 2]), math.max(tonumber(ARGV[3 * i - 1]), 1)
+  local tat = arrival(key, count) - seconds / count
+  if tat > now then keep(key, tat, count) else redis.call('DEL', key) end
+end
+return {}
+"""
+)
+_FORGET = Script("redis.call('DEL', unpack(KEYS)) return {}")
+
 # The same bucket, of which as much is taken as is there. The wait, for the next one, is in ms.
 _GRANT = Script(
     _BUCKET
@@ -161,8 +174,7 @@ class Limiter:
 
         With cost 0 only look whether a call would pass.
         """
-        keys = [f"rme:bucket:{key}:{limit.seconds}" for limit in limits]
-        numbers = [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
+        keys, numbers = self._buckets(key, limits)
         answer = self.run(_TAKE, keys, cost, *numbers)
         if answer is None:
             return Decision(allowed=True)
@@ -185,6 +197,20 @@ class Limiter:
             return [Grant(count, 0.0) for _, count in wanted.values()]
         pairs = zip(answer[::2], answer[1::2], strict=True)
         return [Grant(granted, milliseconds / 1000) for granted, milliseconds in pairs]
+
+    def give_back(self, key: str, *limits: Limit) -> None:
+        """Take back one call that was counted against limits: it was none of those meant."""
+        keys, numbers = self._buckets(key, limits)
+        self.run(_GIVE_BACK, keys, *numbers)
+
+    def forget(self, key: str, *limits: Limit) -> None:
+        """Count from nothing again."""
+        self.run(_FORGET, self._buckets(key, limits)[0])
+
+    @staticmethod
+    def _buckets(key: str, limits: Sequence[Limit]) -> tuple[list[str], list[int]]:
+        keys = [f"rme:bucket:{key}:{limit.seconds}" for limit in limits]
+        return keys, [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
 
     def run(self, script: Script, keys: Sequence[str], *arguments: float) -> list[int] | None:
         """Run a script of the same kind: one call, and None where Redis is away."""
