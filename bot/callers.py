@@ -1,12 +1,10 @@
 """Who calls: an organization by its id, proved by an API key that travelled safely."""
 
-from ipaddress import ip_address
-
 from django.conf import settings
 from django.http import HttpRequest
 
 from bot.envelope import Failure, Unauthorized
-from rme.core import logs
+from rme.core import edge, logs
 from rme.core.limits import Limit, address_of, limiter
 from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
@@ -51,12 +49,7 @@ def _refuse(address: str) -> Failure:
 
 
 def _safe(request: HttpRequest) -> bool:
-    """Say whether the key travelled by TLS, or never left this machine."""
+    """Check whether the key travelled by TLS, or never left this machine."""
     if settings.TLS_PROXY:
-        return request.headers.get("X-Forwarded-Proto", "https") == "https"
-    if request.is_secure():
-        return True
-    try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
-    except ValueError:
-        return False
+        return not edge.came_in_clear(request)
+    return request.is_secure() or edge.is_from_here(request)

@@ -173,7 +173,11 @@ def _repeat_key(request: HttpRequest) -> str:
 
 def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Answer what no rule foresaw in the shape that bots read (`rme.core.api` calls this)."""
-    failure = Failure(error.status, error.code.lower(), error.message, headers=error.headers)
+    failure = (
+        Unauthorized()
+        if error.status == 401
+        else Failure(error.status, error.code.lower(), error.message, headers=error.headers)
+    )
     return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
 
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from messaging import callbacks, tasks
 from messaging.providers.base import Callback
 from rme.core import clock
+from rme.core.errors import ApiError
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +53,13 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
     if callbacks.keep(whose, callback):
         tasks.ring_callbacks()
     return _answer(200)
+
+
+def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+    return _answer(error.status, **error.headers)
+
+
+receive.speak = _speak  # type: ignore[attr-defined]
 
 
 def _answer(status: int, **headers: str) -> HttpResponse:

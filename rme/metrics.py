@@ -5,19 +5,20 @@ PostgreSQL, and what processes count is added up in Redis (`rme.core.counters`).
 """
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 from secrets import compare_digest
 
 from django.conf import settings
 from django.db import Error
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 from django.views.decorators.http import require_safe
 from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from redis import RedisError
 
 from messaging import metrics, unknown_codes
-from rme.core import counters, signs
+from rme.core import counters, edge, proxies, signs
+from rme.core.errors import ApiError
 
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
@@ -25,8 +26,6 @@ COUNTED = {
     unknown_codes.NAME: ("Codes of reports that are in no table.", ["provider", "code"]),
     "rme_request_seconds_total": ("Time spent on answering them.", ["method", "path"]),
 }
-FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via")
-"""Headers of proxies: what came by one did not come from this machine."""
 
 
 @require_safe
@@ -40,12 +39,13 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    if any(name in request.headers for name in FORWARDED):
+    """Check whether a request came from this machine, and by no proxy: whoever forwards for others
+    says so in a header, or asks for the name that they asked for.
+    """
+    if settings.TLS_PROXY or proxies.is_forwarded(request.META):
         return False
-    try:
-        return ip_address(str(request.META.get("REMOTE_ADDR", ""))).is_loopback
-    except ValueError:
-        return False
+    name = split_domain_port(request.headers.get("Host", ""))[0].strip("[]")
+    return edge.is_from_here(request) and (name == "localhost" or edge.is_loopback(name))
 
 
 def _has_token(request: HttpRequest) -> bool:
@@ -53,6 +53,13 @@ def _has_token(request: HttpRequest) -> bool:
     wanted = settings.METRICS_TOKEN.encode()
     given = token.strip().encode("utf-8", "replace")
     return bool(wanted) and scheme.lower() == "bearer" and compare_digest(given, wanted)
+
+
+def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+    return HttpResponse(f"{error.message}\n", status=error.status, content_type="text/plain")
+
+
+show.speak = _speak  # type: ignore[attr-defined]
 
 
 class Deployment:

@@ -47,10 +47,10 @@ FIELD_KEYS = words("FIELD_KEYS") or [
 ]
 """Fernet keys for secrets at rest. The first encrypts, all decrypt: put a new one in front."""
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-TLS_PROXY = flag("TLS_PROXY")
-"""A proxy that ends TLS and sets X-Forwarded-Proto stands in front."""
-if TLS_PROXY:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
+TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
+"""A proxy that ends TLS stands in front, and says so by `Forwarded` (where that is the value) or by
+X-Forwarded-Proto and -For: see `rme.core.proxies`."""
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called though they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")
@@ -118,6 +118,8 @@ TEMPLATES = [
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
+# Files are dropped unread; views that take some bring handlers (`rme.core.edge`).
+FILE_UPLOAD_HANDLERS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
@@ -185,6 +187,12 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+AUTHENTICATION_BACKENDS = [
+    "rme.tenants.logins.LimitedBackend",
+    "django.contrib.auth.backends.ModelBackend",  # of sessions begun before; it logs nobody in
+]
+LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
+"""Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
@@ -301,6 +309,7 @@ UNFOLD: dict[str, Any] = {
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",
     "DESCRIPTION": "Send email, SMS and push, and see what became of each message. "
+    "A body has at most 5 MiB, 100,000 values and 64 levels. "
     "No text may hold U+0000. Enumerated values are read in any case and answered in capitals.",
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",

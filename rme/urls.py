@@ -8,6 +8,9 @@ from django.views.generic import RedirectView
 from messaging import webhooks
 from messaging.views import push_demo
 from rme import metrics, probes
+from rme.tenants import logins
+
+handler500 = "rme.core.api.failed"
 
 urlpatterns = [
     # first: Django tries one after the other
@@ -26,5 +29,6 @@ urlpatterns = [
     path("push-demo/send", push_demo.send),
     path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
+    path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/", admin.site.urls),
 ]

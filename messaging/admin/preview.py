@@ -12,6 +12,7 @@ from messaging.models import TemplateVersion
 from rme.crm import connectors
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants import organizations
+from rme.tenants.json_field import JsonField
 
 SAMPLE = ContactRecord(
     id="00000000-0000-7000-8000-000000000000",
@@ -49,7 +50,7 @@ class PreviewForm(forms.Form):
         help_text="A contact's id; empty: a sample person.",
         widget=UnfoldAdminTextInputWidget,
     )
-    variables = forms.JSONField(required=False, widget=UnfoldAdminTextareaWidget)
+    variables = JsonField(required=False, widget=UnfoldAdminTextareaWidget)
 
     def __init__(self, version: TemplateVersion, *args: Any) -> None:
         sample = orjson.dumps(sample_variables(version.variables), option=orjson.OPT_INDENT_2)

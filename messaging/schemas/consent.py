@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
-from messaging.schemas.fields import CategoryName, Instant, RecordId, Schema, Upper
+from messaging.schemas.fields import CategoryName, Instant, RecordId, Schema, Upper, at_most
 from messaging.schemas.queries import Cursor, Limit, Query, Switch
 
 AnyChannel = Annotated[Literal["EMAIL", "SMS", "PUSH", "ALL"], Upper]
@@ -21,6 +21,7 @@ Evidence = Annotated[
         Annotated[str, StringConstraints(max_length=2000)],
     ],
     Field(max_length=20, examples=[{"form": "Newsletter, footer", "ip": "192.0.2.7"}]),
+    at_most(20),
 ]
 
 

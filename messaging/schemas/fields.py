@@ -19,10 +19,11 @@ from pydantic import (
     GetJsonSchemaHandler,
     StringConstraints,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
 
 from rme.core import addresses
 
@@ -101,6 +102,18 @@ def _domain(value: str) -> str:
     return folded
 
 
+def at_most(count: int) -> BeforeValidator:
+    """Return a check of how many members an object has before each of them is checked."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > count:
+            about = {"field_type": "Dictionary", "max_length": count, "actual_length": len(value)}
+            raise PydanticKnownError("too_long", about)
+        return value
+
+    return BeforeValidator(check)
+
+
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
@@ -174,12 +187,18 @@ Pairs = Annotated[
         Annotated[str, StringConstraints(max_length=1000)],
     ],
     Field(max_length=20),
+    at_most(20),
 ]
 Data = Annotated[
     dict[Annotated[str, StringConstraints(min_length=1, max_length=128)], LongText],
     Field(max_length=50),
+    at_most(50),
 ]
 Badge = Annotated[int, Field(ge=0, le=99_999), Whole]
+
+
+MEMBERS_LIMIT = 100
+"""More members than any object of ours has fields: each unknown one would be an error by itself."""
 
 
 class Schema(BaseModel):
@@ -188,3 +207,10 @@ class Schema(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=False
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_members(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > MEMBERS_LIMIT:
+            raise PydanticCustomError("members", "has more than {n} members", {"n": MEMBERS_LIMIT})
+        return value

@@ -85,7 +85,12 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         except errors.ApiError as error:
             return error_response(error, request.id)  # type: ignore[attr-defined]
 
+    answered.speak = _speak  # type: ignore[attr-defined]
     return answered
+
+
+def _speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+    return error_response(error, request.id)  # type: ignore[attr-defined]
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from messaging import tasks, tracked_links, tracking
 from messaging.links import BadLink
 from messaging.tracked_links import Target
+from rme.core.errors import ApiError
 from rme.core.machines import is_machine
 
 log = structlog.get_logger(__name__)
@@ -71,6 +72,14 @@ def _by_machine(request: HttpRequest) -> bool:
         or "prefetch" in purpose.lower()
         or is_machine(request.headers.get("User-Agent", ""))
     )
+
+
+def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+    headers = {**HEADERS, **error.headers}
+    return HttpResponse(status=error.status, content_type="text/plain", headers=headers)
+
+
+show_image.speak = lead_on.speak = _speak  # type: ignore[attr-defined]
 
 
 def _gone() -> HttpResponse:

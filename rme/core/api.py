@@ -4,6 +4,7 @@ The one place where an exception becomes a response. Views raise `rme.core.error
 escapes them is logged with the request id and told to the caller as INTERNAL_ERROR.
 """
 
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -14,13 +15,15 @@ import structlog
 from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
 from rest_framework import exceptions as drf
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from rme.core import counters, errors, logs
+from rme.core import counters, edge, errors, logs, proxies
 from rme.core.json_bodies import JsonRenderer
+from rme.core.pages import error_page
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +49,7 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
+        proxies.settle(request.META)  # before anything looks at headers
         identifier = new_request_id(request.headers.get("X-Request-Id"))
         request.id = identifier  # type: ignore[attr-defined]
         of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})
@@ -58,7 +62,12 @@ class RequestMiddleware:
         return response
 
     def _answer(self, request: HttpRequest, identifier: str) -> HttpResponse:
-        response = self.get_response(request)
+        try:
+            edge.check(request)
+        except errors.ApiError as error:
+            response = refuse(request, error)
+        else:
+            response = self.get_response(request)
         if response.status_code == 404 and is_rest(request) and not is_json(response):
             response = error_response(errors.NotFound("There is no such path."), identifier)
         response["X-Request-Id"] = identifier
@@ -66,16 +75,50 @@ class RequestMiddleware:
             response["Content-Length"] = str(len(response.content))
         return response
 
-    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer for views that are not REST framework's; pages keep Django's own handling."""
-        if is_rest(request):
-            return error_response(as_api_error(exception), request.id)  # type: ignore[attr-defined]
-        match = request.resolver_match
-        # The bot service has a shape of errors of its own, which its views know.
-        if match and (speak := getattr(match.func, "speak", None)):
-            answer: HttpResponse = speak(request, as_api_error(exception))
-            return answer
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        """Refuse a body that is too large for its view before anything reads it."""
+        try:
+            edge.bound_body(request, view)
+        except errors.ApiError as error:
+            return refuse(request, error)
         return None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Answer for views that are not REST framework's; pages' failures are `handler500`'s."""
+        match = request.resolver_match
+        if is_rest(request) or (match and hasattr(match.func, "speak")):
+            return refuse(request, as_api_error(exception))
+        return refuse(request, exception) if isinstance(exception, errors.ApiError) else None
+
+
+def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+    """Return an error in the shape that callers of its path read: JSON, their own, or a page."""
+    if is_rest(request):
+        return error_response(error, request.id)  # type: ignore[attr-defined]
+    try:
+        view = (request.resolver_match or resolve(request.path_info)).func
+    except Resolver404:
+        view = None
+    # Services with a shape of errors of their own have views that know it.
+    speak = getattr(view, "speak", error_page)
+    answer: HttpResponse = speak(request, error)
+    return answer
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Log the exception in hand, with who is logged in, and answer a page (`handler500`).
+
+    Django calls this for views, templates and middleware alike. Nothing is read for it from a
+    database that may be what failed: a user that was not loaded yet is not named.
+    """
+    user = getattr(request, "_cached_user", None)
+    if user is not None and user.pk is not None:
+        logs.caller.set({**logs.caller.get(), "user_id": user.pk})
+    exception = sys.exc_info()[1]
+    assert isinstance(exception, Exception)  # Django calls a handler500 while it handles one
+    return error_page(request, as_api_error(exception))
 
 
 def tell(request: HttpRequest, response: HttpResponse, seconds: float) -> None:

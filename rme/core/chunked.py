@@ -1,11 +1,15 @@
 """Bodies sent with `Transfer-Encoding: chunked`, which plain WSGI shows to Django as empty."""
 
 import io
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 LIMIT = 6 * 1024 * 1024
-"""A little more than any body the service takes, so that the views refuse it by their own rule."""
+"""A little more than any body the service takes. One that reaches it counts as endless, so that it
+is refused by its length wherever it goes."""
+PIECE = 64 * 1024
+"""How much is read at once: the server keeps a buffer of that size with the request."""
 
 Environ = dict[str, Any]
 App = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -19,8 +23,17 @@ class ChunkedBodies:
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
-        if chunked and not environ.get("CONTENT_LENGTH"):
-            body = environ["wsgi.input"].read(LIMIT)
-            environ["wsgi.input"] = io.BytesIO(body)
-            environ["CONTENT_LENGTH"] = str(len(body))
-        return self.app(environ, start_response)
+        if not chunked or environ.get("CONTENT_LENGTH"):
+            return self.app(environ, start_response)
+        read, body = environ["wsgi.input"].read, io.BytesIO()
+        while body.tell() < LIMIT and (piece := read(PIECE)):
+            body.write(piece)
+        too_long = body.tell() >= LIMIT
+        environ["CONTENT_LENGTH"] = str(sys.maxsize if too_long else body.tell())
+        environ["wsgi.input"] = io.BytesIO() if too_long else body
+        body.seek(0)
+        try:
+            return self.app(environ, start_response)
+        finally:
+            # A request is garbage that is collected seldom, and would keep its body so long.
+            body.close()

@@ -1,6 +1,8 @@
 """Bodies of REST calls: JSON in, JSON out. Apart from `api`, which REST framework loads later."""
 
+import re
 from collections.abc import Mapping
+from itertools import chain, islice
 from typing import IO, Any
 
 import orjson
@@ -13,7 +15,13 @@ from rme.core import errors
 
 BODY_LIMIT = 5 * 1024 * 1024
 DEPTH_LIMIT = 64
-"""How deep a body may nest where it is walked."""
+"""How deep a body may nest."""
+VALUES_LIMIT = 100_000
+"""How many values a body may hold in all: each costs some hundred bytes once it is read."""
+
+# What begins a value that is not the first, and strings, in which it begins none. An unterminated
+# string ends with the body: so each byte is looked at once.
+_TOKEN = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 class JsonParser(BaseParser):
@@ -29,18 +37,38 @@ class JsonParser(BaseParser):
     ) -> Any:
         assert parser_context is not None  # REST framework always gives it
         request: HttpRequest = parser_context["request"]._request
-        if int(request.headers.get("Content-Length") or 0) > BODY_LIMIT:
-            raise errors.PayloadTooLarge
         try:
             body = request.body
         except RequestDataTooBig as error:
             raise errors.PayloadTooLarge from error
+        refuse_many_values(body)
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             # The library says where ("line 1 column 5"), and nothing of what was sent.
             raise errors.InvalidPayload(f"The body is not valid JSON: {error}") from error
+        refuse_deep(value)
         return value
+
+
+def refuse_many_values(body: bytes) -> None:
+    """Raise InvalidPayload for a JSON text of too many values, before it is read."""
+    if sum(map(body.count, (b",", b"[", b"{"))) < VALUES_LIMIT:
+        return  # as if no comma stood in a string
+    tokens = (token for token in _TOKEN.finditer(body) if body[token.start()] != 0x22)
+    if next(islice(tokens, VALUES_LIMIT - 1, None), None):
+        raise errors.InvalidPayload.at("body", f"holds more than {VALUES_LIMIT} values")
+
+
+def refuse_deep(value: Any) -> None:
+    """Raise InvalidPayload for a value that nests deeper than any call needs."""
+    level, depth = [value], -1
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        if depth > DEPTH_LIMIT:
+            raise errors.InvalidPayload.at("body", f"nested deeper than {DEPTH_LIMIT} levels")
+        members = (each.values() if isinstance(each, dict) else each for each in level)
+        level = list(chain.from_iterable(members))
 
 
 def may_hold_nul(body: bytes) -> bool:

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
-from django.conf import settings
 from django.http import HttpRequest
 from redis import RedisError
 from redis.exceptions import NoScriptError
 
-from rme.core import bell, errors
+from rme.core import bell, errors, proxies
 
 log = structlog.get_logger(__name__)
 
@@ -86,6 +85,19 @@ class Script:
 
 _TAKE = Script(_BUCKET + _GCRA)
 
+
+_GIVE_BACK = Script(
+    _BUCKET
+    + """
+for i, key in ipairs(KEYS) do
+  local seconds, count = tonumber(ARGV[3 * i - 2]), math.max(tonumber(ARGV[3 * i - 1]), 1)
+  local tat = arrival(key, count) - seconds / count
+  if tat > now then keep(key, tat, count) else redis.call('DEL', key) end
+end
+return {}
+"""
+)
+_FORGET = Script("redis.call('DEL', unpack(KEYS)) return {}")
 
 # The same bucket, of which as much is taken as is there. The wait, for the next one, is in ms.
 _GRANT = Script(
@@ -162,8 +174,7 @@ class Limiter:
 
         With cost 0 only look whether a call would pass.
         """
-        keys = [f"rme:bucket:{key}:{limit.seconds}" for limit in limits]
-        numbers = [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
+        keys, numbers = self._buckets(key, limits)
         answer = self.run(_TAKE, keys, cost, *numbers)
         if answer is None:
             return Decision(allowed=True)
@@ -186,6 +197,20 @@ class Limiter:
             return [Grant(count, 0.0) for _, count in wanted.values()]
         pairs = zip(answer[::2], answer[1::2], strict=True)
         return [Grant(granted, milliseconds / 1000) for granted, milliseconds in pairs]
+
+    def give_back(self, key: str, *limits: Limit) -> None:
+        """Take back one call that was counted against limits: it was none of those meant."""
+        keys, numbers = self._buckets(key, limits)
+        self.run(_GIVE_BACK, keys, *numbers)
+
+    def forget(self, key: str, *limits: Limit) -> None:
+        """Count from nothing again."""
+        self.run(_FORGET, self._buckets(key, limits)[0])
+
+    @staticmethod
+    def _buckets(key: str, limits: Sequence[Limit]) -> tuple[list[str], list[int]]:
+        keys = [f"rme:bucket:{key}:{limit.seconds}" for limit in limits]
+        return keys, [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
 
     def run(self, script: Script, keys: Sequence[str], *arguments: float) -> list[int] | None:
         """Run a script of the same kind: one call, and None where Redis is away."""
@@ -237,12 +262,5 @@ limiter = Limiter()
 
 
 def address_of(request: HttpRequest) -> str:
-    """Give the address that a request came from, which limits count by.
-
-    Behind our own proxy it is the last of X-Forwarded-For, which that proxy wrote itself; what
-    stands before it anybody may have written.
-    """
-    direct = str(request.META.get("REMOTE_ADDR", ""))
-    if not settings.TLS_PROXY:
-        return direct
-    return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64] or direct
+    """Return the address that a request came from, which limits count by."""
+    return proxies.address(request.META)

@@ -3,10 +3,11 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Field, ForeignKey, Model, QuerySet
+from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from rme.tenants.json_field import JsonField
 from rme.tenants.models import Organization
 from rme.tenants.roles import EDITORS, organizations_for, organizations_of
 
@@ -59,6 +60,11 @@ class OwnChoices:
     """Offer only rows of the person's own organizations, wherever one can be chosen."""
 
     writers: ClassVar[frozenset[str]] = EDITORS
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if isinstance(db_field, JSONField):
+            kwargs.setdefault("form_class", JsonField)
+        return super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any

@@ -12,7 +12,7 @@ from django.urls import path, reverse
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from rme.core import csv_lines
+from rme.core import csv_lines, edge
 from rme.tenants import imports
 from rme.tenants.admin_base import TenantAdmin
 from rme.tenants.imports import FileImport
@@ -89,6 +89,7 @@ class FilePages(TenantAdmin):
             path(route, self.admin_site.admin_view(view), name=f"{self._prefix}_{name}")
             for route, view, name in pages
         ]
+        edge.files_allowed(ours[0].callback, self.has_add_permission, csv_lines.BYTES_LIMIT)
         return ours + super().get_urls()
 
     @action(description="Imports", url_path="imports", permissions=["view"])

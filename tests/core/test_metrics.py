@@ -26,7 +26,7 @@ def _counted_from_nothing(redis):
 
 def scrape():
     """Give the samples by name and labels, and check that the text is Prometheus's."""
-    answer = Client().get("/metrics")
+    answer = Client(HTTP_HOST="127.0.0.1:8000").get("/metrics")
     assert answer.status_code == 200
     assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     lines = answer.content.decode().splitlines()
@@ -50,6 +50,17 @@ def scrape():
         ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 404),
         ("127.0.0.1", {"Forwarded": "for=192.0.2.9"}, 404),
         ("127.0.0.1", {"Via": "1.1 proxy"}, 404),
+        ("127.0.0.1", {"X-Forwarded-Proto": "http"}, 404),
+        ("127.0.0.1", {"X-Forwarded-Host": "rme.example.org"}, 404),
+        ("127.0.0.1", {"X-Real-IP": "192.0.2.9"}, 404),
+        ("127.0.0.1", {"CF-Connecting-IP": "192.0.2.9"}, 404),
+        # one that adds no header asks for the name that it was asked for
+        ("127.0.0.1", {"Host": "rme.example.org"}, 404),
+        ("127.0.0.1", {"Host": "localhost.example.org"}, 404),
+        ("127.0.0.1", {"Host": ""}, 404),
+        ("127.0.0.1", {"Host": "localhost:8000"}, 200),
+        ("::1", {"Host": "[::1]:8000"}, 200),
+        ("127.0.0.1", {"Host": "rme.example.org", "Authorization": f"Bearer {TOKEN}"}, 200),
         ("192.0.2.9", {"Authorization": f"Bearer {TOKEN}"}, 200),
         ("192.0.2.9", {"Authorization": f"bearer {TOKEN}"}, 200),
         ("192.0.2.9", {"Authorization": f"Basic {TOKEN}"}, 404),
@@ -60,9 +71,18 @@ def scrape():
 )
 def test_who_may_read_the_metrics(db, settings, address, headers, status):
     settings.METRICS_TOKEN = TOKEN
-    answer = Client().get("/metrics", headers=headers, REMOTE_ADDR=address)
+    given = {"Host": "127.0.0.1:8000", **headers}
+    answer = Client().get("/metrics", headers=given, REMOTE_ADDR=address)
     assert answer.status_code == status
     assert (b"rme_up" in answer.content) is (status == 200)
+
+
+def test_behind_a_proxy_nobody_is_local(db, settings):
+    settings.TLS_PROXY, settings.METRICS_TOKEN = True, TOKEN
+    client = Client(HTTP_HOST="127.0.0.1:8000", REMOTE_ADDR="127.0.0.1")
+    assert client.get("/metrics").status_code == 404
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert client.get("/metrics", headers=bearer).status_code == 200
 
 
 def test_without_a_token_no_token_opens(db, settings):
@@ -148,7 +168,7 @@ def test_requests_are_counted_by_template_of_path_and_never_by_what_stands_in_it
     assert found['rme_requests_total{method="(other)",path="(none)",status="404"}'] == 1
     seconds = scrape()[f'rme_request_seconds_total{{method="GET",path="{path}"}}']
     assert 0 < seconds < 60
-    text = Client().get("/metrics").content.decode()
+    text = Client(HTTP_HOST="localhost").get("/metrics").content.decode()
     assert re.findall("ada|4179|Acme|acme", text) == []
 
 

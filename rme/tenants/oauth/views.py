@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from oauthlib.oauth2.rfc6749 import errors
 
+from rme.core.errors import ApiError
 from rme.core.limits import address_of
 from rme.tenants.oauth import throttle
 from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
@@ -82,7 +83,7 @@ def _form(request: HttpRequest) -> Pairs:
     if request.content_type != "application/x-www-form-urlencoded":
         raise errors.InvalidRequestError("the body must be application/x-www-form-urlencoded")
     try:
-        if int(request.headers.get("Content-Length") or 0) > BODY_LIMIT:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > BODY_LIMIT:
             raise errors.InvalidRequestError("the body is too large")
         pairs = parse_qsl(
             request.body.decode("utf-8"),
@@ -124,9 +125,26 @@ def _wrong_method(allowed: str) -> HttpResponse:
     return response
 
 
+def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """Return what the middleware refuses in the shape of RFC 6749 §5.2, which knows few codes."""
+    if error.status == 503:
+        body, status = _json("temporarily_unavailable"), 503
+    elif error.status >= 500:
+        body, status = _json("server_error"), 500
+    else:
+        body, status = errors.InvalidRequestError(error.message).json, 400
+    response = _answer(body, status)
+    for name, value in error.headers.items():
+        response[name] = value
+    return response
+
+
 token = _endpoint("create_token_response")
 revoke = _endpoint("create_revocation_response")
 introspect = _endpoint("create_introspect_response")
+
+
+token.speak = revoke.speak = introspect.speak = _speak  # type: ignore[attr-defined]
 
 
 @csrf_exempt
@@ -150,3 +168,6 @@ def metadata(request: HttpRequest) -> HttpResponse:
         "service_documentation": f"{settings.BASE_URL}/rme/v1/docs",
     }
     return HttpResponse(orjson.dumps(description), content_type="application/json")
+
+
+metadata.speak = _speak  # type: ignore[attr-defined]

@@ -1,0 +1,141 @@
+"""Limits of wrong passwords, held before a password is hashed: a hash costs a third of a second.
+
+Three counts, each of several spans, so that waits grow from a minute to half an hour:
+
+- an account from one address, which nobody else can use up;
+- an address, whatever accounts it tries;
+- an account from all addresses together. An address from which the account's password was right
+  in the last month is held to the first count alone, so that strangers lock nobody out.
+
+Accounts that do not exist are counted like those that do.
+"""
+
+import hashlib
+import unicodedata
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.backends import ModelBackend
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from rme.core.limits import Limit, Script, address_of, limiter
+from rme.tenants.models import User
+
+log = structlog.get_logger(__name__)
+
+KNOWN_SECONDS = 30 * 86_400
+"""How long an address is remembered from which an account's password was right."""
+
+_IS_KNOWN = Script("return {redis.call('EXISTS', KEYS[1])}")
+_REMEMBER = Script("redis.call('SET', KEYS[1], 1, 'EX', ARGV[1]) return {}")
+
+
+class Attempt:
+    """A try to prove who one is by a password."""
+
+    def __init__(self, request: HttpRequest | None, username: str) -> None:
+        self.place = _network(address_of(request)) if request else ""
+        name = unicodedata.normalize("NFKC", username)
+        # A digest: anything may be typed here, a password too.
+        self.account = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
+        self.pair = f"{self.place}:{self.account}"
+
+    def begin(self) -> None:
+        """Count the try as a failure. Raises RateLimited, which says how long to wait."""
+        # The narrowest first: what it refuses uses nothing up that others are held to.
+        self._take(f"login:pair:{self.pair}", _pair_limits())
+        if not self._is_known():
+            self._take(f"login:address:{self.place}", _address_limits())
+            self._take(f"login:account:{self.account}", _account_limits())
+
+    def succeed(self) -> None:
+        """Forget the account's failures, and remember the address. Other accounts' failures from
+        there stay, so that one's own password pays for no tries at others'.
+        """
+        limiter.forget(f"login:pair:{self.pair}", *_pair_limits())
+        limiter.forget(f"login:account:{self.account}", *_account_limits())
+        if not self._is_known():
+            limiter.give_back(f"login:address:{self.place}", *_address_limits())
+        limiter.run(_REMEMBER, [self._known_key], KNOWN_SECONDS)
+
+    def _take(self, key: str, limits: tuple[Limit, ...]) -> None:
+        decision = limiter.take(key, *limits)
+        if not decision.allowed:
+            log.warning("login.limited", kind=key.split(":")[1], retry_after=decision.retry_after)
+            decision.require(_words(decision.retry_after))
+
+    @property
+    def _known_key(self) -> str:
+        return f"rme:login:known:{self.pair}"
+
+    def _is_known(self) -> bool:
+        return limiter.run(_IS_KNOWN, [self._known_key]) == [1]
+
+
+class LimitedBackend(ModelBackend):
+    """Checks user names and passwords (Django's hook, through which every log-in goes)."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the user whose password it is. Raises RateLimited, PermissionDenied."""
+        attempt = Attempt(request, username or "")
+        attempt.begin()
+        user = super().authenticate(request, username=username, password=password, **kwargs)
+        if user is None:
+            raise PermissionDenied  # no other backend may hash it again
+        attempt.succeed()
+        return user
+
+
+def change_password(request: HttpRequest) -> HttpResponse:
+    """Let a person change its password; guesses at the old one count as guesses at a log-in do."""
+    if request.method != "POST":
+        return admin.site.password_change(request)
+    assert isinstance(request.user, User)  # admin_view lets nobody else in
+    attempt = Attempt(request, request.user.get_username())
+    attempt.begin()
+    response = admin.site.password_change(request)
+    if response.status_code == 302:
+        attempt.succeed()
+    return response
+
+
+def _network(address: str) -> str:
+    """Return what one caller has: an IPv4 address, or a /64 of IPv6, where each has many."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address[:64]
+    if isinstance(ip, IPv6Address):
+        return str(ip.ipv4_mapped or ip_network((ip, 64), strict=False))
+    return str(ip)
+
+
+def _pair_limits() -> tuple[Limit, ...]:
+    n = settings.LOGIN_FAILURES
+    return Limit(n, 300), Limit(4 * n, 10_800), Limit(10 * n, 86_400)
+
+
+def _address_limits() -> tuple[Limit, ...]:
+    n = settings.LOGIN_FAILURES
+    return Limit(n, 300), Limit(10 * n, 10_800), Limit(20 * n, 86_400)
+
+
+def _account_limits() -> tuple[Limit, ...]:
+    n = settings.LOGIN_FAILURES
+    return Limit(10 * n, 3600), Limit(40 * n, 86_400)
+
+
+def _words(seconds: int) -> str:
+    """Return how long to wait, in words that tell nothing of the account."""
+    span = f"{seconds} seconds" if seconds <= 90 else f"{-(-seconds // 60)} minutes"
+    return f"Too many attempts to log in. Wait {span}, and try again."
