@@ -119,11 +119,21 @@ def test_what_the_default_partition_took_is_moved_to_its_month():
 
 def test_an_update_that_commits_during_the_move_is_kept():
     [identifier] = add(FAR)
-    with transaction.atomic():
-        Delivery.objects.filter(pk=identifier).update(status="SENT")
-        thread, made = in_thread(lambda: partitions.create_ahead([TABLE], now=FAR, months=0))
-        wait_until(lambda: somebody_waits_for_a_lock() or not thread.is_alive())
-    thread.join(60)
+
+    def update():
+        with transaction.atomic():
+            Delivery.objects.filter(pk=identifier).update(status="SENT")
+            updated.set()
+            commit.wait(60)
+
+    updated, commit = threading.Event(), threading.Event()
+    updater, _ = in_thread(update)
+    assert updated.wait(60)
+    mover, made = in_thread(lambda: partitions.create_ahead([TABLE], now=FAR, months=0))
+    wait_until(somebody_waits_for_a_lock)
+    commit.set()
+    updater.join(60)
+    mover.join(60)
     assert made == [[MAY]]
     assert query(f"SELECT status FROM {TABLE} WHERE id = %s", identifier) == [("SENT",)]
 
