@@ -68,9 +68,10 @@ class Traffic:
         self.session = requests.Session()
         self.session.headers["Authorization"] = f"Bearer {service.token(self.demo)}"
         self.accepted: list[str] = []
+        self.odd: list[str] = []
+        """Refusals that no client should see."""
         self.number = 0
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         self.answered_at = self.received_at = time.monotonic()
         self.outage = self.silence = 0.0
         """The longest times without a 202, and without a mail at the sink."""
@@ -114,7 +115,8 @@ class Traffic:
                 self.answered_at = time.monotonic()
                 return accepted
             # 409 is its own request, which lost its connection and is still under way.
-            assert answer.status_code in (409, 429, 503), answer.text
+            if answer.status_code not in (409, 429, 503):
+                self.odd.append(answer.text)
             time.sleep(0.1)
         return None
 
@@ -165,11 +167,14 @@ class Account:
     """Deliveries that came more than once: how often too often."""
     inexcusable: list[str] = field(default_factory=list)
     """Those of them no attempt of which was in doubt."""
+    odd: list[str] = field(default_factory=list)
+    """Answers that were neither 202 nor a refusal that says to try again."""
 
 
 def endure(service: Service, sink: Sink, traffic: Traffic, fault: Fault) -> Account:
     """Send around a fault until all that was accepted has been decided; return the account."""
     already, begun = sink.received(), len(traffic.accepted)
+    traffic.odd = []
     with traffic.flowing():
         time.sleep(BEFORE_SECONDS)
         fault.inflict(service)
@@ -196,6 +201,7 @@ def endure(service: Service, sink: Sink, traffic: Traffic, fault: Fault) -> Acco
         failed,
         doubled,
         sorted(set(doubled) - in_doubt),
+        traffic.odd,
     )
 
 

@@ -38,6 +38,7 @@ def scene():
 def check(account, fault, processes):
     """Check that nothing is lost, and that only what was in doubt arrived twice."""
     assert account.lost == []
+    assert account.odd == []
     assert account.inexcusable == []
     assert sum(account.doubled.values()) <= (WINDOW * processes if fault.kills_senders else 0)
     poisoned = ["TEMPLATE_ERROR"] if fault.name == "poisoned delivery" else []
@@ -77,8 +78,8 @@ def test_every_accepted_message_is_sent_in_minutes_of_faults(scene):
 
 HEAD = """# Faults under traffic
 
-Written by `make test-faults` (`FAULT_SEED={seed} FAULT_SECONDS={seconds:.0f}`). A program sends bulks
-of 20 emails, some of them scheduled, and tries again with the same `Idempotency-Key` until it has
+Written by `make test-faults` (`FAULT_SEED={seed} FAULT_SECONDS={seconds:.0f}`). A program sends
+bulks of 20 emails, some scheduled, and tries again with the same `Idempotency-Key` until it has
 its 202; a mail server in a process of its own takes them. In random order the faults below
 happen to processes that were started as `make run` starts them. After each, every accepted
 message is looked for at the mail server.
