@@ -3,6 +3,7 @@
 import io
 import threading
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -57,9 +58,14 @@ def query(statement, *values):
         return cursor.fetchall()
 
 
-def wait_no_longer_than(milliseconds):
+@contextmanager
+def waiting_no_longer_than(milliseconds):
+    """Let a statement of this connection fail that waits too long for a lock."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = {milliseconds}")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("RESET lock_timeout")  # it goes back to the pool
 
 
 def where(identifier):
@@ -147,17 +153,17 @@ def test_writers_lose_nothing_and_wait_little_while_the_default_partition_is_mov
         """Change, add and delete rows, each in a transaction of its own; return what must be."""
         mine, number = dict.fromkeys(keys[share::2], "SENDING"), 0
         order = iter(list(mine))
-        wait_no_longer_than(LONGEST_MS)
-        while not stop.is_set():
-            for key in [key for _, key in zip(range(20), order, strict=False)]:
-                query(f"UPDATE {TABLE} SET status = 'SENT' WHERE id = %s RETURNING 1", key)
-                mine[key] = "SENT"
-            key = next(order, None)
-            if key is not None:
-                query(f"DELETE FROM {TABLE} WHERE id = %s RETURNING 1", key)
-                del mine[key]
-            [new] = add(FAR + timedelta(hours=1 + share, seconds=number))
-            mine[new], number = "SENDING", number + 1
+        with waiting_no_longer_than(LONGEST_MS):
+            while not stop.is_set():
+                for key in [key for _, key in zip(range(20), order, strict=False)]:
+                    query(f"UPDATE {TABLE} SET status = 'SENT' WHERE id = %s RETURNING 1", key)
+                    mine[key] = "SENT"
+                key = next(order, None)
+                if key is not None:
+                    query(f"DELETE FROM {TABLE} WHERE id = %s RETURNING 1", key)
+                    del mine[key]
+                [new] = add(FAR + timedelta(hours=1 + share, seconds=number))
+                mine[new], number = "SENDING", number + 1
         return mine
 
     writers = [in_thread(lambda share=share: write(share)) for share in (0, 1)]
@@ -211,10 +217,10 @@ def test_a_long_reader_keeps_the_default_partition_as_it_is_and_holds_up_no_writ
         added = []
 
         def write():
-            wait_no_longer_than(LONGEST_MS)
-            while thread.is_alive():
-                added.extend(add(FAR + timedelta(seconds=1 + len(added))))
-                time.sleep(0.01)
+            with waiting_no_longer_than(LONGEST_MS):
+                while thread.is_alive():
+                    added.extend(add(FAR + timedelta(seconds=1 + len(added))))
+                    time.sleep(0.01)
 
         writer, _ = in_thread(write)
         thread.join(60)
