@@ -31,7 +31,7 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
-	@RME_LONG=1 $(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
