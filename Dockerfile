@@ -1,7 +1,10 @@
 # syntax=docker/dockerfile:1
 
+# By tag here; docs/deploy.md says how to name it by digest.
+ARG PYTHON_IMAGE=python:3.13-slim
+
 # --- packages and static files --------------------------------------------------------------------
-FROM python:3.13-slim AS build
+FROM ${PYTHON_IMAGE} AS build
 
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /opt/venv
@@ -20,7 +23,7 @@ RUN RME_VAR=/tmp/build SECRET_KEY=build STATIC_ROOT=/app/static \
     && rm -rf /tmp/build
 
 # --- what runs ------------------------------------------------------------------------------------
-FROM python:3.13-slim
+FROM ${PYTHON_IMAGE}
 
 RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonexistent \
         --shell /usr/sbin/nologin rme \

@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test test-browser test-odoo test-sms check browser gateway demo-json bench lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -29,6 +29,9 @@ test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on fir
 SMS := tests/sms tests/core/smpp tests/messaging/providers/test_smpp.py tests/messaging/test_listening.py
 test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
 	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
+
+test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .

@@ -8,7 +8,6 @@ import hashlib
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
@@ -17,6 +16,7 @@ from rme import __version__
 from rme.core.bell import broker_url
 from rme.core.logs import logging_config
 from rme.core.secret import secret_key
+from rme.core.smtp_url import opened_by
 from rme.run.places import engine_env
 from rme.sidebar import NAVIGATION
 
@@ -56,7 +56,7 @@ OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 SMTP_URL = ENV.get("SMTP_URL", "")
 """The demo organization's mail server; whoever starts the service vouches for its address."""
 if SMTP_URL:
-    OUTBOUND_OPEN_HOSTS.append(urlsplit(SMTP_URL).netloc.rpartition("@")[2])
+    OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
 
 # --- applications -------------------------------------------------------------------------------
 INSTALLED_APPS = [

@@ -10,7 +10,13 @@ from django.db import migrations
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import NOT_PROVIDED, GeneratedField
 
+from messaging.models import PARTITIONED
+from rme.core.partitioned_indexes import AddPartitionedIndex
+
 OWN = {config.label for config in apps.get_app_configs() if "site-packages" not in config.path}
+PARTITIONED_MODELS = {model._meta.model_name for model in PARTITIONED}
+BEFORE_CONCURRENTLY = {"messaging.0005_fair_release", "messaging.0007_held"}
+"""Migrations that are older than AddPartitionedIndex."""
 TAKES_AWAY = (
     migrations.AlterModelTable,
     migrations.DeleteModel,
@@ -57,6 +63,18 @@ def test_a_new_column_needs_no_value(migration):
         if isinstance(op, migrations.AddField) and op.model_name.lower() not in made(migration)
     ]
     assert [f"{op.model_name}.{op.name}" for op in added if not is_filled_in(op.field)] == []
+
+
+@pytest.mark.parametrize("migration", LATER, ids=str)
+def test_a_new_index_of_a_partitioned_table_is_built_concurrently(migration):
+    added = [
+        op
+        for op in migration.operations
+        if isinstance(op, migrations.AddIndex) and op.model_name in PARTITIONED_MODELS
+    ]
+    if str(migration) not in BEFORE_CONCURRENTLY:
+        assert [op for op in added if not isinstance(op, AddPartitionedIndex)] == []
+        assert not added or (not migration.atomic and added == migration.operations)
 
 
 @pytest.mark.parametrize("migration", LATER, ids=str)

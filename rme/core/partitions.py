@@ -7,19 +7,17 @@ takes what no month covers, so that a forgotten beat job loses nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from uuid import UUID
 
-import structlog
-from django.db import OperationalError, connection, migrations, transaction
+from django.db import connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
-from psycopg.errors import LockNotAvailable
 
-from rme.core import ids
+from rme.core import ids, locks, repartition
+from rme.core.repartition import CHANGE_MS, run
 
-log = structlog.get_logger(__name__)
-
-LOCK_MS = 250
-"""How long a change of partitions waits for its locks: whoever comes after it waits as long."""
+LOCK = "schema"
+"""The name of the lock that whoever changes partitions or migrates holds."""
 
 
 class CreatePartitionedModel(migrations.CreateModel):
@@ -63,35 +61,81 @@ def _month(of: datetime, ahead: int) -> datetime:
 
 
 def create_ahead(tables: Sequence[str], *, now: datetime, months: int = 3) -> list[str]:
-    """Create the partitions of this month and the next `months`; give the names of new ones.
+    """Create the partitions of this month and the next `months`; return the names of new ones.
 
-    One whose locks are held by others is left to the next run.
+    Months that are past get theirs too where the default partition holds rows of them. What
+    others hold locks on is left to the next run, and so is all while another run is under way.
     """
-    wanted = {
-        made.name: made
-        for table in tables
-        for ahead in range(months + 1)
-        if (made := Partition(table, _month(now, ahead), _month(now, ahead + 1)))
-    }
+    with locks.alone(LOCK) as alone:
+        if not alone:
+            return []
+        created: list[str] = []
+        for table in tables:
+            if repartition.clear(table):
+                created += _create(table, missing([table], now=now, months=months))
+        return created
+
+
+def missing(tables: Sequence[str], *, now: datetime, months: int = 3) -> list[Partition]:
+    """Return the partitions that `create_ahead` has to create."""
+    wanted: dict[str, Partition] = {}
+    for table in tables:
+        ahead = [Partition(table, _month(now, i), _month(now, i + 1)) for i in range(months + 1)]
+        filled = _months_in_default(table, before=ahead[-1].end)
+        wanted |= {each.name: each for each in [*filled, *ahead]}
     with connection.cursor() as cursor:
-        cursor.execute("SELECT relname FROM pg_class WHERE relname = ANY(%s)", [list(wanted)])
+        cursor.execute(
+            "SELECT relname FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
+            "WHERE relname = ANY(%s) AND (inhparent IS NULL OR inhparent = ANY(%s::regclass[]))",
+            [list(wanted), list(tables)],
+        )
         present = {name for (name,) in cursor.fetchall()}
-    missing = [each for name, each in wanted.items() if name not in present]
-    return [each.name for each in missing if _run(each, _creating(each))]
+    return [each for name, each in wanted.items() if name not in present]
+
+
+def _create(table: str, months: Sequence[Partition]) -> list[str]:
+    if months and not _is_empty(f"{table}_default"):
+        borders = {each.name: _border(each) for each in months}
+        return list(borders) if repartition.split_default(table, borders) else []
+    return [each.name for each in months if run(each.name, _creating(each), CHANGE_MS)]
 
 
 def _creating(new: Partition) -> list[str]:
-    """Write how a partition is created, and what the default took for its month moved into it."""
-    default = f'"{new.table}_default"'
-    least, end = ids.at_least(new.start), ids.at_least(new.end)
-    inside = f"id >= '{least}' AND id < '{end}'"
+    """Return the statements that create a partition beside an empty default partition."""
+    least, end = _border(new)
     return [
         f'CREATE TABLE "{new.name}" (LIKE "{new.table}" INCLUDING ALL)',
-        f'INSERT INTO "{new.name}" SELECT * FROM {default} WHERE {inside}',
-        f"DELETE FROM {default} WHERE {inside}",
         f'ALTER TABLE "{new.table}" ATTACH PARTITION "{new.name}" '
         f"FOR VALUES FROM ('{least}') TO ('{end}')",
     ]
+
+
+def _border(month: Partition) -> tuple[UUID, UUID]:
+    return ids.at_least(month.start), ids.at_least(month.end)
+
+
+def _is_empty(table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(f'SELECT NOT EXISTS (SELECT FROM "{table}")')
+        return bool(cursor.fetchone()[0])
+
+
+def _months_in_default(table: str, *, before: datetime) -> list[Partition]:
+    """Return the months of the rows in the default partition, by one index probe a month."""
+    found: list[Partition] = []
+    least, end = ids.at_least(datetime.fromtimestamp(0, UTC)), ids.at_least(before)
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute(
+                f'SELECT id FROM "{table}_default" WHERE id >= %s AND id < %s ORDER BY id LIMIT 1',
+                [least, end],
+            )
+            row = cursor.fetchone()
+            if row is None:
+                return found
+            start = _month(ids.moment(row[0]), 0)
+            found.append(Partition(table, start, _month(start, 1)))
+            least = ids.at_least(found[-1].end)
 
 
 def past(tables: Sequence[str], *, before: datetime) -> list[Partition]:
@@ -118,23 +162,7 @@ def drop(month: Partition) -> bool:
     Detached first: that needs the parent's lock and is over at once, while dropping takes as long
     as its files are large. CONCURRENTLY is not to be had beside a default partition.
     """
-    if month.attached and not _run(
-        month, [f'ALTER TABLE "{month.table}" DETACH PARTITION "{month.name}"']
-    ):
+    detach = f'ALTER TABLE "{month.table}" DETACH PARTITION "{month.name}"'
+    if month.attached and not run(month.name, [detach]):
         return False
-    return _run(month, [f'DROP TABLE "{month.name}"'])
-
-
-def _run(partition: Partition, statements: Sequence[str]) -> bool:
-    """Run statements in one transaction; False where a lock was not to be had in time."""
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MS}")
-            for statement in statements:
-                cursor.execute(statement)
-    except OperationalError as error:
-        if not isinstance(error.__cause__, LockNotAvailable):
-            raise
-        log.warning("partition.locked", partition=partition.name)
-        return False
-    return True
+    return run(month.name, [f'DROP TABLE "{month.name}"'])

@@ -87,16 +87,33 @@ class ApplicationAdmin(OwnerAdmin):
         obj.__dict__.update(made.__dict__)
         request._secret = secret  # type: ignore[attr-defined]
 
+    def save_formset(
+        self, request: HttpRequest, form: ModelForm, formset: Any, change: bool
+    ) -> None:
+        """Save the keys, and revoke the tokens if one of those that signed is gone."""
+        super().save_formset(request, form, formset, change)
+        # A browser changes line ends, so that whoever saves the page changes nothing else.
+        replaced = any(
+            "material" in each.changed_data
+            and each.initial["material"].split() != each.cleaned_data["material"].split()
+            for each in formset.initial_forms
+        )
+        if formset.deleted_objects or replaced:
+            applications.revoke_tokens(form.instance)
+            self.message_user(
+                request, f"A key is gone. {applications.REVOCATION}", messages.WARNING
+            )
+
     def response_add(self, request: HttpRequest, obj: Application, *_: Any) -> HttpResponse:
         secret: str = request._secret  # type: ignore[attr-defined]
         return self.show_once(request, obj, ("Client id", obj.client_id), ("Secret", secret))
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give the application a new secret, after asking; the old one stops at once."""
+        """Give the application a new secret, after asking; the old one and its tokens end."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
-            question = f"Give {row.name} a new secret? The present one stops working at once."
+            question = f"Give {row.name} a new secret? {applications.ROTATION}"
             return self.ask(request, "New secret", question)
         secret = applications.rotate_secret(row)
         self.note(request, row, "New secret")

@@ -116,6 +116,8 @@ class Application(AbstractApplication):  # type: ignore[misc]
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
+    generation = models.IntegerField(default=0, db_default=0, editable=False)
+    """Counted up when tokens are revoked: what was proved before has no token afterwards."""
 
     class Meta(AbstractApplication.Meta):  # type: ignore[misc]
         constraints: ClassVar[list[Any]] = [
@@ -130,7 +132,10 @@ class ApplicationKey(models.Model):
 
     application = models.ForeignKey(Application, models.CASCADE, related_name="keys")
     name = models.CharField(max_length=100)
-    material = models.TextField(help_text="A PEM public key, a PEM certificate, a JWK or a JWKS.")
+    material = models.TextField(
+        help_text="A PEM public key, a PEM certificate, a JWK or a JWKS. Changing or deleting it "
+        "revokes all access tokens of the application, within 30 seconds."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:

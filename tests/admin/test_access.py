@@ -3,15 +3,19 @@
 import re
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from django.contrib.admin.models import LogEntry
+from oauth2_provider.models import AccessToken
 
 from rme.crm.models import Contact
-from rme.tenants import api_keys, changes
-from rme.tenants.models import ApiKey, Application
+from rme.tenants import api_keys, applications, changes
+from rme.tenants.models import ApiKey, Application, ApplicationKey
 from tests import factories
 from tests.admin.scene import button, fill, page
 from tests.rest import token
+from tests.tenants.conftest import KEY, public_pem
 
+OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 pytestmark = pytest.mark.django_db
 
 
@@ -40,13 +44,45 @@ def test_an_applications_secret_is_shown_once(root, org):
 def test_a_new_secret_takes_the_place_of_the_old_one(root, org):
     row = fill(org).application
     before = row.client_secret
-    assert root.get(button(Application, row, "rotate")).status_code == 200
+    asked = root.get(button(Application, row, "rotate")).content.decode()
+    assert "access tokens stop working within 30 seconds" in asked
     row.refresh_from_db()
     assert row.client_secret == before  # asking does nothing
     made = root.post(button(Application, row, "rotate"))
     (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
     assert token(row.client_id, secret).status_code == 200
     assert secret not in everywhere(root, Application)
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({"keys-0-DELETE": "on"}, 0),
+        ({"keys-0-material": public_pem(OTHER_KEY)}, 0),
+        ({"keys-0-name": "renamed"}, 1),
+    ],
+    ids=["deleted", "replaced", "renamed"],
+)
+def test_tokens_end_with_the_key_that_signed_for_them(root, org, changes, left):
+    row = fill(org).application
+    key = ApplicationKey.objects.create(application=row, name="key", material=public_pem(KEY))
+    secret = applications.rotate_secret(row)
+    assert token(row.client_id, secret).status_code == 200
+    form = {
+        "organization": org.pk,
+        "name": row.name,
+        "user": row.user_id,
+        "mode": row.mode,
+        "keys-TOTAL_FORMS": 1,
+        "keys-INITIAL_FORMS": 1,
+        "keys-0-application": row.pk,
+        "keys-0-id": key.pk,
+        "keys-0-name": "key",
+        "keys-0-material": key.material,
+    }
+    saved = root.post(page(Application, "change", row.pk), {**form, **changes}, follow=True)
+    assert AccessToken.objects.filter(application=row).count() == left
+    assert ("A key is gone." in saved.content.decode()) == (not left)
 
 
 def test_an_api_key_is_shown_once_and_can_be_revoked(root, org):

@@ -25,9 +25,14 @@ class Client:
     organization_id: str
     user_id: int
     username: str
+    generation: int
+    """Of its credentials: see `tokens.store`."""
 
 
-_FIELDS = ("id", "client_id", "client_secret", "organization_id", "user_id", "user__username")
+_FIELDS = (
+    *("id", "client_id", "client_secret", "organization_id", "user_id", "user__username"),
+    "generation",
+)
 
 
 @dataclass(frozen=True, slots=True)

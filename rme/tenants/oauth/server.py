@@ -93,12 +93,14 @@ class Validator(RequestValidator):  # type: ignore[misc]
         return scopes == [SCOPE]
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *_: Any, **__: Any) -> None:
-        tokens.store(
+        stored = tokens.store(
             token["access_token"],
             request.client,
             scope=token["scope"],
             seconds=token["expires_in"],
         )
+        if not stored:
+            raise errors.InvalidClientError("the credentials were just changed", request=request)
         token.update(_for_salesforce_clients(request.client))
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *_: Any) -> None:

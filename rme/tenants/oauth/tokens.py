@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from oauth2_provider.models import AccessToken, set_token_value
 
 from rme.core import clock
-from rme.tenants.models import INTEGRATION_GROUP
+from rme.tenants.models import INTEGRATION_GROUP, Application
 from rme.tenants.oauth.clients import Client
 
 SCOPE = "api"
@@ -29,8 +29,12 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def store(token: str, client: Client, *, scope: str, seconds: int) -> None:
-    """Keep a token's digest (the toolkit does so under COMPLIANT_BCP_RFC9700_TOKEN_STORAGE)."""
+def store(token: str, client: Client, *, scope: str, seconds: int) -> bool:
+    """Store a token's digest (the toolkit does so under COMPLIANT_BCP_RFC9700_TOKEN_STORAGE).
+
+    Return False if the client's tokens were revoked after its credentials had been read: who
+    revokes waits for this row, or this statement for who revokes.
+    """
     row = AccessToken(
         user_id=client.user_id,
         application_id=client.id,
@@ -38,7 +42,17 @@ def store(token: str, client: Client, *, scope: str, seconds: int) -> None:
         expires=clock.now() + timedelta(seconds=seconds),
     )
     set_token_value(row, token)
-    row.save(force_insert=True)
+    fields = [field for field in AccessToken._meta.concrete_fields if not field.primary_key]
+    values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {AccessToken._meta.db_table} "
+            f"({', '.join(field.column for field in fields)}) "
+            f"SELECT {', '.join(f'%s::{field.db_type(connection)}' for field in fields)} "
+            f"FROM {Application._meta.db_table} WHERE id = %s AND generation = %s FOR SHARE",
+            [*values, client.id, client.generation],
+        )
+        return bool(cursor.rowcount)
 
 
 def revoke(token: str, client: Client) -> None:

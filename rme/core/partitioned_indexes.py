@@ -1,0 +1,87 @@
+"""An index on a partitioned table, built while others write to it.
+
+PostgreSQL builds no index on a partitioned table concurrently. So each partition's index is built
+by itself, concurrently, and attached to the table's, which is valid once it has all of them.
+"""
+
+import re
+from typing import Any
+
+from django.db import NotSupportedError, migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import ProjectState
+
+_DEFINITION = re.compile(r"CREATE INDEX \S+ ON ONLY \S+ (USING .*)", re.DOTALL)
+
+
+class AddPartitionedIndex(migrations.AddIndex):
+    """Add an index to a partitioned model; no writer waits while it is built.
+
+    The table's own index, which is empty, needs a lock for a moment: `migrate` bounds that wait.
+    For a migration with `atomic = False` and no operation of another kind: what was interrupted is
+    run again from its beginning, which this operation takes.
+    """
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        if schema_editor.connection.in_atomic_block:
+            raise NotSupportedError("AddPartitionedIndex needs a migration with atomic = False.")
+        model = to_state.apps.get_model(app_label, self.model_name)
+        table, name = model._meta.db_table, self.index.name
+        on_table = schema_editor.sql_create_index.replace("INDEX", "INDEX IF NOT EXISTS", 1)
+        on_table = on_table.replace(" ON ", " ON ONLY ", 1)
+        schema_editor.execute(self.index.create_sql(model, schema_editor, sql=on_table))
+        for partition in _without(schema_editor, table, name):
+            own = f"{name}_{partition.removeprefix(f'{table}_')}"
+            _build(schema_editor, partition, own, _definition(schema_editor, name))
+            schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{own}"')
+
+
+def _without(schema_editor: BaseDatabaseSchemaEditor, table: str, index: str) -> list[str]:
+    """Return the partitions of a table whose part of an index is not attached."""
+    rows = _query(
+        schema_editor,
+        "SELECT p.relname FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid "
+        "WHERE i.inhparent = %s::regclass AND NOT EXISTS (SELECT FROM pg_index x "
+        "JOIN pg_inherits a ON a.inhrelid = x.indexrelid "
+        "WHERE x.indrelid = p.oid AND a.inhparent = %s::regclass) ORDER BY 1",
+        [f'"{table}"', f'"{index}"'],
+    )
+    return [name for (name,) in rows]
+
+
+def _definition(schema_editor: BaseDatabaseSchemaEditor, index: str) -> str:
+    """Return what follows the table's name in the statement that makes an index."""
+    [(text,)] = _query(schema_editor, "SELECT pg_get_indexdef(%s::regclass)", [f'"{index}"'])
+    found = _DEFINITION.fullmatch(text)
+    assert found, text
+    return found[1]
+
+
+def _build(
+    schema_editor: BaseDatabaseSchemaEditor, partition: str, index: str, definition: str
+) -> None:
+    """Build one partition's index, and again if an interrupted run left a part of it.
+
+    It waits for all older transactions, whose length does not matter, as nobody waits for it.
+    """
+    [(before,)] = _query(schema_editor, "SHOW lock_timeout", [])
+    schema_editor.execute("SET lock_timeout = 0")
+    try:
+        schema_editor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{index}"')
+        schema_editor.execute(f'CREATE INDEX CONCURRENTLY "{index}" ON "{partition}" {definition}')
+    finally:
+        schema_editor.execute(f"SET lock_timeout = '{before}'")
+
+
+def _query(
+    schema_editor: BaseDatabaseSchemaEditor, statement: str, values: list[str]
+) -> list[tuple[Any, ...]]:
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+        return list(cursor.fetchall())

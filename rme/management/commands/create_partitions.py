@@ -1,0 +1,21 @@
+"""`manage.py create_partitions`: create the partitions of the months to come now."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from messaging.models import PARTITIONED
+from rme.core import clock, partitions
+
+
+class Command(BaseCommand):
+    help = "Create missing partitions, and move what the default partitions took to them."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tables = [model._meta.db_table for model in PARTITIONED]
+        now = clock.now()
+        for name in partitions.create_ahead(tables, now=now):
+            self.stdout.write(name)
+        if left := partitions.missing(tables, now=now):
+            names = ", ".join(each.name for each in left)
+            raise CommandError(f"Somebody uses the tables; not created: {names}. Try again.")

@@ -1,0 +1,97 @@
+"""`manage.py migrate`: Django's, but it holds up nobody who uses the tables.
+
+A change of a table waits for whoever reads it, and all who come later wait behind the change. So
+a change waits for LOCK_MS at most; then the others go on, and it is tried again a little later.
+"""
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import OperationalError, connections
+from psycopg.errors import LockNotAvailable
+
+from rme.core import locks
+from rme.core.partitions import LOCK
+
+LOCK_MS = 1000
+"""How long a migration waits for a lock: whoever comes after it waits as long."""
+TRIES = 40
+LONGEST_PAUSE_SECONDS = 15.0
+"""The pauses between tries begin with a second and double: all tries take some ten minutes."""
+
+_OLDEST = """
+SELECT format('process %s (%s), for %s s', pid, coalesce(nullif(application_name, ''), usename),
+              extract(epoch FROM now() - xact_start)::int)
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+ORDER BY xact_start LIMIT 1
+"""
+
+
+class Command(migrate.Command):
+    current = "a migration"
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["plan"] or options["check_unapplied"]:
+            super().handle(*args, **options)
+            return
+        with ExitStack() as stack:
+            self._wait_for_others(stack)
+            with connections[options["database"]].cursor() as cursor:
+                cursor.execute(f"SET lock_timeout = {LOCK_MS}")
+                stack.callback(_reset, options["database"])
+            self._migrate(*args, **options)
+
+    def migration_progress_callback(
+        self, action: str, migration: Any = None, fake: bool = False
+    ) -> None:
+        """Remember the migration, to name it when it is tried again."""
+        if migration is not None:
+            self.current = str(migration)
+        super().migration_progress_callback(action, migration, fake)
+
+    def _wait_for_others(self, stack: ExitStack) -> None:
+        """Hold the lock of whoever changes tables: another `migrate`, or the partitions' job."""
+        while True:
+            try:
+                stack.enter_context(locks.holding([LOCK], time.monotonic() + 5))
+            except locks.Busy:
+                self._say("Another process is changing the tables; waiting for it.")
+            else:
+                return
+
+    def _migrate(self, *args: Any, **options: Any) -> None:
+        """Migrate; what was applied stays, so that each try begins where the last one failed."""
+        for number in range(1, TRIES + 1):
+            try:
+                super().handle(*args, **options)
+                return
+            except OperationalError as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+            pause = min(2.0 ** (number - 1), LONGEST_PAUSE_SECONDS)
+            self._say(
+                f"{self.current}: its tables are in use (try {number} of {TRIES}); "
+                f"again in {pause:.0f} s. Oldest transaction: {_oldest(options['database'])}."
+            )
+            time.sleep(pause)
+        raise CommandError(f"{self.current}: its tables were in use all the time. Run it again.")
+
+    def _say(self, sentence: str) -> None:
+        self.stderr.write(f"migrate: {sentence}")
+        self.stderr.flush()
+
+
+def _reset(database: str) -> None:
+    with connections[database].cursor() as cursor:
+        cursor.execute("RESET lock_timeout")
+
+
+def _oldest(database: str) -> str:
+    with connections[database].cursor() as cursor:
+        cursor.execute(_OLDEST)
+        row = cursor.fetchone()
+    return str(row[0]) if row else "none"

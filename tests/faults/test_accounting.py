@@ -1,0 +1,115 @@
+"""Faults under traffic: every message accepted is accounted for at a real mail server.
+
+The short form sends a few hundred messages around each fault. The long one (`make test-faults`)
+draws faults at random for minutes and writes docs/faults.md.
+"""
+
+import os
+import random
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.faults.accounting import WINDOW, Sink, Traffic, endure
+from tests.faults.inflict import FAULTS, LONG_FAULTS, WORKER
+from tests.service import ROOT, running
+
+pytestmark = pytest.mark.xdist_group("service")
+QUICK = {"LEASE_SECONDS": "6", "UNKNOWN_SECONDS": "2"}
+
+
+@pytest.fixture(scope="module")
+def scene():
+    """Run a service with engines of its own, a mail server, and a program that sends."""
+    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
+        sink = Sink(Path(folder))
+        try:
+            with running(
+                Path(folder), SMTP_URL=f"smtp+plain://127.0.0.1:{sink.port}", **QUICK
+            ) as service:
+                yield service, sink, Traffic(service, sink)
+        finally:
+            sink.stop()
+
+
+def check(account, fault, processes):
+    """Check that nothing is lost, and that only what was in doubt arrived twice."""
+    assert account.lost == []
+    assert account.odd == []
+    assert account.inexcusable == []
+    assert sum(account.doubled.values()) <= (WINDOW * processes if fault.kills_senders else 0)
+    poisoned = ["TEMPLATE_ERROR"] if fault.name == "poisoned delivery" else []
+    assert [reason for _, reason in account.failed] == poisoned
+    assert account.received == account.accepted - len(poisoned)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
+def test_every_accepted_message_is_sent(scene, fault):
+    service, sink, traffic = scene
+    processes = len(service.children(WORKER))
+    account = endure(service, sink, traffic, fault)
+    print(account)
+    assert account.accepted > 0
+    check(account, fault, processes)
+
+
+@pytest.mark.long
+def test_every_accepted_message_is_sent_in_minutes_of_faults(scene):
+    service, sink, traffic = scene
+    seed = int(os.environ.get("FAULT_SEED", time.time()))
+    seconds = float(os.environ.get("FAULT_SECONDS", "600"))
+    print(f"FAULT_SEED={seed} FAULT_SECONDS={seconds:.0f}")
+    dice, deck, accounts = random.Random(seed), [], defaultdict(list)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        deck = deck or dice.sample(LONG_FAULTS, len(LONG_FAULTS))
+        fault = deck.pop()
+        processes = len(service.children(WORKER))
+        account = endure(service, sink, traffic, fault)
+        print(account)
+        accounts[fault.name].append(account)
+        check(account, fault, processes)
+        time.sleep(dice.uniform(0, 5))
+    (ROOT / "docs" / "faults.md").write_text(report(accounts, seed, seconds))
+
+
+HEAD = """# Faults under traffic
+
+Written by `make test-faults` (`FAULT_SEED={seed} FAULT_SECONDS={seconds:.0f}`). A program sends
+bulks of 20 emails, some scheduled, and tries again with the same `Idempotency-Key` until it has
+its 202; a mail server in a process of its own takes them. In random order the faults below
+happen to processes that were started as `make run` starts them. After each, every accepted
+message is looked for at the mail server.
+
+*Doubled* counts copies beyond the first: messages of a window whose outcome was not known when a
+process or PostgreSQL went away, in a category that sends again
+([architecture.md](architecture.md#what-happens-on-each-fault)). *Outage* is the longest time
+without a 202, *silence* the longest without a mail at the mail server, each of the worst time
+that the fault happened; both include the three seconds that a fault lasts.
+
+| fault | times | accepted | received | doubled | lost | failed alone | outage | silence |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def report(accounts, seed, seconds):
+    """Return the text of docs/faults.md."""
+    lines = []
+    totals = [each for found in accounts.values() for each in found]
+    for name, found in [*sorted(accounts.items()), ("**all**", totals)]:
+        cells = [
+            name,
+            len(found),
+            sum(each.accepted for each in found),
+            sum(each.received for each in found),
+            sum(sum(each.doubled.values()) for each in found),
+            sum(len(each.lost) for each in found),
+            sum(len(each.failed) for each in found),
+            f"{max(each.outage for each in found):.1f} s",
+            f"{max(each.silence for each in found):.1f} s",
+        ]
+        lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
+    return HEAD.format(seed=seed, seconds=seconds) + "\n".join([*lines, ""])

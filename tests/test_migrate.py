@@ -1,0 +1,224 @@
+"""Migrating while the service runs: who uses the tables is held up for a moment at most."""
+
+import io
+import re
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from django.core.management import call_command
+from django.db import (
+    NotSupportedError,
+    OperationalError,
+    connection,
+    connections,
+    models,
+    transaction,
+)
+from django.db.migrations.loader import MigrationLoader
+from psycopg.errors import QueryCanceled
+
+from messaging.models import Delivery
+from rme.core import locks
+from rme.core.partitioned_indexes import AddPartitionedIndex
+from rme.core.partitions import LOCK
+from tests import factories
+from tests.rest import message
+
+TABLE = Delivery._meta.db_table
+SECONDS = 60
+
+
+def query(statement, *values):
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def in_thread(job, *arguments):
+    """Start a job with a database connection of its own."""
+    done = []
+
+    def run():
+        try:
+            done.append(job(*arguments))
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, done
+
+
+def wait_until(condition):
+    until = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@contextmanager
+def held(partition):
+    """Hold a lock on a partition, as a writer does, in a transaction of another connection."""
+    release, holding = threading.Event(), threading.Event()
+
+    def write():
+        with transaction.atomic():
+            query(f'LOCK TABLE "{partition}" IN ROW EXCLUSIVE MODE')
+            holding.set()
+            release.wait(SECONDS)
+
+    writer, _ = in_thread(write)
+    assert holding.wait(SECONDS)
+    try:
+        yield
+    finally:
+        release.set()
+        writer.join(SECONDS)
+
+
+def accepting(api, person, stop):
+    """Accept until told to stop, in a thread; return it and the statuses of the answers so far."""
+    statuses = []
+
+    def accept():
+        while not stop.is_set():
+            statuses.append(api.send(message(person)).status_code)
+            time.sleep(0.05)  # within the limit of calls
+
+    return in_thread(accept)[0], statuses
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_behind_a_long_reader_holds_up_no_accept(api, org, settings):
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.migrating"]
+    person, stop, output = factories.contact(org), threading.Event(), io.StringIO()
+
+    def migrate(*target):
+        call_command("migrate", "migrating", *target, verbosity=0, stderr=output)
+
+    try:
+        with transaction.atomic():
+            query("SELECT 1 FROM messaging_message LIMIT 1")
+            migrator, _ = in_thread(migrate)
+            wait_until(lambda: "(try 1 of" in output.getvalue())
+            acceptor, statuses = accepting(api, person, stop)
+            # Accepts go on between the tries, and wait for no longer than one of them waits.
+            wait_until(lambda: "(try 3 of" in output.getvalue())
+            during = len(statuses)
+        migrator.join(SECONDS)
+        stop.set()
+        acceptor.join(SECONDS)
+        assert during > 3
+        assert set(statuses) == {202}
+        assert query("SELECT count(late) FROM messaging_message") == [(0,)]
+        assert [
+            re.sub(r"process \d+ \(\w+\), for \d+ s", "…", line)
+            for line in output.getvalue().splitlines()[:3]
+        ] == [
+            f"migrate: migrating.0001_late_column: its tables are in use (try {number} of 40); "
+            f"again in {pause} s. Oldest transaction: …."
+            for number, pause in ((1, 1), (2, 2), (3, 4))
+        ]
+        assert query("SHOW lock_timeout") == [("0",)]
+    finally:
+        stop.set()
+        migrate("zero")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_waits_for_who_changes_partitions():
+    output = io.StringIO()
+    with locks.alone(LOCK) as alone:
+        assert alone
+        thread, _ = in_thread(
+            lambda: call_command("migrate", "messaging", verbosity=0, stderr=output)
+        )
+        wait_until(lambda: output.getvalue())
+    thread.join(SECONDS)
+    assert set(output.getvalue().splitlines()) == {
+        "migrate: Another process is changing the tables; waiting for it."
+    }
+
+
+def add_index(name="delivery_late"):
+    state = MigrationLoader(connection).project_state()
+    operation = AddPartitionedIndex(
+        "delivery",
+        models.Index(fields=["contact_id"], name=name, condition=models.Q(status="FAILED")),
+    )
+    after = state.clone()
+    operation.state_forwards("messaging", after)
+    with connection.schema_editor(atomic=False) as editor:
+        operation.database_forwards("messaging", editor, state, after)
+
+
+def parts(name="delivery_late"):
+    """Return how many partitions there are, and the validity of each index that is attached."""
+    [(count,)] = query("SELECT count(*) FROM pg_inherits WHERE inhparent = %s::regclass", TABLE)
+    valid = query(
+        "SELECT indisvalid FROM pg_index JOIN pg_inherits ON inhrelid = indexrelid "
+        "WHERE inhparent = %s::regclass UNION ALL "
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass",
+        name,
+        name,
+    )
+    return count, [each for (each,) in valid]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_of_a_partitioned_table_is_built_while_others_write(api, org):
+    person, stop = factories.contact(org), threading.Event()
+    api.send(message(person))
+    acceptor, statuses = accepting(api, person, stop)
+    try:
+        # Building waits for this writer of a partition, and nobody waits for the building.
+        with held(f"{TABLE}_default"):
+            builder, _ = in_thread(add_index)
+            wait_until(
+                lambda: query(
+                    "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' "
+                    "AND wait_event_type = 'Lock'"
+                )
+            )
+            before = len(statuses)
+            wait_until(lambda: len(statuses) > before + 5)
+        builder.join(SECONDS)
+        stop.set()
+        acceptor.join(SECONDS)
+        count, valid = parts()
+        assert valid == [True] * (count + 1)
+        assert set(statuses) == {202}
+        [(shown,)] = query("SELECT pg_get_indexdef('delivery_late'::regclass)")
+        assert shown.endswith("(contact_id) WHERE ((status)::text = 'FAILED'::text)")
+    finally:
+        stop.set()
+        query("DROP INDEX IF EXISTS delivery_late")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_whose_building_was_interrupted_is_built_anew(org):
+    try:
+        with held(f"{TABLE}_default"):
+            query("SET statement_timeout = 300")
+            with pytest.raises(OperationalError) as raised:
+                add_index()
+            assert isinstance(raised.value.__cause__, QueryCanceled)
+            query("SET statement_timeout = 0")
+        assert query(
+            "SELECT indisvalid FROM pg_index WHERE indexrelid = 'delivery_late_default'::regclass"
+        ) == [(False,)]
+        add_index()
+        add_index()  # which finds nothing to do
+        count, valid = parts()
+        assert valid == [True] * (count + 1)
+    finally:
+        query("SET statement_timeout = 0")
+        query("DROP INDEX IF EXISTS delivery_late")
+
+
+@pytest.mark.django_db
+def test_an_index_of_a_partitioned_table_needs_a_migration_without_a_transaction():
+    with pytest.raises(NotSupportedError):
+        add_index()
