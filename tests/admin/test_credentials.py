@@ -176,7 +176,6 @@ def test_an_unchanged_destination_keeps_the_secret(org):
 
 
 def test_no_list_edits_what_forms_check(root):
-    from django.contrib import admin
 
     pages = admin.site._registry.values()
     assert {name for each in pages for name in each.list_editable} == set()
