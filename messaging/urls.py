@@ -8,7 +8,11 @@ from rest_framework.renderers import TemplateHTMLRenderer
 
 from messaging.views import consent, devices, health, messages, suppressions, templates
 
-PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
+PUBLIC: dict[str, Any] = {
+    "authentication_classes": [],
+    "permission_classes": [],
+    "http_method_names": ["get", "head"],
+}
 
 urlpatterns = [
     # first: Django tries one after the other
