@@ -97,7 +97,7 @@ def holding(organization_id: str, application_id: int, key: Key | None) -> Itera
         yield None
         return
     name = f"{organization_id}\n{application_id}\n{key.text}"
-    parameters = [name, organization_id, application_id, key.text]
+    parameters: list[Any] = [name, organization_id, application_id, key.text]
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, parameters)
         *stored, locked = cursor.fetchone()
