@@ -193,7 +193,8 @@ CHANGING = rf"{UUID}|0x[0-9a-f]+|[A-Za-z0-9]{{40}}|\d\d(:\d\d){{2}}"
 
 def body(response, key):
     """Return a page without what differs each time: ids that are made, tokens, addresses."""
-    text = response.content.decode().replace(key, "KEY")
+    named = rf'(?<=[="/]){re.escape(key)}(?=["&/])'  # not the digits of something else
+    text = re.sub(named, "KEY", response.content.decode())
     return re.sub(rf'(csrfmiddlewaretoken" value|nonce)="[^"]*"|{CHANGING}', "", text)
 
 
