@@ -129,7 +129,7 @@ class Batch:
         shown = [recipient_of(r, message_id, self.request_id) for r in each.recipients]
         if len(shown) == 1:
             only = shown[0]
-            return {"messageId": message_id} | {name: only[name] for name in _SEND_RESULT}
+            return {"messageId": message_id} | {name: only[name] for name in SEND_RESULT}
         going = [row for row in shown if row["error"] is None]
         times = sorted(row["scheduledFor"] for row in going if row["scheduledFor"])
         return {
@@ -148,7 +148,8 @@ class Batch:
         self.rows.store()
 
 
-_SEND_RESULT = ("status", "resolvedChannel", "provider", "scheduledFor")
+SEND_RESULT = ("status", "resolvedChannel", "provider", "scheduledFor")
+"""What a send result says beside its `messageId`."""
 
 
 def recipient_of(recipient: Recipient, message_id: str | None, request_id: str) -> dict[str, Any]:

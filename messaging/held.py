@@ -1,7 +1,7 @@
 """Deliveries held with an unknown outcome, and what a person decides of them.
 
 Held is what is UNKNOWN and nobody looks at any more by itself (`due_at` is null): the category's
-`on_unknown` says HOLD. A late receipt ends that, or a person does.
+`on_unknown` says HOLD, or all resends were used up. A late receipt ends that, or a person does.
 """
 
 from collections.abc import Collection, Sequence

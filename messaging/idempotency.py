@@ -75,33 +75,45 @@ def find(organization_id: str, application_id: int, keys: Collection[str]) -> di
         return {row[0]: Answer(row[1], row[2], row[3].encode()) for row in cursor.fetchall()}
 
 
+# Whoever has an answer to repeat shares the lock with all others who have. It is not free of one,
+# since the first request may still wait for what becomes of its message (`Prefer: wait`).
+_HOLD = f"""
+SELECT k.digest, k.status, k.body, CASE WHEN k.body IS NULL THEN pg_try_advisory_lock(lock.name)
+  ELSE pg_try_advisory_lock_shared(lock.name) END
+FROM (SELECT hashtextextended(%s, 1) AS name) lock
+LEFT JOIN {_TABLE} k ON k.organization_id = %s AND k.application_id = %s
+  AND k.key = %s AND k.expires_at > now()
+"""
+
+
 @contextmanager
 def holding(organization_id: str, application_id: int, key: Key | None) -> Iterator[Answer | None]:
     """Hold a key while its request runs, and give the answer if it was used before.
 
-    Raises IdempotencyInProgress while another request holds it. The lock is the connection's: a
+    Raises IdempotencyInProgress while the first request holds it. The lock is the connection's: a
     process that dies lets go of it.
     """
     if key is None:
         yield None
         return
     name = f"{organization_id}\n{application_id}\n{key.text}"
+    parameters: list[Any] = [name, organization_id, application_id, key.text]
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT locked, k.digest, k.status, k.body "
-            "FROM (SELECT pg_try_advisory_lock(hashtextextended(%s, 1)) AS locked) l "
-            f"LEFT JOIN {_TABLE} k ON k.organization_id = %s AND k.application_id = %s "
-            "AND k.key = %s AND k.expires_at > now()",
-            [name, organization_id, application_id, key.text],
-        )
-        locked, stored_digest, status, body = cursor.fetchone()
+        cursor.execute(_HOLD, parameters)
+        *stored, locked = cursor.fetchone()
+        if not locked:  # whoever held it may have ended meanwhile
+            cursor.execute(_HOLD, parameters)
+            *stored, locked = cursor.fetchone()
     if not locked:
         raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
+    stored_digest, status, body = stored
+    known = None if body is None else Answer(stored_digest, status, body.encode())
     try:
-        yield Answer(stored_digest, status, body.encode()) if body is not None else None
+        yield known
     finally:
+        release = "pg_advisory_unlock_shared" if known else "pg_advisory_unlock"
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
+            cursor.execute(f"SELECT {release}(hashtextextended(%s, 1))", [name])
 
 
 def amend(organization_id: str, application_id: int, key: Key, *, status: int, body: bytes) -> None:

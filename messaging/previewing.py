@@ -22,8 +22,9 @@ _NOTHING: dict[str, Any] = dict.fromkeys(
 def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) -> dict[str, Any]:
     """Render a version for a contact, or for nobody.
 
-    Raises NotFound for the contact or record, TemplateNotFound, InvalidPayload if several channels
-    have one or it does not render.
+    Without a channel that of the first that has one, EMAIL before SMS before PUSH, and a warning
+    names the others. Raises NotFound for the contact or record, TemplateNotFound, InvalidPayload
+    if it does not render.
     """
     contact = _contact(organization.id, wanted.contact_id)
     record = _record(organization.id, wanted)
@@ -32,7 +33,7 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
         organization.language,
         chain=organization.locale_fallback,
     )
-    template = _template(organization.id, name, wanted, languages)
+    template, others = _template(organization.id, name, wanted, languages)
     given = {**(wanted.context.variables if wanted.context else {}), **wanted.variables}
     context = _context(organization, contact, record, given, template)
     rendered, advice, missing = _rendered(template, context)
@@ -46,7 +47,7 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
         "missing": missing,
         "warnings": [
             {"field": field, "message": message}
-            for field, message in (*_doubts(template, given), *advice)
+            for field, message in (*_passed_over(others), *_doubts(template, given), *advice)
         ],
     }
 
@@ -72,11 +73,15 @@ def _record(organization_id: str, wanted: RenderInput) -> Record:
 
 def _template(
     organization_id: str, name: str, wanted: RenderInput, languages: Sequence[str]
-) -> ActiveTemplate:
-    """Find the active version, or the one whose number was asked for, which may be a draft."""
+) -> tuple[ActiveTemplate, list[str]]:
+    """Find the active version, or the one whose number was asked for, which may be a draft.
+
+    Return it with the further channels that have one.
+    """
     if wanted.version is None:
         active = templates.active(organization_id, {name}) if "\0" not in name else {}
-        return active[_choose(active, name, wanted, languages)]
+        key, others = _choose(active, name, wanted, languages)
+        return active[key], others
     rows = TemplateVersion.objects.filter(
         template__organization_id=organization_id, template__name=name, version=wanted.version
     ).select_related("template")
@@ -84,8 +89,9 @@ def _template(
         (name, row.template.language, row.template.channel): row
         for row in (rows if "\0" not in name else ())
     }
+    key, others = _choose(found, name, wanted, languages)
     try:
-        return templates.ready(found[_choose(found, name, wanted, languages)])
+        return templates.ready(found[key]), others
     except rendering.TemplateSyntax as error:
         raise errors.InvalidPayload(
             f"The template does not parse: {error}",
@@ -95,8 +101,11 @@ def _template(
 
 def _choose(
     found: Mapping[templates.Key, Any], name: str, wanted: RenderInput, languages: Sequence[str]
-) -> templates.Key:
-    """Choose by channel, and the first language that there is. Raises as `preview` does."""
+) -> tuple[templates.Key, list[str]]:
+    """Choose the first channel and the first language that there is; return the other channels too.
+
+    Raises as `preview` does.
+    """
     channels = [wanted.channel] if wanted.channel else list(Channel)
     by_channel = [
         next((key for lang in languages if (key := (name, lang, channel)) in found), None)
@@ -108,10 +117,7 @@ def _choose(
         raise errors.TemplateNotFound(
             f"There is no {kind} {name} in {languages[0]} for {', '.join(channels)}."
         )
-    if len(present) > 1:
-        there = ", ".join(channel for _, _, channel in present)
-        raise errors.InvalidPayload.at("channel", f"must be one of {there}")
-    return present[0]
+    return present[0], [channel for _, _, channel in present[1:]]
 
 
 def _context(
@@ -161,6 +167,12 @@ def _rendered(
         ) from error
     fields = {"subject": email.subject, "text": email.text, "html": email.html}
     return fields, rendering.advise_email(email), list(email.missing)
+
+
+def _passed_over(channels: Sequence[str]) -> list[rendering.Advice]:
+    """Name the channels that have the template too, where none was asked for."""
+    told = f"not named: there for {', '.join(channels)} too"
+    return [rendering.Advice("channel", told)] if channels else []
 
 
 def _doubts(template: ActiveTemplate, given: Mapping[str, Any]) -> list[rendering.Advice]:

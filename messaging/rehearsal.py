@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from messaging import composing, policy, rendering, trace
-from messaging.batch import Batch, recipient_of
+from messaging.batch import SEND_RESULT, Batch, recipient_of
 from messaging.planning import plan
 from messaging.plans import Plan, Recipient
 from messaging.providers.base import Email, Push, Sms
@@ -23,8 +23,8 @@ Shown = dict[str, Any]
 def rehearse(caller: Caller, given: MessageInput, *, request_id: str) -> Shown:
     """Tell what a request would come to.
 
-    `wouldSend`; the `result` or the `error` that it would have had; and of each recipient the
-    decisions and the rendered content.
+    The fields of the send result that it would have had, here and in `result`, or its `error`;
+    `wouldSend`; and of each recipient the decisions and the rendered content.
     """
     (each,) = plan(caller, policy.of(caller.organization.id), [given])
     answer = Batch(caller, request_id).answer(each, None)
@@ -34,6 +34,7 @@ def rehearse(caller: Caller, given: MessageInput, *, request_id: str) -> Shown:
         if "messageId" in named:
             named["messageId"] = None  # nothing was stored that it could name
     return {
+        **{name: body[name] if would_send else None for name in ("messageId", *SEND_RESULT)},
         "wouldSend": would_send,
         "result": body if would_send else None,
         "error": None if would_send else body["error"],

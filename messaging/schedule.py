@@ -4,8 +4,9 @@ Any number of processes may run this at once: rows are taken with SKIP LOCKED an
 compare-and-set.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -133,16 +134,44 @@ def reclaim() -> int:
     return len(due)
 
 
+_IN_DOUBT = f"""
+SELECT d.id, count(DISTINCT a.fence), max(a.started_at)
+FROM {_D} d JOIN {Attempt._meta.db_table} a ON a.delivery_id = d.id AND a.channel = d.channel
+WHERE d.id = ANY(%s) AND (a.outcome IS NULL OR a.outcome = 'Unknown') GROUP BY d.id
+"""
+
+
 def resolve_unknown() -> int:
-    """Decide unknown outcomes for which no receipt came: send again, or hold (the category)."""
+    """Decide unknown outcomes for which no receipt came: send again, or hold.
+
+    The category says which. What was sent again as often as `UNKNOWN_BACKOFF_SECONDS` has waits is
+    held all the same: a provider that takes messages and never says so would get copies for ever.
+    A delivery waits as UNKNOWN, where a receipt still ends it.
+    """
     with transaction.atomic():
         due = _due(Status.UNKNOWN)
+        doubts = _doubts(due)
+        waits = [timedelta(seconds=each) for each in settings.UNKNOWN_BACKOFF_SECONDS]
         again: list[sql.Row] = []
-        hold: list[sql.Row] = []
+        parked: list[sql.Row] = []
+        events: list[sql.Row] = []
         for row in due:
             rules = policy.of(row["organization_id"]).rules(row["category"])
             resend = rules.resend_unknown or row["channel"] == Channel.PUSH
-            (again if resend else hold).append(row)
+            times, last = doubts.get(row["id"], (1, row["now"]))
+            if not resend or times > len(waits):
+                parked.append({"id": row["id"], "due_at": None})
+                continue
+            wait = waits[times - 1]
+            ready = last + timedelta(seconds=settings.UNKNOWN_SECONDS) + wait
+            if wait and ready > row["now"]:
+                parked.append({"id": row["id"], "due_at": ready})
+                continue
+            again.append(row)
+            if row["expires_at"] > row["now"]:
+                told = f"resent: outcome unknown ({times} of {len(waits)})"
+                detail = {"decision": "RESEND", "reason": told}
+                events.append({**_event(row, EventType.DEFERRED), "detail": detail})
         late = {row["id"] for row in again if row["expires_at"] <= row["now"]}
         advance(
             Delivery,
@@ -157,9 +186,19 @@ def resolve_unknown() -> int:
                 for row in again
             ],
         )
-        write_events([_event(row, EventType.FAILED) for row in again if row["id"] in late])
-        sql.update(Delivery, [{"id": row["id"], "due_at": None} for row in hold])
+        events += [_event(row, EventType.FAILED) for row in again if row["id"] in late]
+        write_events(events)
+        sql.update(Delivery, parked)
     return len(due)
+
+
+def _doubts(rows: list[dict[str, Any]]) -> dict[UUID, tuple[int, datetime]]:
+    """Return how often each delivery was sent with an unknown outcome, and when last."""
+    if not rows:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_IN_DOUBT, [[row["id"] for row in rows]])
+        return {key: (times, last) for key, times, last in cursor.fetchall()}
 
 
 def fall_back() -> int:

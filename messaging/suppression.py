@@ -18,6 +18,7 @@ from messaging.models import Suppression
 from rme.core import addresses, errors, ids, sql
 from rme.core.channels import ALL, Channel
 from rme.core.clock import iso
+from rme.crm.contacts import get_contacts
 
 _T = Suppression._meta.db_table
 
@@ -147,6 +148,16 @@ class Change:
     """The ids of the new entries."""
     replaced: int
     """Entries that took a stronger reason."""
+
+
+def missing_contacts(organization_id: str, contact_ids: Iterable[str]) -> set[str]:
+    """Return which contacts an organization does not have; one query for all.
+
+    An entry of a mistyped contact would look like protection. Raises Unavailable where a remote
+    platform fails. No transaction is open.
+    """
+    wanted = {each for each in contact_ids if each}
+    return wanted - get_contacts(organization_id, list(wanted)).keys() if wanted else set()
 
 
 def fold(channel: str, address: str, region: str | None) -> str | None:

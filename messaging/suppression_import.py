@@ -18,6 +18,9 @@ from rme.tenants.imports import Lines, Outcome, report
 
 __all__ = ["Unreadable", "cancel", "report", "start", "step", "work"]
 
+_Rows = tuple[Outcome, list[suppression.Entry]]
+"""A part as it was read: its bad rows, and the entries of the others."""
+
 SOURCE = "IMPORT"
 PART_LINES = 5000
 LINE_LIMIT = 16 * 1024
@@ -49,12 +52,12 @@ def start(
 
 def work() -> bool:
     """Import one part of the file whose turn it is; say whether there may be more to do."""
-    return imports.work(SuppressionImport, _take)
+    return imports.work(SuppressionImport, _take, _read)
 
 
 def step(run_id: UUID) -> SuppressionImport:
     """Import the next part of a file, if it is running; give how far it has come."""
-    run: SuppressionImport = imports.step(SuppressionImport, run_id, _take)
+    run: SuppressionImport = imports.step(SuppressionImport, run_id, _take, _read)
     return run
 
 
@@ -63,18 +66,33 @@ def cancel(organization_id: str, run_id: UUID) -> bool:
     return imports.cancel(SuppressionImport, organization_id, run_id)
 
 
-def _take(run: SuppressionImport, lines: Lines) -> Outcome:
+def _read(run: SuppressionImport, lines: Lines) -> _Rows:
+    """Read the rows of a part. A remote platform may be asked for their contacts: no transaction
+    is open.
+    """
     organization = organizations.get(run.organization_id)
-    outcome, entries = Outcome(rows=len(lines)), []
+    outcome, entries = Outcome(rows=len(lines)), {}
     for number, line in lines:
         try:
             row = csv_lines.row(line, run.columns, run.delimiter)
             body = {name: text for name, text in row.items() if name not in MORE}
-            entries.append(read_entry(body, organization, SOURCE))
+            entries[number] = read_entry(body, organization, SOURCE)
         except InvalidPayload as error:
             outcome.reject(number, *((each.field, each.message) for each in error.details))
         except ValueError as error:
             outcome.reject(number, ("row", str(error)))
+    named = [entry.contact_id for entry in entries.values()]
+    missing = suppression.missing_contacts(organization.id, named)
+    for number, entry in list(entries.items()):
+        if entry.contact_id in missing:
+            outcome.reject(number, ("contactId", "no such contact"))
+            del entries[number]
+    outcome.problems.sort()
+    return outcome, list(entries.values())
+
+
+def _take(run: SuppressionImport, rows: _Rows) -> Outcome:
+    outcome, entries = rows
     change = suppression.suppress_alone(entries)
     outcome.added, outcome.replaced = len(change.added), change.replaced
     return outcome

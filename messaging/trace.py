@@ -8,6 +8,7 @@ and `result`, and what else is known of:
 |---|---|---|
 | DECISION | CHOSEN, QUIET_HOURS, or the code that spoke against the channel | `entry`, `until` |
 | DECISION | SEND_AGAIN, GIVE_UP: a person's, of what was on hold | `detail` |
+| DECISION | RESEND: the category's, of an unknown outcome | `detail`: which resend it is |
 | ATTEMPT | ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED, UNKNOWN; null: no answer yet | `provider`, `providerId`, `detail`, `latencyMs`, `deviceId` |
 | GATE | the code by which a gate refused at the moment of sending | `entry` |
 | WAIT | PAUSED, PROVIDER, RATE, or the provider's reason | `provider`, `until` |

@@ -7,7 +7,11 @@ from drf_spectacular.views import SpectacularJSONAPIView
 
 from messaging.views import consent, devices, docs, health, messages, suppressions, templates
 
-PUBLIC: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
+PUBLIC: dict[str, Any] = {
+    "authentication_classes": [],
+    "permission_classes": [],
+    "http_method_names": ["get", "head"],
+}
 
 urlpatterns = [
     # first: Django tries one after the other

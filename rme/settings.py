@@ -238,6 +238,10 @@ RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
 """CPU time after which rendering one delivery fails it; after twice as much its process ends."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
 """How long an unknown outcome waits for a receipt before the category decides."""
+UNKNOWN_BACKOFF_SECONDS = tuple(
+    float(each) for each in words("UNKNOWN_BACKOFF_SECONDS", "0,300,900")
+)
+"""What each resend of an unknown outcome waits beyond that; there are as many resends as waits."""
 # Threads of a web process that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))

@@ -1,22 +1,22 @@
 """The form of a provider account, made from the schema of its provider's settings.
 
 Each setting of each provider is a field; the page shows those of the chosen kind. A secret is
-typed and never shown: empty keeps what is stored. A setting may say `json_schema_extra=
-{"multiline": True}` to be given several lines.
+typed and never shown: empty keeps what is stored, unless the destination changes. A setting may
+say `json_schema_extra={"multiline": True}` to be given several lines.
 """
 
-import types
 from enum import Enum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import orjson
 from django import forms
-from pydantic import SecretBytes, SecretStr, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
 
 from messaging import providers
 from messaging.models import ProviderAccount
+from rme.core.credentials import GIVE_AGAIN, is_secret, keep_secrets, types_of
 from rme.tenants.admin_choices import TenantForm
 
 
@@ -32,22 +32,8 @@ def setting_name(kind: str, name: str) -> str:
     return f"setting_{kind}_{name}"
 
 
-def _types(annotation: Any) -> list[Any]:
-    """Give the types that a value may have (`SecretStr | None` has two)."""
-    if get_origin(annotation) is Annotated:
-        return _types(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, types.UnionType):
-        return [each for part in get_args(annotation) for each in _types(part)]
-    return [annotation]
-
-
-def is_secret(info: FieldInfo) -> bool:
-    """Say whether a setting must never be shown."""
-    return any(kind in (SecretStr, SecretBytes) for kind in _types(info.annotation))
-
-
 def _choices(info: FieldInfo) -> list[tuple[str, str]]:
-    for kind in _types(info.annotation):
+    for kind in types_of(info.annotation):
         if get_origin(kind) is Literal:
             return [(str(value), str(value)) for value in get_args(kind)]
         if isinstance(kind, type) and issubclass(kind, Enum):
@@ -94,7 +80,7 @@ def _help(info: FieldInfo) -> str:
 
 def _field(name: str, info: FieldInfo) -> forms.Field:
     common = {"label": name.replace("_", " "), "required": False, "help_text": _help(info)}
-    if bool in _types(info.annotation):
+    if bool in types_of(info.annotation):
         toggle = widgets.UnfoldBooleanSwitchWidget()
         return forms.BooleanField(**common, initial=_default(info), widget=toggle)
     if choices := _choices(info):
@@ -162,7 +148,11 @@ class _AccountForm(TenantForm):
             return given
         if given.get("channel") and given["channel"] not in provider.channels:
             self.add_error("channel", f"{provider.label} does not serve this channel.")
-        settings = self._settings(provider.kind, given)
+        settings, missing = self._settings(provider.kind, given)
+        for name in missing:
+            self.add_error(setting_name(provider.kind, name), GIVE_AGAIN)
+        if missing:
+            return given
         try:
             provider.Settings.model_validate(settings)
         except ValidationError as error:
@@ -174,22 +164,18 @@ class _AccountForm(TenantForm):
         self.instance.credentials = orjson.dumps(settings).decode()
         return given
 
-    def _settings(self, kind: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Give what is to be stored: what was typed, and the secrets that were not."""
+    def _settings(self, kind: str, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """Return the settings to store, and the names of secrets that must be typed again."""
+        fields = providers.REGISTRY[kind].Settings.model_fields
         stored = self._stored() if self.instance.kind == kind else {}
-        settings = {}
-        for name, info in providers.REGISTRY[kind].Settings.model_fields.items():
-            value = given.get(setting_name(kind, name), "")
-            if value == "" and is_secret(info):
-                value = stored.get(name, "")
-            if value != "":
-                settings[name] = _converted(info, value)
-        return settings
+        typed = {name: given.get(setting_name(kind, name), "") for name in fields}
+        settings, missing = keep_secrets(fields, stored, typed)
+        return {name: _converted(fields[name], value) for name, value in settings.items()}, missing
 
 
 def _converted(info: FieldInfo, value: Any) -> Any:
     """Split what a list is typed as."""
-    kinds = {get_origin(kind) or kind for kind in _types(info.annotation)}
+    kinds = {get_origin(kind) or kind for kind in types_of(info.annotation)}
     if isinstance(value, str) and kinds & {list, tuple, set, frozenset}:
         return [part.strip() for part in value.replace("\n", ",").split(",") if part.strip()]
     return value

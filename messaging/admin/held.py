@@ -10,13 +10,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from messaging import held
 from messaging.held import Decision
 from messaging.models import Delivery
 from rme.tenants.admin_base import ReadOnly, TenantAdmin
+from rme.tenants.admin_lists import TenantList
 from rme.tenants.roles import EDITORS, EVERYBODY, organizations_for
 
 AT_ONCE = 500
@@ -32,7 +32,7 @@ QUESTIONS = {
 }
 
 
-class HeldList(ChangeList):  # type: ignore[misc]
+class HeldList(TenantList):
     """A page of what is held. A delivery's own page and its history stay when it was decided."""
 
     def get_queryset(

@@ -13,7 +13,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from unfold.paginator import InfinitePaginator
-from unfold.views import ChangeList
 
 from messaging import trace
 from messaging.models import (
@@ -31,6 +30,7 @@ from messaging.states import Status, aggregate
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.tenants.admin_base import ReadOnly, TenantAdmin
+from rme.tenants.admin_lists import TenantList
 from rme.tenants.roles import EVERYBODY, READERS, organizations_for
 
 SIMULATOR = Simulator.kind
@@ -122,7 +122,7 @@ class AgeFilter(admin.SimpleListFilter):
         return queryset.filter(pk__gte=ids.at_least(since))
 
 
-class MessageList(ChangeList):  # type: ignore[misc]
+class MessageList(TenantList):
     """A page of messages, with the statuses of all its recipients read by one query."""
 
     result_list: Any

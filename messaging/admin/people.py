@@ -11,9 +11,11 @@ from django.utils import timezone
 from messaging import consent, gate_lock, policy, suppression
 from messaging.admin.imports import ImportPages
 from messaging.models import ConsentEntry, Suppression
+from rme.core import errors
 from rme.core.channels import ALL
 from rme.tenants.admin_base import TenantAdmin
 from rme.tenants.admin_choices import TenantForm
+from rme.tenants.roles import organizations_for
 
 
 class ConsentForm(TenantForm):
@@ -86,6 +88,9 @@ class ConsentEntryAdmin(TenantAdmin):
 class SuppressionForm(TenantForm):
     """Addresses are brought into their normal form, which is what sending compares."""
 
+    contact_problem: ClassVar[str] = ""
+    """What speaks against the contact, as its platform was asked before the form is checked."""
+
     def clean(self) -> dict[str, Any]:
         """Take an address or a contact id, not both."""
         given = super().clean()
@@ -94,6 +99,8 @@ class SuppressionForm(TenantForm):
         address = given.get("address", "")
         if bool(address) == bool(given.get("contact_id")):
             raise ValidationError("Give an address or a contact id, not both.")
+        if self.contact_problem:
+            self.add_error("contact_id", self.contact_problem)
         if address:
             organization = self.own_organization()
             region = organization.region if organization else None
@@ -127,6 +134,37 @@ class SuppressionAdmin(ImportPages):
         fixed = super().get_readonly_fields(request, obj)
         # An end in the past would lift it without a reason.
         return (*fixed, "expires_at") if obj and obj.reason in suppression.PROTECTED else fixed
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        """Look for the contact first: Django saves in a transaction that begins with its view."""
+        if request.method == "POST" and object_id is None:
+            request.contact_problem = self._contact_problem(request)  # type: ignore[attr-defined]
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _contact_problem(self, request: HttpRequest) -> str:
+        contact_id = request.POST.get("contact_id", "").strip()
+        chosen = request.POST.get("organization", "")
+        own = organizations_for(request, self.writers).values_list("pk", flat=True)
+        if chosen not in own:
+            return ""  # the form refuses it
+        try:
+            missing = suppression.missing_contacts(chosen, [contact_id])
+        except errors.Unavailable as error:
+            return error.message
+        return "There is no such contact." if missing else ""
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)  # a class of this request alone
+        form.contact_problem = getattr(request, "contact_problem", "")
+        return form
 
     def save_model(
         self, request: HttpRequest, obj: Suppression, form: ModelForm, change: bool

@@ -117,19 +117,18 @@ class TemplateVersionAdmin(TenantAdmin):
 
     def _chosen_channel(self, request: HttpRequest) -> str:
         """Give the channel of the template that the address names, if a person came from there."""
-        chosen = request.GET.get("template", "")
-        rows = Template.objects.filter(pk=int(chosen) if chosen.isdecimal() else 0)
-        return rows.values_list("channel", flat=True).first() or ""
+        chosen = super().get_changeform_initial_data(request).get("template", 0)
+        return Template.objects.filter(pk=chosen).values_list("channel", flat=True).first() or ""
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Start from the newest version, or from the one that `copy` names."""
         initial = super().get_changeform_initial_data(request)
-        template = str(initial.get("template", ""))
-        if not template.isdecimal():
-            return initial
-        rows = self.get_queryset(request).filter(template_id=int(template)).order_by("-version")
         copied = str(initial.pop("copy", ""))
-        source = rows.filter(pk=int(copied)).first() if copied.isdecimal() else rows.first()
+        if "template" not in initial:
+            return initial
+        rows = self.get_queryset(request).filter(template_id=initial["template"])
+        newest = rows.order_by("-version")
+        source = newest.filter(pk=_number(copied)).first() if copied else newest.first()
         kept = (*templates.TEXTS, "variables")
         return initial | ({name: getattr(source, name) for name in kept} if source else {})
 
@@ -204,9 +203,14 @@ class TemplateVersionAdmin(TenantAdmin):
 def _draft(version: TemplateVersion | str | None) -> bool:
     """Say whether a version may still be edited; the theme asks by id."""
     if isinstance(version, str):
-        rows = TemplateVersion.objects.filter(pk=int(version) if version.isdecimal() else 0)
+        rows = TemplateVersion.objects.filter(pk=_number(version))
         return rows.filter(state=TemplateVersion.State.DRAFT).exists()
     return version is None or version.state == TemplateVersion.State.DRAFT
+
+
+def _number(text: str) -> int:
+    """Read a key from an address; 0, which no row has, for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
 def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:

@@ -24,10 +24,12 @@ def adds() -> Decorator:
         operation_id="add_suppressions",
         summary="Suppress an address or a contact, or up to 500",
         description="One entry that is there already answers 200, unchanged, save that a stronger "
-        "reason (COMPLAINT, STOP, HARD_BOUNCE) replaces a weaker one.",
+        "reason (COMPLAINT, STOP, HARD_BOUNCE) replaces a weaker one. A `contactId` that the "
+        "organization does not have is NOT_FOUND.",
         request={"application/json": SuppressionBody},
         responses=responses(
-            {200: outputs.SuppressionOutput, 201: outputs.SuppressionAddedOutput}, WITH_BODY
+            {200: outputs.SuppressionOutput, 201: outputs.SuppressionAddedOutput},
+            (*WITH_BODY, errors.NotFound),
         ),
     )
 

@@ -55,8 +55,17 @@ class RehearsedOutput(Output):
 
 
 class RehearsalOutput(Output):
-    """What a dry run tells. Nothing was stored, so no `messageId` stands anywhere."""
+    """What a dry run tells. Nothing was stored, so no `messageId` stands anywhere.
 
+    The fields of the send result that it would have had stand here and in `result`; they are null
+    where it would be refused.
+    """
+
+    message_id: None
+    status: StatusName | None
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: str | None = Field(description="ISO 8601, UTC.")
     would_send: bool
     result: dict[str, Any] | None = Field(description="The send result that it would have had.")
     error: ErrorObject | None

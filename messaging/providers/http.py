@@ -16,10 +16,13 @@ from pydantic import Field, StringConstraints
 
 from messaging.providers.base import Callback, Dispatch, ProviderSettings, Sms
 from rme.core import ids, patience
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
 from rme.core.transport import Failure, FailureKind
 
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[\x21-\x7e]+$", max_length=500)]
+Url = Annotated[
+    str, StringConstraints(pattern=r"^https?://[\x21-\x7e]+$", max_length=500), DESTINATION
+]
 CALLBACK_AGE = timedelta(days=7)
 """A report on an older attempt is none: networks give up after three days."""
 _AHEAD = timedelta(minutes=5)
@@ -31,7 +34,7 @@ class HttpSettings(ProviderSettings):
     """How long to wait, and whom to trust."""
 
     timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    ca_pem: CaPem = ""
 
 
 def sms(dispatch: Dispatch) -> Sms:

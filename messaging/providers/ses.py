@@ -38,6 +38,7 @@ from messaging.providers.base import (
 from messaging.providers.smtp import Verdict, in_order
 from rme.core import addresses
 from rme.core.channels import Channel
+from rme.core.credentials import DESTINATION
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -78,7 +79,7 @@ _ARN = r"^(arn:aws[a-z-]*:sns:[a-z0-9-]{5,30}:[0-9]{12}:[A-Za-z0-9_.-]{1,256})?$
 class SesSettings(http.HttpSettings):
     """Which region, how to log in, and which topic reports."""
 
-    region: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
+    region: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$"), DESTINATION]
     access_key_id: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{16,128}$")]
     secret_access_key: SecretStr
     configuration_set: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{0,64}$")] = Field(

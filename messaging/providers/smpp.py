@@ -30,6 +30,7 @@ from messaging.providers.base import (
 )
 from rme.core import smpp
 from rme.core.channels import Channel
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.smpp import texts
 from rme.core.smpp.pdu import RESPONSE, Command, Tag, first_string
@@ -107,11 +108,13 @@ class SmppSettings(ProviderSettings):
     """How to bind, how to write, and how to read what comes back."""
 
     host: Annotated[
-        str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253)
+        str,
+        StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253),
+        DESTINATION,
     ] = Field(description="Without TLS it must stand in OUTBOUND_OPEN_HOSTS.")
-    port: Annotated[int, Field(ge=1, le=65535)] = 2775
-    tls: bool = False
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    port: Annotated[int, Field(ge=1, le=65535), DESTINATION] = 2775
+    tls: Annotated[bool, DESTINATION] = False
+    ca_pem: CaPem = ""
     system_id: Annotated[str, StringConstraints(pattern=Ascii, min_length=1, max_length=15)]
     password: SecretStr = SecretStr("")
     system_type: Annotated[str, StringConstraints(pattern=Ascii, max_length=12)] = ""

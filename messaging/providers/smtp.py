@@ -24,6 +24,7 @@ from messaging.providers import mime
 from messaging.providers.base import Dispatch, Email, Provider, ProviderSettings
 from rme.core import addresses
 from rme.core.channels import Channel
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -102,10 +103,12 @@ class SmtpSettings(ProviderSettings):
     """How to reach the mail server."""
 
     host: Annotated[
-        str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253)
+        str,
+        StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253),
+        DESTINATION,
     ]
-    port: Annotated[int, Field(ge=1, le=65535)] = 587
-    security: MailSecurity = MailSecurity.STARTTLS
+    port: Annotated[int, Field(ge=1, le=65535), DESTINATION] = 587
+    security: Annotated[MailSecurity, DESTINATION] = MailSecurity.STARTTLS
     username: str = ""
     password: SecretStr = SecretStr("")
     helo: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.-]*$", max_length=253)] = Field(
@@ -114,7 +117,7 @@ class SmtpSettings(ProviderSettings):
     bounce_address: Annotated[
         str, StringConstraints(pattern=r"^([\x21-\x3b=\x3f-\x7e]+@[A-Za-z0-9.-]+)?$")
     ] = Field(default="", description="Where bounces go; empty: the sender's address.")
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    ca_pem: CaPem = ""
     timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
 
     @model_validator(mode="after")

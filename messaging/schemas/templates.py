@@ -46,7 +46,9 @@ class RenderInput(Schema):
         None, description="Left out: the contact's, else the organization's."
     )
     channel: ChannelName | None = Field(
-        None, description="Required if the template is there for several channels."
+        None,
+        description="Left out: the first of EMAIL, SMS, PUSH that has the template; a warning "
+        "names the others.",
     )
     version: Annotated[int, Field(ge=1, le=2_147_483_647), Whole] | None = Field(
         None, description="Any version, a draft too. Left out: the active one."

@@ -57,7 +57,7 @@ class SuppressionsView(ApiView):
         body = request.data
         if isinstance(body, dict) and "entries" in body:
             return _add_many(request, parse(SUPPRESSIONS, body).entries)
-        entry = _entry(request, body)
+        (entry,) = _entries(request, [body])
         if isinstance(entry, errors.ApiError):
             raise entry
         ((row, new),) = suppression.add(entry.organization_id, [entry])
@@ -79,7 +79,22 @@ class SuppressionView(ApiView):
         return _lift(request, id=suppression_id)
 
 
-def _entry(request: Request, body: Any) -> suppression.Entry | errors.InvalidPayload:
+def _entries(request: Request, bodies: list[Any]) -> list[suppression.Entry | errors.ApiError]:
+    """Read entries, and refuse those of contacts that the organization does not have."""
+    read = [_entry(request, body) for body in bodies]
+    missing = suppression.missing_contacts(
+        caller(request).organization.id,
+        (each.contact_id for each in read if isinstance(each, suppression.Entry)),
+    )
+    return [
+        errors.NotFound.at("contactId", "no such contact")
+        if isinstance(each, suppression.Entry) and each.contact_id in missing
+        else each
+        for each in read
+    ]
+
+
+def _entry(request: Request, body: Any) -> suppression.Entry | errors.ApiError:
     try:
         if may_hold_nul(request._request.body):
             refuse_nul(body)
@@ -89,7 +104,7 @@ def _entry(request: Request, body: Any) -> suppression.Entry | errors.InvalidPay
 
 
 def _add_many(request: Request, bodies: list[Any]) -> HttpResponse:
-    read = [_entry(request, body) for body in bodies]
+    read = _entries(request, bodies)
     entries = [each for each in read if isinstance(each, suppression.Entry)]
     rows = iter(suppression.add(caller(request).organization.id, entries))
     results = [

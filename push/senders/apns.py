@@ -32,6 +32,7 @@ from push.senders.base import (
 )
 from push.signing import es256
 from push.tokens import Life, Token
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -134,9 +135,9 @@ class ApnsSettings(SenderSettings):
     topic: Annotated[
         str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", min_length=1, max_length=200)
     ] = Field(description="The app's bundle id, for devices that name no app.")
-    production_url: str = "https://api.push.apple.com"
-    sandbox_url: str = "https://api.sandbox.push.apple.com"
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    production_url: Annotated[str, DESTINATION] = "https://api.push.apple.com"
+    sandbox_url: Annotated[str, DESTINATION] = "https://api.sandbox.push.apple.com"
+    ca_pem: CaPem = ""
     timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
 
     @field_validator("private_key")

@@ -44,6 +44,7 @@ from push.senders.base import (
     too_large,
 )
 from push.tokens import Life, Token
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
 from rme.core.transport import Failure, Reply, Request, Transport
 
@@ -79,8 +80,8 @@ class FcmSettings(SenderSettings):
     """A service account of a Firebase project."""
 
     service_account_json: SecretStr = Field(description="The key file of a service account.")
-    base_url: str = "https://fcm.googleapis.com"
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    base_url: Annotated[str, DESTINATION] = "https://fcm.googleapis.com"
+    ca_pem: CaPem = ""
     timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
 
     @field_validator("service_account_json")

@@ -40,6 +40,7 @@ from push.senders.base import (
     retry_after,
 )
 from push.tokens import Life, Token
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -96,16 +97,16 @@ RESULTS: dict[str, Verdict] = {
 class PlatformSettings(SenderSettings):
     """A connected app of a Salesforce org, which logs in by client credentials."""
 
-    login_url: Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+$", max_length=300)] = (
-        Field(description="The org's address: https://example.my.salesforce.com")
-    )
+    login_url: Annotated[
+        str, StringConstraints(pattern=r"^https://[^\s/]+$", max_length=300), DESTINATION
+    ] = Field(description="The org's address: https://example.my.salesforce.com")
     client_id: Annotated[str, StringConstraints(min_length=1, max_length=300)]
     client_secret: SecretStr
     notification_type_id: Annotated[
         str, StringConstraints(pattern=r"^[A-Za-z0-9]{15}([A-Za-z0-9]{3})?$")
     ] = Field(description="The id of the custom notification type.")
     api_version: Annotated[str, StringConstraints(pattern=r"^v[0-9]{2,3}\.0$")] = "v62.0"
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    ca_pem: CaPem = ""
     timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
 
 

@@ -38,6 +38,7 @@ from push.senders.base import (
     retry_after,
     too_large,
 )
+from rme.core.credentials import CaPem
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -66,7 +67,7 @@ class WebPushSettings(SenderSettings):
         str,
         StringConstraints(pattern=r"^(mailto:[^\s@]+@[^\s@]+|https://\S+)$", max_length=300),
     ] = Field(description="mailto: or https: address of whoever answers for the sends.")
-    ca_pem: str = Field(default="", description="Certificates to trust instead of the usual ones.")
+    ca_pem: CaPem = ""
     timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
 
 

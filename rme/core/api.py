@@ -135,7 +135,7 @@ def tell(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
 
 def is_rest(request: HttpRequest) -> bool:
     """Say whether a request is for the REST API."""
-    return request.path_info.startswith(REST_PREFIX)
+    return request.path_info.startswith(REST_PREFIX) or request.path_info == REST_PREFIX[:-1]
 
 
 def is_json(response: HttpResponse) -> bool:
@@ -208,6 +208,8 @@ class ApiView(JsonView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if request.method not in self.allowed_methods:  # before what else may be wrong with it
+            raise drf.MethodNotAllowed(request.method or "")
         known = set(self.query_parameters.get(request.method or "", ()))
         query = request._request.GET
         unknown = sorted(set(query) - known)

@@ -1,6 +1,6 @@
 """The form of an organization's platform: where it is, as whom we come, and what is called what.
 
-A secret is typed and never shown: empty keeps what is stored.
+A secret is typed and never shown: empty keeps what is stored, unless the destination changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import orjson
 from django import forms
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
 
+from rme.core.credentials import GIVE_AGAIN, is_secret, keep_secrets
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError
@@ -56,11 +57,6 @@ def settings_of(kind: str) -> dict[str, FieldInfo]:
     fields = dict(REMOTE[kind].Settings.model_fields)
     fields["ca_pem"] = fields.pop("ca_pem")
     return fields
-
-
-def is_secret(info: FieldInfo) -> bool:
-    """Say whether a setting must never be shown."""
-    return info.annotation in (SecretStr, SecretStr | None)
 
 
 class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
@@ -207,15 +203,15 @@ class _PlatformForm(TenantForm):
         return given
 
     def _settings(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Give what is to be stored: what was typed, and the secrets that were not."""
+        """Return what to store: what was typed, and the secrets that were not."""
+        fields = settings_of(kind)
         stored = stored_settings(self.instance) if self.instance.kind == kind else {}
-        settings = {}
-        for name, info in settings_of(kind).items():
-            value = given.get(setting_name(kind, name), "")
-            if value == "" and is_secret(info):
-                value = stored.get(name, "")
-            if value != "":
-                settings[name] = value
+        typed = {name: given.get(setting_name(kind, name), "") for name in fields}
+        settings, missing = keep_secrets(fields, stored, typed)
+        for name in missing:
+            self.add_error(setting_name(kind, name), GIVE_AGAIN)
+        if missing:
+            return settings
         try:
             REMOTE[kind].Settings.model_validate(settings)
         except ValidationError as error:

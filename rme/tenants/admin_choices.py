@@ -3,8 +3,9 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
-from django.forms import ModelForm
+from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest
 
 from rme.tenants.json_field import JsonField
@@ -78,6 +79,15 @@ class OwnChoices:
             rows = model._default_manager
             kwargs["queryset"] = rows.filter(organization_id__in=own) if known else rows.none()
         return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
+
+
+def is_offered(choice: ModelChoiceField, value: Any) -> bool:
+    """Check whether a field of a form would take a value."""
+    try:
+        # PostgreSQL refuses NUL with an error of its own
+        return "\0" not in str(value) and choice.clean(value) is not None
+    except ValidationError:
+        return False
 
 
 def has_field(model: Any, name: str) -> bool:

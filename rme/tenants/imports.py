@@ -94,8 +94,10 @@ class Outcome:
 
 Lines = list[tuple[int, str]]
 """The rows of a part, each with the number of its line."""
-Take = Callable[[Any, Lines], Outcome]
-"""Imports the rows of a part of a run, in a transaction that is open."""
+Read = Callable[[Any, Lines], Any]
+"""Reads the rows of a part of a run; no transaction is open, so that it may ask elsewhere."""
+Take = Callable[[Any, Any], Outcome]
+"""Imports what was read of a part of a run, in a transaction that is open."""
 
 
 # --- storing a file -----------------------------------------------------------------------------
@@ -117,7 +119,12 @@ def store(run: Any, reader: Reader) -> None:
 
 
 # --- working it off -----------------------------------------------------------------------------
-def work(runs: type[FileImport], take: Take) -> bool:
+def rows_alone(run: Any, lines: Lines) -> Lines:
+    """Return the rows as they are: for an import that needs nothing from elsewhere."""
+    return lines
+
+
+def work(runs: type[FileImport], take: Take, read: Read = rows_alone) -> bool:
     """Import one part of the file whose turn it is; say whether there may be more to do.
 
     One process works at a time, however many are called: imports can wait, messages cannot.
@@ -133,23 +140,37 @@ def work(runs: type[FileImport], take: Take) -> bool:
         found = cursor.fetchone()
     if found is None:
         return False
+    number, rows = _next(runs, found[0], read)
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [table])
             (alone,) = cursor.fetchone()
         if alone:
-            step(runs, found[0], take)
+            _import(runs, found[0], take, number, rows)
     return bool(alone)
 
 
-def step(runs: Any, run_id: UUID, take: Take) -> Any:
+def step(runs: Any, run_id: UUID, take: Take, read: Read = rows_alone) -> Any:
     """Import the next part of a file, if it is running; give how far it has come."""
+    return _import(runs, run_id, take, *_next(runs, run_id, read))
+
+
+def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, Any]:
+    """Read the next part of a file; return its number, and what was read."""
+    run = runs.objects.get(pk=run_id)
+    part = run.parts.filter(content__isnull=False).order_by("number").first()
+    return (part.number, read(run, _lines(part))) if part else (-1, None)
+
+
+def _import(runs: Any, run_id: UUID, take: Take, number: int, rows: Any) -> Any:
+    """Import a part that was read, if it still is the next."""
     with transaction.atomic():
         run = runs.objects.select_for_update().get(pk=run_id)
-        if run.state != FileImport.State.RUNNING:
+        part = run.parts.filter(content__isnull=False).defer("content").order_by("number").first()
+        running = run.state == FileImport.State.RUNNING
+        if not running or part is None or part.number != number:
             return run
-        part = run.parts.filter(content__isnull=False).earliest("number")
-        outcome = take(run, _lines(part))
+        outcome = take(run, rows)
         part.content, part.problems = None, outcome.problems
         part.save(update_fields=["content", "problems"])
         for name in ("added", "replaced", "rejected"):

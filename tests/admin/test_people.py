@@ -6,6 +6,7 @@ from django.contrib.admin.models import LogEntry
 from messaging.models import ConsentEntry, Suppression
 from push.models import Device, token_digest
 from rme.tenants import changes
+from tests import factories
 from tests.admin.scene import page
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +66,18 @@ def test_what_is_no_address_is_refused(root, org, fields, wrong):
     form = suppression(organization=org.pk, **fields)
     errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
     assert set(errors) == {wrong}
+
+
+def test_an_unknown_contact_is_an_error_of_its_field(root, org):
+    theirs = factories.contact(factories.organization("other"))
+    for contact_id in (str(theirs.pk), "ada"):
+        form = suppression(organization=org.pk, address="", contact_id=contact_id)
+        errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
+        assert errors == {"contact_id": ["There is no such contact."]}
+    ours = str(factories.contact(org).pk)
+    form = suppression(organization=org.pk, address="", contact_id=ours)
+    assert root.post(page(Suppression, "add"), form).status_code == 302
+    assert Suppression.objects.get().contact_id == ours
 
 
 def test_an_address_is_listed_once(root, org):

@@ -50,7 +50,7 @@ def test_a_provider_account_keeps_its_password(root, org):
     shown = root.get(page(ProviderAccount, "change", row.pk)).content
     assert b"mail.example" in shown
     assert b"hunter2" not in shown
-    form = account(org, setting_smtp_password="", setting_smtp_host="other.example")
+    form = account(org, setting_smtp_password="", setting_smtp_helo="other.example")
     assert root.post(page(ProviderAccount, "change", row.pk), form).status_code == 302
     row.refresh_from_db()
     assert '"hunter2-secret"' in row.credentials
@@ -60,7 +60,7 @@ def test_a_provider_account_keeps_its_password(root, org):
         assert "hunter2" not in cursor.fetchone()[0]
     root.post(page(ProviderAccount, "delete", row.pk), {"post": "yes"})
     logged = [line for entry in LogEntry.objects.all() for line in changes.tell(entry)]
-    assert "setting_smtp_host: mail.example → other.example" in logged
+    assert "setting_smtp_helo: – → other.example" in logged
     assert [line for line in logged if "hunter2" in line] == []
 
 

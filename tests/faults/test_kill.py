@@ -70,6 +70,7 @@ def test_nothing_is_lost_and_doubles_are_bounded(sink):
             "SMTP_URL": f"smtp+plain://127.0.0.1:{port}",
             "LEASE_SECONDS": "6",
             "UNKNOWN_SECONDS": "2",
+            "UNKNOWN_BACKOFF_SECONDS": "0,1,1,1,1,1,1,1",  # the worker is killed that often
         }
         with running(Path(folder), **env) as service:
             demo = service.demo()

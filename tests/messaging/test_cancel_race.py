@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 
 from messaging import cancel, schedule
 from messaging.models import Delivery, Event
@@ -15,6 +15,7 @@ from rme.core import clock
 from rme.core.errors import NotCancellable
 from tests import factories
 from tests.rest import message
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,3 +62,50 @@ def test_cancel_and_release_of_one_message_have_one_winner(api, org):
     assert set(found) == {(True, "CANCELLED"), (False, "ACCEPTED")}  # and both do happen
     assert sum(found.values()) == ROUNDS == len(keys)
     assert Event.objects.filter(type="cancelled").count() == found[True, "CANCELLED"]
+
+
+def scheduled(api, org, *people):
+    at = (clock.now() + dt.timedelta(hours=1)).isoformat()
+    return api.send(message(*people, schedule={"mode": "AT", "at": at})).json()["messageId"]
+
+
+@pytest.mark.parametrize("recipients", [1, 3])
+def test_twenty_cancels_at_once_all_succeed(api, org, recipients):
+    people = factories.contacts(org, recipients)
+    for _ in range(3):
+        Event.objects.all().delete()
+        key = scheduled(api, org, *people)
+        answers = at_once(lambda key=key: api.call("DELETE", f"/messages/{key}"), 20)
+        assert {(each.status_code, each.content) for each in answers} == {(200, answers[0].content)}
+        assert answers[0].json()["status"] == "CANCELLED"
+        kinds = Counter(Event.objects.filter(message_id=key).values_list("type", flat=True))
+        assert kinds == dict.fromkeys(("accepted", "scheduled", "cancelled"), recipients)
+
+
+def test_a_cancel_that_waited_for_a_release_is_refused(api, org):
+    """The statuses are read when the lock is there, not before."""
+    key = scheduled(api, org, factories.contact(org))
+    answers = []
+    call = threading.Thread(
+        target=lambda: (
+            answers.append(api.call("DELETE", f"/messages/{key}")),
+            connections.close_all(),
+        )
+    )
+    with transaction.atomic():
+        Delivery.objects.filter(message_id=key).update(status="ACCEPTED")
+        call.start()
+        while not waits_for_a_lock():
+            time.sleep(0.01)
+    call.join()
+    assert [each.status_code for each in answers] == [409]
+    assert Event.objects.filter(type="cancelled").count() == 0
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+            "AND datname = current_database()"
+        )
+        return bool(cursor.fetchone()[0])

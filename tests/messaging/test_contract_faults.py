@@ -241,4 +241,4 @@ def test_memory_that_runs_out_while_sending_leaves_a_window_in_doubt(api, org, m
     Delivery.objects.update(due_at=clock.now())  # and the time for a receipt
     schedule.resolve_unknown()
     work()
-    assert events(message_id) == ["accepted", "sent", "delivered"]
+    assert events(message_id) == ["accepted", "deferred", "sent", "delivered"]

@@ -1,7 +1,10 @@
 """Every error of a request, its body compared whole."""
 
+import re
+
 import pytest
 from django.db import connection
+from django.test import Client
 
 from messaging.models import Message
 from tests import factories
@@ -116,6 +119,74 @@ def test_method_not_allowed_says_what_is(api):
     response = api.call("PUT", "/messages")
     check(response, 405, error("METHOD_NOT_ALLOWED", "This path does not take that method."))
     assert response["Allow"] == "GET, POST, HEAD"
+
+
+ROUTES = {
+    "/messages": "GET, POST, HEAD",
+    "/messages/bulk": "POST",
+    "/messages/x": "GET, DELETE, HEAD",
+    "/openapi.json": "GET, HEAD",
+    "/docs": "GET, HEAD",
+    "/consent": "GET, POST, HEAD",
+    "/devices": "GET, POST, HEAD",
+    "/devices/vapid-key": "GET, HEAD",
+    "/devices/x": "DELETE",
+    "/devices/x/replace": "POST",
+    "/health": "GET, HEAD",
+    "/templates": "GET, HEAD",
+    "/templates/x/render": "POST",
+    "/suppressions": "GET, POST, DELETE, HEAD",
+    "/suppressions/x": "DELETE",
+}
+"""Every path below /rme/v1, and its methods."""
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
+
+
+def test_every_path_is_swept():
+    from messaging.urls import urlpatterns
+
+    routes = [re.sub("<[^>]*>", "x", str(each.pattern)) for each in urlpatterns]
+    assert [f"/{route}" for route in routes] == list(ROUTES)
+
+
+@pytest.mark.parametrize("wrong", ["", "?nope=1", "?limit=x&limit=y", "?dryRun=maybe", "?q=%00"])
+@pytest.mark.parametrize("path", ROUTES)
+def test_method_not_allowed_goes_before_what_else_is_wrong(api, path, wrong):
+    for method in METHODS:
+        if method in ROUTES[path].split(", "):
+            continue
+        for body in (None, b"{", {"nope": 1}):
+            response = api.call(method, f"{path}{wrong}", body)
+            assert (method, response.status_code) == (method, 405)
+            assert response["Allow"] == ROUTES[path]
+            if method != "HEAD":
+                told = "This path does not take that method."
+                assert response.json() == error("METHOD_NOT_ALLOWED", told)
+
+
+def test_a_stranger_is_refused_before_the_method(api):
+    response = api.call("PUT", "/messages?nope=1", Authorization="Bearer nope")
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "//", "/nope", "/nope/", "/messages/", "/messages/x/", "/messages/x/y", "/Messages",
+     "/../admin", "/nope?a=b", "?a=b", "/%00", "/%ff", "/templates/x/render/", "/openapi.json/"],
+)  # fmt: skip
+def test_an_unknown_path_is_not_found_whatever_the_method(api, path, method):
+    response = api.call(method, path)
+    assert response.status_code == 404
+    assert response["Content-Type"] == "application/json"
+    assert response["X-Request-Id"] == REQUEST_ID
+    if method != "HEAD":
+        assert response.json() == error("NOT_FOUND", "There is no such path.")
+
+
+def test_a_neighbour_of_the_base_path_is_a_page():
+    response = Client().get("/rme/v1x")
+    assert (response.status_code, response["Content-Type"]) == (404, "text/html; charset=utf-8")
 
 
 def test_not_cancellable(api, org):

@@ -1,12 +1,15 @@
 """Idempotency keys: repeated, reused, held, in bulks, and when they do not count."""
 
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 
 from messaging.models import IdempotencyKey, Message, Suppression
+from rme.core.cache import TtlCache
 from tests import factories
 from tests.rest import Api, error, message
 from tests.threads import at_once
@@ -154,3 +157,75 @@ def test_parallel_requests_with_one_key_make_one_message(api, org):
     assert Message.objects.count() == 1
     assert {status for status, _ in answers} <= {202, 409}
     assert len({content for status, content in answers if status == 202}) == 1
+
+
+@pytest.fixture
+def unlimited(org):
+    """Let the organization call as often as it likes."""
+    org.calls_per_second = 100_000
+    org.save()
+    TtlCache.clear_all()
+
+
+def replayed(call) -> list[tuple[int, bytes, str | None]]:
+    """Call 1,000 times from 20 threads at once, and return the distinct answers."""
+
+    def answers() -> list[tuple[int, bytes, str | None]]:
+        found = [call() for _ in range(50)]
+        return [(each.status_code, each.content, each.get("Idempotent-Replayed")) for each in found]
+
+    return list({answer for each in at_once(answers, 20) for answer in each})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_finished_key_is_replayed_to_any_number_at_once(api, org, unlimited):
+    body = message(factories.contact(org))
+    first = api.send(body, **KEY)
+    assert replayed(lambda: api.send(body, **KEY)) == [(202, first.content, "true")]
+    assert Message.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_finished_bulk_is_replayed_to_any_number_at_once(api, org, unlimited):
+    items = [message(each) for each in factories.contacts(org, 2)]
+    first = api.bulk(items, **KEY)
+    assert replayed(lambda: api.bulk(items, **KEY)) == [(202, first.content, "true")]
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_finished_keys_of_items_are_replayed_to_any_number_at_once(api, org, unlimited):
+    people = factories.contacts(org, 3)
+    items = [message(each) | {"idempotencyKey": f"k{n}"} for n, each in enumerate(people)]
+    first = api.bulk(items)
+    assert replayed(lambda: api.bulk(items)) == [(202, first.content, None)]
+    assert Message.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_whose_request_still_waits_is_in_progress(api, org):
+    """`Prefer: wait` stores its message, and with it a first answer, long before it ends."""
+    body = message(factories.contact(org))
+    waiting = []
+    call = threading.Thread(
+        target=lambda: (
+            waiting.append(api.send(body, Prefer="wait=3", **KEY)),
+            connections.close_all(),
+        )
+    )
+    call.start()
+    while not IdempotencyKey.objects.exists():
+        time.sleep(0.01)
+    assert api.send(body, **KEY).status_code == 409
+    call.join()
+    again = api.send(body, **KEY)
+    assert (again.status_code, again.content) == (waiting[0].status_code, waiting[0].content)
+
+
+def test_a_replay_looks_and_locks_by_one_statement(api, org):
+    body = message(factories.contact(org))
+    api.send(body, **KEY)
+    with CaptureQueriesContext(connection) as asked:
+        api.send(body, **KEY)
+    found = [each["sql"] for each in asked if "advisory" in each["sql"]]
+    assert (len(found), len(asked)) == (2, 2)

@@ -168,16 +168,39 @@ def test_template_that_does_not_fit_the_data_says_why(api, org):
     )
 
 
-def test_channel_has_to_be_named_among_several(api):
-    response = render(api, language="en_US")
-    assert (response.status_code, response.json()) == (
-        400,
-        error(
-            "INVALID_PAYLOAD",
-            "channel: must be one of EMAIL, SMS, PUSH",
-            ("channel", "must be one of EMAIL, SMS, PUSH"),
-        ),
+@pytest.mark.parametrize(
+    ("missing", "channel", "others"),
+    [
+        ([], "EMAIL", "SMS, PUSH"),
+        (["SMS"], "EMAIL", "PUSH"),
+        (["EMAIL"], "SMS", "PUSH"),
+        (["EMAIL", "SMS"], "PUSH", None),
+    ],
+)
+@pytest.mark.parametrize("version", [None, 1])
+def test_without_a_channel_the_first_that_has_one_is_rendered(
+    api, missing, channel, others, version
+):
+    Template.objects.filter(channel__in=missing).delete()
+    given = {} if version is None else {"version": version}
+    answer = rendered(api, language="en_US", variables={"note": "hello"}, **given)
+    assert answer["channel"] == channel
+    message = f"not named: there for {others} too"
+    assert [each for each in answer["warnings"] if each["field"] == "channel"] == (
+        [{"field": "channel", "message": message}] if others else []
     )
+
+
+def test_a_channel_that_is_named_needs_no_warning(api):
+    answer = rendered(api, language="en_US", channel="SMS", variables={"note": "hello"})
+    assert (answer["channel"], answer["warnings"]) == ("SMS", [])
+
+
+def test_a_channel_in_another_language_is_not_named(api, org):
+    Template.objects.exclude(channel="PUSH").delete()
+    factories.template(org, channel="EMAIL", language="de_CH")
+    answer = rendered(api, language="en_US", variables={"note": "hello"})
+    assert (answer["channel"], answer["warnings"]) == ("PUSH", [])
 
 
 @pytest.mark.parametrize(

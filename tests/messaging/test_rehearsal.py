@@ -1,5 +1,7 @@
 """A dry run tells what a send would come to, and leaves nothing behind."""
 
+from datetime import timedelta
+
 import pytest
 
 from messaging.models import (
@@ -11,6 +13,7 @@ from messaging.models import (
     MessageContent,
     Suppression,
 )
+from rme.core import clock
 from tests import factories
 from tests.rest import error, message
 
@@ -31,6 +34,11 @@ def rehearse(api, body, **headers):
 def test_what_would_be_sent(api, org):
     person = factories.contact(org)
     assert rehearse(api, message(person)) == {
+        "messageId": None,
+        "status": "ACCEPTED",
+        "resolvedChannel": "EMAIL",
+        "provider": "simulator",
+        "scheduledFor": None,
         "wouldSend": True,
         "result": {
             "messageId": None,
@@ -69,6 +77,11 @@ def test_what_would_be_refused(api, org):
     told = rehearse(api, message(person))
     refused = error("SUPPRESSED", "The recipient is on a suppression list.")["error"]
     assert told == {
+        "messageId": None,
+        "status": None,
+        "resolvedChannel": None,
+        "provider": None,
+        "scheduledFor": None,
         "wouldSend": False,
         "result": None,
         "error": refused,
@@ -122,6 +135,25 @@ def test_each_recipient_has_its_own_text(api, org):
         },
     ]
     assert told["result"]["recipients"][0]["contactId"] == str(ada.pk)
+    result = {name: value for name, value in told["result"].items() if name != "recipients"}
+    assert (
+        {name: told[name] for name in result}
+        == result
+        == {
+            "messageId": None,
+            "status": "ACCEPTED",
+            "resolvedChannel": "SMS",
+            "provider": "simulator",
+            "scheduledFor": None,
+        }
+    )
+
+
+def test_a_scheduled_send_tells_its_time_at_the_top(api, org):
+    schedule = {"mode": "AT", "at": (clock.now() + timedelta(hours=1)).isoformat()}
+    told = rehearse(api, message(factories.contact(org), schedule=schedule))
+    assert (told["status"], told["scheduledFor"]) == ("SCHEDULED", told["result"]["scheduledFor"])
+    assert told["scheduledFor"] is not None
 
 
 def test_a_push_is_shown_as_the_first_device_would_get_it(api, org):

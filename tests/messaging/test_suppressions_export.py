@@ -43,7 +43,8 @@ def test_no_cell_of_an_export_is_a_formula(org):
 def test_an_export_can_be_imported(org):
     other = factories.organization("other")
     until = datetime(2099, 1, 1, tzinfo=UTC)
-    push = suppression.Entry(org.pk, "PUSH", "", "STOP", "API", contact_id="=c1", expires_at=until)
+    ada = str(factories.contact(other).pk)
+    push = suppression.Entry(org.pk, "PUSH", "", "STOP", "API", contact_id=ada, expires_at=until)
     notes = ["=1+1", "'=1", "'quoted'", 'a "b"; c']
     noted = [entry(org, f"n{i}@b.example", note=note) for i, note in enumerate(notes)]
     gone = entry(org, "gone@b.example", expires_at=datetime(2020, 1, 1, tzinfo=UTC))

@@ -24,12 +24,13 @@ def bad(run):
 
 # --- what is imported ---------------------------------------------------------------------------
 def test_rows_become_entries_in_their_normal_form(org):
+    ada = str(factories.contact(org).pk)
     run = start(
         org,
         HEADER + "email, Ada@Example.com ,,stop,,\n"
         'SMS,(212) 736-5000,,HARD_BOUNCE,"a ""bad"", number",2099-01-01T00:00:00Z\n'
         "\n"
-        "PUSH,,c1,,,\n"
+        f"PUSH,,{ada},,,\n"
         "ALL,'+12127365001\n",
     )
     assert finish() == 1
@@ -38,10 +39,31 @@ def test_rows_become_entries_in_their_normal_form(org):
     assert stored(org) == {
         ("EMAIL", "ada@example.com", "", "STOP", "", None, "IMPORT"),
         ("SMS", "+12127365000", "", "HARD_BOUNCE", 'a "bad", number', until, "IMPORT"),
-        ("PUSH", "", "c1", "MANUAL", "", None, "IMPORT"),
+        ("PUSH", "", ada, "MANUAL", "", None, "IMPORT"),
         ("ALL", "+12127365001", "", "MANUAL", "", None, "IMPORT"),
     }
     assert bad(run) == []
+
+
+def test_a_row_of_an_unknown_contact_is_bad(org):
+    theirs = factories.contact(factories.organization("other"))
+    ours = factories.contact(org)
+    run = start(org, HEADER + f"PUSH,,{theirs.pk},,,\nPUSH,,{ours.pk},,,\nPUSH,,c1,,,\nbad\n")
+    finish()
+    assert [(contact) for _, _, contact, *_ in stored(org)] == [str(ours.pk)]
+    why = ("contactId", "no such contact")
+    assert [each for each in bad(run) if each[1] == "contactId"] == [("2", *why), ("4", *why)]
+    assert counts(run)[:2] == ("DONE", 4)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_contacts_of_a_part_are_looked_up_at_once(org, count):
+    people = factories.contacts(org, count)
+    start(org, HEADER + "".join(f"PUSH,,{each.pk},,,\n" for each in people))
+    with CaptureQueriesContext(connection) as asked:
+        finish()
+    looked = [each["sql"] for each in asked if "crm_contact" in each["sql"]]
+    assert (len(looked), Suppression.objects.count()) == (1, count)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +176,10 @@ def test_a_part_asks_as_often_whatever_it_holds(org, lines):
     suppression_import.work()
     with CaptureQueriesContext(connection) as captured:
         suppression_import.step(run.pk)
-    assert (len(captured), counts(run)[0]) == (8, "DONE")  # five, the gate lock, and the savepoint
+    assert (len(captured), counts(run)[0]) == (
+        10,
+        "DONE",
+    )  # seven, the gate lock, and the savepoint
 
 
 def test_files_take_turns(org):

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Suppression
+from tests import factories
 from tests.messaging.suppressions_scene import ADA, add_many, entries, listed, row, shown
 from tests.rest import error
 
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.django_db
 
 def test_many_are_answered_one_by_one_in_order(api, org):
     there = row(org, address="there@example.com", reason="STOP")
+    ada_id = str(factories.contact(org).pk)
     answer = add_many(
         api,
         {**ADA, "reason": "MANUAL", "note": "first"},
@@ -20,17 +22,18 @@ def test_many_are_answered_one_by_one_in_order(api, org):
         {"channel": "EMAIL", "address": "there@example.com"},
         {**ADA, "reason": "COMPLAINT"},
         "nonsense",
+        {"channel": "PUSH", "contactId": ada_id},
         {"channel": "PUSH", "contactId": "c1"},
     )
     ada = Suppression.objects.get(address="ada@example.com")
-    push = Suppression.objects.get(contact_id="c1")
+    push = Suppression.objects.get(contact_id=ada_id)
     one = {"entry": shown(ada, reason="COMPLAINT", note="first")}
     why = "not an address on the channel EMAIL"
     assert (answer.status_code, answer.json()) == (
         201,
         {
             "accepted": 4,
-            "rejected": 2,
+            "rejected": 3,
             "results": [
                 {"index": 0, **one},
                 {"index": 1, **error("INVALID_PAYLOAD", f"address: {why}", ("address", why))},
@@ -49,7 +52,13 @@ def test_many_are_answered_one_by_one_in_order(api, org):
                 },
                 {
                     "index": 5,
-                    "entry": shown(push, channel="PUSH", address=None, contactId="c1"),
+                    "entry": shown(push, channel="PUSH", address=None, contactId=ada_id),
+                },
+                {
+                    "index": 6,
+                    **error(
+                        "NOT_FOUND", "contactId: no such contact", ("contactId", "no such contact")
+                    ),
                 },
             ],
         },

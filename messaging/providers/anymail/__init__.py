@@ -36,6 +36,7 @@ from messaging.providers.base import (
     UnknownCode,
 )
 from rme.core.channels import Channel
+from rme.core.credentials import DESTINATION
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Unknown
 from rme.core.transport import Failure, InvalidRequest, Reply, Request, Transport
 
@@ -50,7 +51,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$", max_length
 class AnymailSettings(http.HttpSettings):
     """Which service, and how to log in there. What a service does not know is refused."""
 
-    service: ServiceName = Field(
+    service: Annotated[ServiceName, DESTINATION] = Field(
         description="scaleway reports nothing to us: what it took stays SENT. sendgrid: its support"
         " by django-anymail has ended; it is tested by its documentation alone."
     )
@@ -62,13 +63,15 @@ class AnymailSettings(http.HttpSettings):
     message_stream: Name = Field(default="", description="Postmark: empty for its default.")
     subaccount: Name = Field(default="", description="SparkPost.")
     project_id: Name = Field(default="", description="Scaleway.")
-    region: Name = Field(default="", description="Scaleway: empty for fr-par.")
+    region: Annotated[Name, DESTINATION] = Field(
+        default="", description="Scaleway: empty for fr-par."
+    )
     callback_secret: SecretStr = Field(
         default=SecretStr(""),
         description="Checks what it reports: its signing key, or user:password as they stand in the"
         " address that it was given. Without one nothing is taken.",
     )
-    base_url: str = Field(
+    base_url: Annotated[str, DESTINATION] = Field(
         default="",
         pattern=r"^(https?://[\x21-\x7a\x7c\x7e]+)?$",
         max_length=500,

@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote
 
 import orjson
 from pydantic import Field, SecretStr
 
 from rme.core.cache import TtlCache
+from rme.core.credentials import DESTINATION
 from rme.core.entities import unescape
 from rme.core.transport import InvalidRequest, Reply
 from rme.crm.connectors.base import (
@@ -58,7 +59,7 @@ _types: TtlCache[tuple[str, str, str], Types] = TtlCache(seconds=600)
 class OdooSettings(RemoteSettings):
     """Where the Odoo is, and as whom we come."""
 
-    address: str = Field(description="Like https://acme.odoo.com.")
+    address: Annotated[str, DESTINATION] = Field(description="Like https://acme.odoo.com.")
     database: str = Field(default="", description="Needed where the server has several.")
     api_key: SecretStr = Field(description="Of the user that we act as, under its preferences.")
 

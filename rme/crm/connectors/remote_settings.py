@@ -1,7 +1,10 @@
 """What every remote platform needs to be reached."""
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from typing import Annotated
 
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.transport.addresses import origin_of
 
 
@@ -10,10 +13,8 @@ class RemoteSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    address: str
-    ca_pem: str = Field(
-        default="", description="Certificates (PEM) to trust instead of the usual ones."
-    )
+    address: Annotated[str, DESTINATION]
+    ca_pem: CaPem = ""
 
     @field_validator("address")
     @classmethod

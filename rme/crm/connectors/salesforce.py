@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, SecretStr, model_validator
 
+from rme.core.credentials import DESTINATION
 from rme.core.transport import Transport
 from rme.crm import platforms
 from rme.crm.connectors import salesforce_session as sessions
@@ -42,7 +43,9 @@ _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionErro
 class SalesforceSettings(RemoteSettings):
     """Where the Salesforce is, and as whom we come."""
 
-    address: str = Field(description="The My Domain: https://acme.my.salesforce.com.")
+    address: Annotated[str, DESTINATION] = Field(
+        description="The My Domain: https://acme.my.salesforce.com."
+    )
     client_id: str = Field(description="The consumer key of the connected app.")
     client_secret: SecretStr | None = Field(
         default=None, description="The consumer secret: for the client credentials flow."
@@ -51,7 +54,7 @@ class SalesforceSettings(RemoteSettings):
     private_key: SecretStr | None = Field(
         default=None, description="PEM: for the JWT bearer flow, instead of a secret."
     )
-    audience: str = Field(
+    audience: Annotated[str, DESTINATION] = Field(
         default="https://login.salesforce.com",
         description="With a private key: https://test.salesforce.com for a sandbox.",
     )

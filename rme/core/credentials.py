@@ -1,0 +1,81 @@
+"""Settings that hold secrets, the destinations these are sent to, and what a change may keep.
+
+A settings class of pydantic declares both: a secret is a `SecretStr`, and a field that decides
+where the secrets are sent, or whom the connection trusts, is annotated with `DESTINATION`. Whoever
+may write settings cannot read the secrets; a change of a destination must therefore bring them
+along, or it could send what is stored to an address of the writer's choice.
+"""
+
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import Field, SecretBytes, SecretStr
+from pydantic.fields import FieldInfo
+
+GIVE_AGAIN = "Give this again: it would be sent to another destination than before."
+
+
+class Destination:
+    """Mark a setting that decides where an account's secrets are sent."""
+
+
+DESTINATION = Destination()
+CaPem = Annotated[
+    str, Field(description="Certificates (PEM) to trust instead of the usual ones."), DESTINATION
+]
+"""Certificates to trust. Whoever sets them can stand between us and the host."""
+
+
+def types_of(annotation: Any) -> list[Any]:
+    """Return the types that a value may have (`SecretStr | None` has two)."""
+    if get_origin(annotation) is Annotated:
+        return types_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [each for part in get_args(annotation) for each in types_of(part)]
+    return [annotation]
+
+
+def is_secret(info: FieldInfo) -> bool:
+    """Check whether a setting must never be shown."""
+    return any(kind in (SecretStr, SecretBytes) for kind in types_of(info.annotation))
+
+
+def is_destination(info: FieldInfo) -> bool:
+    """Check whether a setting decides where secrets are sent."""
+    return _marked([*info.metadata, info.annotation])
+
+
+def _marked(parts: list[Any]) -> bool:
+    """Search a marker, also inside a union: pydantic lifts only the outermost metadata."""
+    return any(isinstance(part, Destination) or _marked(list(get_args(part))) for part in parts)
+
+
+def keep_secrets(
+    fields: Mapping[str, FieldInfo], stored: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings to store, and the names of the secrets that must be given again.
+
+    An empty secret keeps the stored one, but not where a destination changes.
+    """
+    moved = any(
+        is_destination(info) and _effective(info, stored.get(name)) != _effective(info, value)
+        for name, info in fields.items()
+        for value in (given.get(name),)
+    )
+    settings = {name: value for name, value in given.items() if name in fields and value != ""}
+    missing = []
+    for name, info in fields.items():
+        if is_secret(info) and name not in settings and stored.get(name):
+            if moved:
+                missing.append(name)
+            else:
+                settings[name] = stored[name]
+    return settings, missing
+
+
+def _effective(info: FieldInfo, value: Any) -> str:
+    """Return what a setting amounts to: forms store text, and browsers rewrite line ends."""
+    if value in (None, ""):
+        value = None if info.is_required() else info.get_default(call_default_factory=True)
+    return "" if value is None else " ".join(str(value).split())

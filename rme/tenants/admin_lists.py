@@ -1,0 +1,34 @@
+"""What the address of an admin list may ask for: its declared filters, and its sortable columns."""
+
+from typing import Any
+
+from django.contrib.admin.filters import FieldListFilter
+from django.contrib.admin.utils import get_fields_from_path
+from django.http import HttpRequest
+from unfold.views import ChangeList
+
+
+class TenantList(ChangeList):  # type: ignore[misc]
+    """A list that is ordered by its sortable columns alone.
+
+    Django takes `sortable_by` for what the heads of the columns offer, and orders by any of them.
+    """
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
+
+
+def declared_lookups(page: Any, request: HttpRequest) -> set[str]:
+    """Return the query parameters that a list's filters and its date hierarchy read."""
+    declared: set[str] = set()
+    for each in page.get_list_filter(request):
+        if callable(each):
+            declared.add(each.parameter_name)
+            continue
+        path, build = each if isinstance(each, tuple | list) else (each, FieldListFilter.create)
+        field = get_fields_from_path(page.model, path)[-1]
+        found = build(field, request, {}, page.model, page, field_path=path)
+        declared.update(found.expected_parameters())
+    if page.date_hierarchy:
+        declared.update(f"{page.date_hierarchy}__{part}" for part in ("year", "month", "day"))
+    return declared

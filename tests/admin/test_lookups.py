@@ -1,0 +1,234 @@
+"""An address of the admin asks for nothing but what the page offers."""
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.db.models import ForeignKey
+
+from messaging.models import Message, TemplateVersion
+from rme.core import ids
+from rme.crm.models import Account, Contact, Event
+from rme.tenants.admin_base import TenantAdmin
+from rme.tenants.admin_lists import declared_lookups
+from rme.tenants.models import ApiKey, Application, Membership, Organization, User
+from tests import factories
+from tests.admin.scene import MODELS, button, fill, page, person
+from tests.rest import Api, message
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+LOOKUPS = ("", "__exact", "__startswith", "__contains", "__regex", "__gt", "__isnull", "__in")
+
+DECLARED = {
+    "messaging.Message": {"status", "channel", "provider", "category", "hours", "test__exact",
+                          "test__isnull", "organization"},
+    "messaging.Delivery": {"channel", "channel__isnull", "organization"},
+    "messaging.TemplateVersion": {"state__exact", "state__isnull", "template__channel__exact",
+                                  "template__channel__isnull", "organization"},
+    "crm.Event": {"starts_at__gte", "starts_at__lt", "organization"},
+    "crm.Contact": {"email__isempty", "mobile__isempty", "account__isempty", "organization"},
+    "crm.Platform": {"organization"},
+    "tenants.User": {"is_staff__exact", "is_staff__isnull", "is_superuser__exact",
+                     "is_superuser__isnull", "is_active__exact", "is_active__isnull",
+                     "groups__id__exact", "groups__isnull"},
+}  # fmt: skip
+
+
+def request_of(rf, client):
+    request = rf.get("/")
+    request.user = User.objects.get(pk=client.session["_auth_user_id"])
+    return request
+
+
+def columns_of(model):
+    """Return every path that a lookup may begin with: columns, keys and what relations reach."""
+    fields = model._meta.get_fields()
+    paths = {field.name for field in fields} | {getattr(f, "attname", f.name) for f in fields}
+    for field in fields:
+        if field.is_relation and field.related_model:
+            paths |= {f"{field.name}__{far.name}" for far in field.related_model._meta.get_fields()}
+    return {*paths, "pk", "metadata__note", "nothing"}
+
+
+def test_every_page_is_a_tenants():
+    assert [m for m in MODELS if not isinstance(admin.site.get_model_admin(m), TenantAdmin)] == []
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_only_declared_lookups_filter_a_list(root, rf, model):
+    here, request = admin.site.get_model_admin(model), request_of(rf, root)
+    asked = {f"{path}{lookup}" for path in columns_of(model) for lookup in LOOKUPS}
+    allowed = {each for each in asked if here.lookup_allowed(each, "a", request)}
+    declared = declared_lookups(here, request)
+    assert allowed == asked & declared
+    assert declared == DECLARED.get(model._meta.label, declared)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_an_undeclared_lookup_is_refused(root, org, model):
+    fill(org)
+    for lookup in ("pk__gt=0", "id__regex=.", "organization__name__startswith=A", "nothing=1"):
+        assert root.get(f"{page(model, 'changelist')}?{lookup}").status_code == 400
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_every_declared_lookup_is_served(root, rf, org, model):
+    fill(org)
+    for lookup in declared_lookups(admin.site.get_model_admin(model), request_of(rf, root)):
+        url = f"{page(model, 'changelist')}?{lookup}="
+        for value in ("1", "0", "2026-01-01", "junk"):
+            assert (lookup, value, root.get(url + value).status_code) in [
+                (lookup, value, expected) for expected in (200, 302)
+            ]
+        assert root.get(url + "%00").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    ["metadata__note__startswith=s", "metadata__contains=s", "metadata__has_key=note",
+     "metadata=s", "template__startswith=w", "language=en", "organization__name__startswith=A",
+     "organization_id__startswith=a", "id__gt=0"],
+)  # fmt: skip
+def test_support_reads_no_content_by_a_lookup(org, lookup):
+    api = Api(org)
+    api.send({**message(factories.contact(org)), "metadata": {"note": "secret"}})
+    support = person("support", org, Role.SUPPORT)
+    assert support.get(page(Message, "changelist")).status_code == 200
+    assert support.get(f"{page(Message, 'changelist')}?{lookup}").status_code == 400
+
+
+@pytest.mark.parametrize("word", ["secret", "hello", "note", "Northwind", "welcome"])
+def test_support_finds_no_message_by_its_content(org, word):
+    api = Api(org)
+    api.send({**message(factories.contact(org)), "metadata": {"note": "secret"}})
+    support = person("support", org, Role.SUPPORT)
+    row = Message.objects.get()
+    shown = {
+        name: str(row.pk) in support.get(page(Message, "changelist") + query).content.decode()
+        for name, query in (("all", ""), ("word", f"?q={word}"), ("id", f"?q={row.pk}"))
+    }
+    assert shown == {"all": True, "word": False, "id": True}
+
+
+@pytest.mark.parametrize("field", ["metadata", "template", "organization", "test", "nothing"])
+def test_a_popup_names_rows_by_their_key_alone(root, org, field):
+    fill(org)
+    assert root.get(f"{page(Message, 'changelist')}?_to_field={field}").status_code == 400
+    assert root.get(f"{page(Message, 'changelist')}?_to_field=id").status_code == 200
+
+
+def test_support_has_no_autocomplete(org):
+    """Every field of every model is asked for: what a choice offers may be a content."""
+    fill(org)
+    support = person("support", org, Role.SUPPORT)
+    answers = {
+        support.get(
+            "/admin/autocomplete/",
+            {"app_label": model._meta.app_label, "model_name": model._meta.model_name,
+             "field_name": field.name, "term": "a"},
+        ).status_code
+        for model in MODELS for field in model._meta.get_fields()
+    }  # fmt: skip
+    assert answers <= {403, 404}
+
+
+def ids_of(client, url):
+    return re.findall(r"/([\w-]+)/change/", client.get(url).content.decode())
+
+
+def test_a_list_is_ordered_by_its_sortable_columns_alone(root, org):
+    first, last = (
+        Event.objects.create(organization=org, name=name, starts_at="2026-01-01T00:00Z")
+        for name in ("B", "A")
+    )
+    url = page(Event, "changelist")
+    newest_first = [str(last.pk), str(first.pk)]
+    by_name = sorted((last, first), key=lambda each: each.name, reverse=True)
+    assert list(dict.fromkeys(ids_of(root, url))) == newest_first
+    assert list(dict.fromkeys(ids_of(root, f"{url}?o=-1"))) == [str(each.pk) for each in by_name]
+    for hostile in ("99", "-99", "name", "-organization__name", "1.99", "a.b", ""):
+        assert root.get(f"{url}?o={hostile}").status_code == 200
+    api, ada = Api(org), factories.contact(org)
+    sent = [api.send(message(ada)).json()["messageId"] for _ in range(2)]
+    for order in ("1", "2", "5", "6", "7", "-7"):  # nothing of this list is sortable
+        shown = ids_of(root, f"{page(Message, 'changelist')}?o={order}")
+        assert list(dict.fromkeys(shown)) == sent[::-1]
+
+
+# --- what the address of a form begins with -------------------------------------------------------
+
+
+def first_key(model, org):
+    """Return the key of a row of an organization."""
+    own = {Organization: "pk", TemplateVersion: "template__organization_id"}
+    path = own.get(model, "organization_id" if hasattr(model, "organization_id") else "")
+    rows = model._default_manager.all()
+    if path:
+        rows = rows.filter(**{path: org.pk})
+    elif model is User:
+        rows = rows.filter(memberships__organization=org)
+    found = rows.order_by("pk").first()
+    assert found is not None, model
+    return str(found.pk)
+
+
+def unknown_key(model):
+    """Return a key that no row has."""
+    kind = model._meta.pk.get_internal_type()
+    return {"UUIDField": ids.new_text_id(), "CharField": "no-such-one"}.get(kind, "987654321")
+
+
+FOREIGN = [
+    (model, field)
+    for model in MODELS
+    for field in model._meta.concrete_fields
+    if isinstance(field, ForeignKey) and field.related_model._meta.app_label != "contenttypes"
+]
+
+
+UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+CHANGING = rf"{UUID}|0x[0-9a-f]+|[A-Za-z0-9]{{40}}|\d\d(:\d\d){{2}}"
+
+
+def body(response, key):
+    """Return a page without what differs each time: ids that are made, tokens, addresses."""
+    named = rf'(?<=[="/]){re.escape(key)}(?=["&/])'  # not the digits of something else
+    text = re.sub(named, "KEY", response.content.decode())
+    return re.sub(rf'(csrfmiddlewaretoken" value|nonce)="[^"]*"|{CHANGING}', "", text)
+
+
+@pytest.mark.parametrize(("model", "field"), FOREIGN, ids=str)
+def test_a_form_does_not_tell_of_anothers_rows(org, model, field):
+    fill(org)
+    other = factories.organization("elsewhere")
+    factories.template(other, channel="SMS", name="theirs")  # its fields are not an email's
+    fill(other)
+    owner, url = person("owner", org, Role.OWNER), page(model, "add")
+    theirs, none = first_key(field.related_model, other), unknown_key(field.related_model)
+    for name in (field.name, field.attname, f"{field.name}__id"):
+        shown = owner.get(url, {name: theirs})
+        missing = owner.get(url, {name: none})
+        assert shown.status_code == missing.status_code
+        assert body(shown, theirs) == body(missing, none)
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "%00", "9" * 30, "9" * 5000, "1.5", "١", ""])
+@pytest.mark.parametrize(("model", "field"), FOREIGN, ids=str)
+def test_a_form_takes_any_value_from_its_address(root, org, model, field, value):
+    shown = root.get(f"{page(model, 'add')}?{field.name}={value}&copy={value}")
+    assert shown.status_code in (200, 403)
+
+
+def test_a_form_begins_with_an_own_row(org):
+    account = Account.objects.create(organization=org, name="Northwind")
+    shown = person("owner", org, Role.OWNER).get(page(Contact, "add"), {"account": account.pk})
+    assert f'<option value="{account.pk}" selected' in shown.content.decode()
+
+
+def test_a_new_version_begins_with_the_templates_own_text(org):
+    template = factories.template(org, name="own", subject="Kept subject").template
+    owner = person("owner", org, Role.OWNER)
+    shown = owner.get(button(type(template), template, "new_version"), follow=True)
+    assert 'value="Kept subject"' in shown.content.decode()
+    assert {Application, ApiKey} <= {model for model, _ in FOREIGN}
