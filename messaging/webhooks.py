@@ -4,12 +4,12 @@ What is not signed is not read. What is signed is kept and answered at once, wha
 """
 
 import structlog
-from django.db import InterfaceError, OperationalError
+from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
 from messaging import callbacks, tasks
 from messaging.providers.base import Callback
-from rme.core import clock
+from rme.core import clock, database
 from rme.core.errors import ApiError
 
 log = structlog.get_logger(__name__)
@@ -27,8 +27,11 @@ def receive(request: HttpRequest, public_id: str) -> HttpResponse:
         return _answer(413)
     try:
         return _take(request, public_id)
-    except (OperationalError, InterfaceError) as error:
+    except Error as error:
+        if not database.is_unavailable(error):
+            raise
         log.error("database.away", exc_info=error)  # noqa: TRY400 (an answer, not a fault)
+        database.discard(error)
         return _answer(503, **{"Retry-After": "5"})
 
 

@@ -1,9 +1,14 @@
 """Probes for whoever watches the processes: they need no token and say nothing else."""
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
+
+from rme.core import database
+
+READY_SECONDS = 2.0
+"""How long the database has to answer: whoever asks waits no longer either."""
 
 
 @require_safe
@@ -16,9 +21,10 @@ def livez(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Say whether this process can serve: the database answers and all migrations are applied."""
     try:
-        executor = MigrationExecutor(connection)
-        waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except DatabaseError:
+        with database.within(READY_SECONDS):
+            executor = MigrationExecutor(connection)
+            waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except Error:
         return HttpResponse("database\n", status=503, content_type="text/plain")
     if waiting:
         return HttpResponse("migrations\n", status=503, content_type="text/plain")

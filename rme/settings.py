@@ -14,6 +14,7 @@ from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
 from rme.core.bell import broker_url
+from rme.core.database import BoundedConnection
 from rme.core.logs import logging_config
 from rme.core.secret import secret_key
 from rme.core.smtp_url import opened_by
@@ -134,7 +135,14 @@ _database: dict[str, Any] = {**dj_database_url.parse(ENV["DATABASE_URL"])}
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         **_database,
+        "ENGINE": "rme.core.postgresql",
         "OPTIONS": {
+            # A host that is gone without a word is noticed within ten seconds.
+            "connect_timeout": 3,
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 2,
+            "tcp_user_timeout": 8000,
             **_database.get("OPTIONS", {}),  # such as sslmode, from the address
             # Binding on the server lets psycopg prepare what repeats: planning over the partitions
             # costs ten times what most statements do. A plan that is kept may have been made while
@@ -147,12 +155,17 @@ DATABASES: dict[str, dict[str, Any]] = {
             "pool": {
                 "min_size": 1,
                 "max_size": int(ENV.get("DATABASE_POOL", "10")),
-                "timeout": 5,
+                "timeout": 3,
                 "max_idle": 300,
+                # By default the pauses between tries would grow to minutes, and outlast the outage.
+                "reconnect_timeout": 2,
+                "connection_class": BoundedConnection,
             },
         },
     }
 }
+DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
+"""How long a statement of a call may take. Then the call is answered 503."""
 
 # --- Redis and Celery ---------------------------------------------------------------------------
 REDIS_URL = ENV["REDIS_URL"]
@@ -175,9 +188,19 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # (worker, beat) connects again by CELERY_BROKER_CONNECTION_MAX_RETRIES.
     "max_retries": 0,
 }
-# Tasks are hints and the database is the truth: an enqueue that fails is not tried again.
-CELERY_TASK_PUBLISH_RETRY = False
-# Celery's Django fixup would close the connection after every task; the pool keeps it.
+# A caller waits no longer than this for a broker that says nothing.
+CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
+# Tasks are hints and the database is the truth: an enqueue is tried once more, at once. Without
+# that a connection that has died would never be made again (beat has one for all that it sends).
+CELERY_TASK_PUBLISH_RETRY = True
+CELERY_TASK_PUBLISH_RETRY_POLICY = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+}
+# Celery's Django fixup would close connection and pool after every task. Whether the connection is
+# still open is looked at before each (`rme.core.worker`).
 CELERY_DB_REUSE_MAX = 1_000_000
 
 # --- log-in and tokens --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import orjson
 import structlog
 from django.core.exceptions import SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import Error
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 from rest_framework import exceptions as drf
@@ -21,7 +21,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from rme.core import counters, edge, errors, logs, proxies
+from rme.core import counters, database, edge, errors, logs, proxies
 from rme.core.json_bodies import JsonRenderer
 from rme.core.pages import error_page
 
@@ -172,8 +172,9 @@ def as_api_error(exception: Exception) -> errors.ApiError:
             return errors.NotFound()
         case drf.ParseError() | SuspiciousOperation():
             return errors.InvalidPayload("The request cannot be read.")
-        case OperationalError() | InterfaceError():
+        case Error() if database.is_unavailable(exception):
             log.error("database.away", exc_info=exception)
+            database.discard(exception)
             return errors.Unavailable(headers={"Retry-After": "5"})
     log.error("request.failed", exc_info=exception)
     return errors.InternalError()

@@ -112,6 +112,8 @@ def logging_config(*, level: str, json: bool) -> dict[str, Any]:
             "django.request": {"level": "CRITICAL"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
+            # It tells of every try to connect; `database.lost` and `database.back` tell it once.
+            "psycopg.pool": {"level": "ERROR"},
         },
     }
     logging.config.dictConfig(config)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from django.db import DEFAULT_DB_ALIAS, InterfaceError, connections
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, ProgrammingError, connections
 from django.db import transaction as django_transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import pq
@@ -124,7 +124,7 @@ def send(text: str, parameters: Sequence[Any] = ()) -> Answer:
     written = _written(parameters)
     if (together := _whole.statements) is not None:
         if written is None:
-            raise InterfaceError("a parameter that only a cursor takes belongs into transaction()")
+            raise ProgrammingError("what only a cursor takes belongs into transaction()")
         answer = Answer(text, written)
         together.append(answer)
         return answer
@@ -156,7 +156,7 @@ def flush() -> None:
 
 def _refuse_inside_of_whole() -> None:
     if _whole.statements is not None:
-        raise InterfaceError("nothing is executed before all is")
+        raise ProgrammingError("nothing is executed before all is")
 
 
 def _flush_first(execute: Callable[..., Any], *arguments: Any) -> Any:
@@ -168,7 +168,7 @@ def _flush_first(execute: Callable[..., Any], *arguments: Any) -> Any:
 def _only_reading(execute: Callable[..., Any], text: str, *arguments: Any) -> Any:
     """Let nothing be written beside a transaction that has not begun."""
     if text.lstrip()[:6].upper() != "SELECT":
-        raise InterfaceError("a cursor that writes belongs into transaction()")
+        raise ProgrammingError("a cursor that writes belongs into transaction()")
     return execute(text, *arguments)
 
 

@@ -6,12 +6,15 @@ https://www.postgresql.org/docs/current/libpq-pipeline-mode.html
 import select
 from collections.abc import Sequence
 from itertools import count
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import InvalidSqlStatementName, error_from_result
+
+from rme.core import database
 
 Raw = psycopg.Connection[Any]
 Rows = list[tuple[Any, ...]]
@@ -63,7 +66,8 @@ class Straight:
             self._pipe(raw, statements, begin=True, commit=commit)
         except InvalidSqlStatementName:  # later nothing can be gone: nothing rolls back meanwhile
             self.names.clear()
-            checked(raw, raw.pgconn.exec_(b"ROLLBACK"))
+            raw.pgconn.send_query(b"ROLLBACK")
+            checked(raw, conclude(raw))
             self._pipe(raw, statements, begin=True, commit=commit)
 
     def go_on(self, raw: Raw, statements: Sequence[Statement], *, commit: bool) -> None:
@@ -80,8 +84,8 @@ class Straight:
 
     def _execute(self, raw: Raw, statement: Statement) -> None:
         (name,) = self._names_of(raw, [statement.text])
-        result = checked(raw, raw.pgconn.exec_prepared(name, statement.parameters))
-        statement.found = self._rows(result)
+        raw.pgconn.send_query_prepared(name, statement.parameters)
+        statement.found = self._rows(checked(raw, conclude(raw)))
 
     def _pipe(
         self,
@@ -137,7 +141,8 @@ class Straight:
         name = b"rme_%d" % next(self._numbers)
         first, *others = text.split("%s")
         numbered = first + "".join(f"${place}{part}" for place, part in enumerate(others, 1))
-        checked(raw, raw.pgconn.prepare(name, numbered.replace("%%", "%").encode()))
+        raw.pgconn.send_prepare(name, numbered.replace("%%", "%").encode())
+        checked(raw, conclude(raw))
         self.names[text] = name
 
     def _are_gone(self, raw: Raw) -> bool:
@@ -147,36 +152,77 @@ class Straight:
         if not self.names or raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
             return False
         one = next(iter(self.names.values()))
-        return bool(raw.pgconn.describe_prepared(one).status not in _FINE)
+        raw.pgconn.send_describe_prepared(one)
+        return bool(conclude(raw).status not in _FINE)
 
     def _let_go(self, raw: Raw) -> None:
         """Let go of what was prepared. One that is gone already is no error to PostgreSQL."""
         for name in self.names.values():  # not all there are: psycopg has statements of its own
-            checked(raw, raw.pgconn.close_prepared(name))
+            raw.pgconn.send_close_prepared(name)
+            checked(raw, conclude(raw))
         self.names.clear()
 
 
 def hear(pgconn: pq.abc.PGconn) -> list[Any]:
-    """Wait for the answers to all that a pipeline sent."""
-    poll = select.poll()
-    poll.register(pgconn.socket, select.POLLIN | select.POLLOUT)
-    while pgconn.flush():
-        poll.poll()
-        pgconn.consume_input()
-    poll.modify(pgconn.socket, select.POLLIN)
+    """Wait for the answers to all that a pipeline sent. Raises psycopg.OperationalError."""
+    waiting = _Waiting(pgconn)
     results: list[Any] = []
     while True:
-        while pgconn.is_busy():
-            poll.poll()
-            pgconn.consume_input()
-        result = pgconn.get_result()
+        result = waiting.next()
         if result is None:
             continue  # the end of one statement's answers
         if result.status == pq.ExecStatus.PIPELINE_SYNC:
+            database.reach.found()
             return results
         results.append(result)
         if pgconn.status != pq.ConnStatus.OK:
             raise psycopg.OperationalError(pgconn.get_error_message())
+
+
+def conclude(raw: Raw) -> Any:
+    """Wait for the answer to the one statement that was sent. Raises psycopg.OperationalError."""
+    try:
+        waiting = _Waiting(raw.pgconn)
+        result = last = waiting.next()
+        while last is not None:
+            last = waiting.next()
+        if result is None:
+            raise psycopg.OperationalError(raw.pgconn.get_error_message())
+        database.reach.found()
+        return result
+    except BaseException:
+        raw.close()  # in the midst of a conversation, of which nobody knows the rest
+        raise
+
+
+class _Waiting:
+    """A conversation with the server, up to the end of the time that it may take."""
+
+    def __init__(self, pgconn: pq.abc.PGconn) -> None:
+        self._pgconn = pgconn
+        allowed = database.allowed()
+        self._until = None if allowed is None else monotonic() + allowed
+        self._poll = select.poll()
+        self._poll.register(pgconn.socket, select.POLLIN | select.POLLOUT)
+        while pgconn.flush():
+            self._wait()
+            pgconn.consume_input()
+        self._poll.modify(pgconn.socket, select.POLLIN)
+
+    def next(self) -> Any:
+        """Wait for the next answer; None is the end of a statement's."""
+        while self._pgconn.is_busy():
+            self._wait()
+            self._pgconn.consume_input()
+        return self._pgconn.get_result()
+
+    def _wait(self) -> None:
+        if self._until is None:
+            self._poll.poll()
+        elif not self._poll.poll(max(self._until - monotonic(), 0.0) * 1000):
+            error = psycopg.OperationalError("PostgreSQL did not answer in time")
+            database.reach.lost(error)
+            raise error
 
 
 def checked(raw: Raw, result: Any) -> Any:

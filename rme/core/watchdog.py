@@ -16,9 +16,13 @@ import psycopg
 import structlog
 from django.db import OperationalError, connection
 
+from rme.core import database
+
 log = structlog.get_logger(__name__)
 
 EVERY_SECONDS = 0.1
+FROZEN_SECONDS = 0.3
+"""A server that did not even cancel a statement after so long is given up."""
 
 
 class StatementLate(Exception):
@@ -79,7 +83,7 @@ class Watchdog:
 
     def _cancel(self, raw: "psycopg.Connection[Any]") -> None:
         try:
-            raw.cancel_safe(timeout=1.0)
+            raw.cancel_safe(timeout=FROZEN_SECONDS)
         except psycopg.Error as error:
             log.warning("watchdog.failed", error=type(error).__name__)
 
@@ -102,7 +106,8 @@ def unbounded() -> Iterator[Any]:
         raw = connection.connection
         before = _own.pause(raw)
         try:
-            yield cursor
+            with database.as_usual():
+                yield cursor
         finally:
             if before is not None:
                 _own.watch(before, raw)
@@ -121,7 +126,8 @@ def bounded(until: float) -> Iterator[Any]:
         raw = connection.connection
         before = watchdog.watch(until, raw)
         try:
-            yield cursor
+            with database.within(until - time.monotonic() + FROZEN_SECONDS):
+                yield cursor
         except OperationalError as error:
             if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
                 raise StatementLate from error

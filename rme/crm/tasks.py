@@ -7,6 +7,7 @@ from celery import shared_task
 from kombu.exceptions import KombuError
 from redis import RedisError
 
+from rme.core import database
 from rme.crm import record_import
 
 log = structlog.get_logger(__name__)
@@ -24,6 +25,7 @@ def ring_import() -> None:
 
 
 @shared_task(name="crm.import_records")
+@database.unlimited()
 def import_records() -> None:
     """Import files of records, part by part."""
     until = time.monotonic() + IMPORT_SECONDS

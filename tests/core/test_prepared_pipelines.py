@@ -10,6 +10,7 @@ from django.db import (
     IntegrityError,
     InterfaceError,
     OperationalError,
+    ProgrammingError,
     connection,
     transaction,
 )
@@ -143,7 +144,7 @@ def test_a_lock_of_what_is_sent_together_is_held_to_its_end():
 
 
 def test_nobody_asks_before_the_end_of_what_is_sent_together():
-    with pytest.raises(InterfaceError), prepared.together():
+    with pytest.raises(ProgrammingError), prepared.together():
         add_later(1)
         stored()
     assert stored() == []
@@ -151,7 +152,7 @@ def test_nobody_asks_before_the_end_of_what_is_sent_together():
 
 @pytest.mark.parametrize("value", [True, None, "a\0b", ["a"]])
 def test_nothing_that_is_sent_together_goes_beside_it(value):
-    with pytest.raises(InterfaceError), prepared.together():
+    with pytest.raises(ProgrammingError), prepared.together():
         add_later(1)
         prepared.send("SELECT %s", [value])
     assert stored() == []
@@ -170,7 +171,7 @@ def test_nothing_is_written_by_a_cursor_beside_what_is_sent_together(nested):
     def write():
         by_cursor("INSERT INTO straight VALUES (3) RETURNING n", [])
 
-    with pytest.raises(InterfaceError), prepared.together():
+    with pytest.raises(ProgrammingError), prepared.together():
         add_later(1)
         if nested:
             with transaction.atomic():
@@ -184,7 +185,7 @@ def test_nothing_is_written_by_a_cursor_beside_what_is_sent_together(nested):
 
 @pytest.mark.parametrize("opening", [prepared.together, prepared.transaction])
 def test_no_transaction_is_opened_inside_of_what_is_sent_together(opening):
-    with pytest.raises(InterfaceError), prepared.together():
+    with pytest.raises(ProgrammingError), prepared.together():
         add_later(1)
         with opening():
             add_later(2)
@@ -225,7 +226,7 @@ def test_who_is_interrupted_while_it_waits_leaves_no_half_conversation(monkeypat
         def __init__(self):
             self.poll = self
 
-        def __call__(self):
+        def __call__(self, *_):
             raise KeyboardInterrupt
 
         def register(self, *_):

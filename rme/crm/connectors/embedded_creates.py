@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from rme.core import ids, watchdog
 from rme.crm import folding
-from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow, UnknownParent
+from rme.crm.connectors.base import Deadline, PlatformSlow, UnknownParent
 from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
 from rme.crm.models import Account, Case, Contact
 
@@ -41,7 +41,7 @@ LEFT JOIN {Account._meta.db_table} account
 
 
 def create(organization_id: str, new: New, deadline: Deadline) -> str:
-    """Store a record, and give its id. Raises PlatformSlow, PlatformAway, UnknownParent."""
+    """Store a record, and give its id. Raises PlatformSlow, UnknownParent."""
     identifier = ids.new_text_id()
     values = {"id": identifier, "organization": organization_id}
     try:
@@ -57,8 +57,6 @@ def create(organization_id: str, new: New, deadline: Deadline) -> str:
                     _run(deadline, _CASE, {**values, **_case(new)})
     except watchdog.StatementLate as error:
         raise PlatformSlow from error
-    except (OperationalError, InterfaceError) as error:
-        raise PlatformAway from error
     return identifier
 
 

@@ -9,10 +9,8 @@ rows for the ten newest.
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
-
 from rme.core import watchdog
-from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
+from rme.crm.connectors.base import Deadline, PlatformSlow
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
 
@@ -99,15 +97,13 @@ ORDER BY event.starts_at DESC, r.id DESC LIMIT %(limit)s"""
 
 
 def rows(statement: str, values: Mapping[str, Any], deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Run a look-up. Raises PlatformSlow, PlatformAway."""
+    """Run a look-up. Raises PlatformSlow. Where our own database fails, that is no platform's."""
     try:
         with watchdog.bounded(deadline.until) as cursor:
             cursor.execute(statement, values)
             found: list[tuple[Any, ...]] = cursor.fetchall()
     except watchdog.StatementLate as error:
         raise PlatformSlow from error
-    except (OperationalError, InterfaceError) as error:
-        raise PlatformAway from error
     return found
 
 

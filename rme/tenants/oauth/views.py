@@ -11,11 +11,11 @@ import orjson
 import structlog
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from oauthlib.oauth2.rfc6749 import errors
 
+from rme.core import database
 from rme.core.errors import ApiError
 from rme.core.limits import address_of
 from rme.tenants.oauth import throttle
@@ -49,12 +49,14 @@ def _endpoint(name: str) -> View:
             headers, body, status = _call(name, request)
         except errors.OAuth2Error as error:
             headers, body, status = error.headers, error.json, error.status_code
-        except (OperationalError, InterfaceError):
-            log.exception("database.away")
-            headers, body, status = {"Retry-After": "5"}, _json("temporarily_unavailable"), 503
-        except Exception:
-            log.exception("oauth.failed")
-            headers, body, status = {}, _json("server_error"), 500
+        except Exception as error:
+            if database.is_unavailable(error):
+                log.exception("database.away")
+                database.discard(error)
+                headers, body, status = {"Retry-After": "5"}, _json("temporarily_unavailable"), 503
+            else:
+                log.exception("oauth.failed")
+                headers, body, status = {}, _json("server_error"), 500
         response = _answer(body, status)
         if "Retry-After" in headers:
             response["Retry-After"] = headers["Retry-After"]

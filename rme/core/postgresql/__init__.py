@@ -1,0 +1,1 @@
+"""Django's backend for PostgreSQL, with connections that are checked and bounded."""
