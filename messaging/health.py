@@ -20,7 +20,7 @@ from messaging.models import Attempt, Delivery
 from messaging.providers.base import Provider
 from messaging.routing import SIMULATORS
 from rme import __version__
-from rme.core import bell, ids, signs
+from rme.core import bell, database, ids, signs
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.clock import iso
@@ -30,6 +30,8 @@ PERIOD = timedelta(hours=1)
 ATTEMPTS_LIMIT = 100_000
 """An organization's latest attempts in the period that are looked at."""
 GOOD_RATE, BAD_RATE = 0.95, 0.5
+DATABASE_SECONDS = 2.0
+"""How long the database has to answer."""
 
 _kept: TtlCache[str, dict[str, Any]] = TtlCache(seconds=2)
 
@@ -82,7 +84,7 @@ class Record:
 def report(organization_id: str) -> dict[str, Any]:
     """Give the health report: `down` when nothing can be accepted, `degraded` when a part fails."""
     checks = {
-        "database": _check(_ask_database, Error),
+        "database": _check(_ask_database, Error, _ReadOnly),
         "redis": _check(_ask_redis, RedisError),
         "broker": _check(_ask_broker, RedisError, KombuError, OSError),
         **_living(),
@@ -108,6 +110,8 @@ def _check(ask: Callable[[], object], *failures: type[Exception]) -> dict[str, A
     status, detail = OK, None
     try:
         ask()
+    except _ReadOnly:
+        status, detail = DOWN, "is read-only: nothing can be accepted"
     except failures as error:
         status, detail = DOWN, f"does not answer ({type(error).__name__})"
     return {"status": status, "latencyMs": _since(started), "detail": detail}
@@ -117,9 +121,14 @@ def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 2)
 
 
+class _ReadOnly(Exception):
+    """PostgreSQL answers, and takes nothing."""
+
+
 def _ask_database() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    with database.within(DATABASE_SECONDS):
+        if database.is_read_only():
+            raise _ReadOnly
 
 
 def _ask_redis() -> None:
@@ -132,24 +141,46 @@ def _ask_broker() -> None:
 
 
 def _living() -> dict[str, dict[str, Any]]:
-    """Look for signs of life: workers leave theirs, and each sweep, which beat orders, one too."""
+    """Look at the heartbeats: each process of a worker leaves one, and each sweep of beat's too."""
     started = time.perf_counter()
     try:
-        worker, scheduler = signs.seen(("worker", "scheduler"))
+        processes = signs.heartbeats()
+        (scheduler,) = signs.seen(("scheduler",))
     except RedisError:
         unknown = {"status": DEGRADED, "detail": "not known: Redis does not answer"}
         took = _since(started)
         return {name: {**unknown, "latencyMs": took} for name in ("workers", "scheduler")}
-    idle = "no sweep lately"
-    told = {
-        "workers": (worker, "no sign of life"),
-        "scheduler": (scheduler, idle if worker else f"{idle}: no worker does them"),
+    found = {
+        "workers": _workers(processes),
+        "scheduler": (OK, None) if scheduler else _without_sweep(processes),
     }
     took = _since(started)
     return {
-        name: {"status": OK if lives else DOWN, "latencyMs": took, "detail": None if lives else why}
-        for name, (lives, why) in told.items()
+        name: {"status": status, "latencyMs": took, "detail": detail}
+        for name, (status, detail) in found.items()
     }
+
+
+def _workers(processes: Sequence[signs.Heartbeat]) -> tuple[str, str | None]:
+    """Judge the processes of workers. One that lives and fails at all it does is of no use."""
+    if not processes:
+        return DOWN, "no sign of life"
+    if failing := [each for each in processes if each.failing]:
+        tasks = sorted({f"{task}: {why}" for each in failing for task, why in each.failing.items()})
+        told = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"
+        useless = not any(each.works for each in processes)
+        return (DOWN if useless else DEGRADED), told
+    if any(each.unprompted for each in processes):
+        return DEGRADED, "no tasks come from the broker: workers look for work themselves"
+    return OK, None
+
+
+def _without_sweep(processes: Sequence[signs.Heartbeat]) -> tuple[str, str]:
+    if not processes:
+        return DOWN, "no sweep lately: no worker does them"
+    if any(each.unprompted for each in processes):
+        return DEGRADED, "beat orders no sweep: workers do them by themselves, some seconds late"
+    return DOWN, "no sweep lately"
 
 
 # --- what becomes of sends ------------------------------------------------------------------------

@@ -6,17 +6,15 @@ it loses nothing.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
 from billiard.process import current_process
 from celery import shared_task
-from celery.signals import (
-    worker_init,
-    worker_process_init,
-    worker_process_shutdown,
-    worker_ready,
-)
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown
+from django.conf import settings
 from kombu.exceptions import KombuError
 from redis import RedisError
 
@@ -41,7 +39,9 @@ from messaging import (
     tracking,
 )
 from messaging.models import PARTITIONED
-from rme.core import bell, clock, overruns, partitions, signs
+from rme.core import bell, clock, database, overruns, partitions, signs, worker
+from rme.core.cache import TtlCache
+from rme.core.channels import Channel
 from rme.core.transport import shared
 from rme.tenants.oauth import assertions, tokens
 
@@ -51,16 +51,31 @@ TURN_SECONDS = 5.0
 """How long a task goes on while there is work; then it rings for another and makes room."""
 
 
-def ring(channels: set[str] | list[str]) -> None:
+_lost: TtlCache[str, bool] = TtlCache(seconds=1)
+"""Filled while the broker or Redis is away: callers are answered without waiting for it."""
+
+
+def ring(channels: set[str] | list[str], *, anew: bool = False) -> None:
     """Call a worker to each channel, unless one is called already. Never fails: the sweep rings
-    again within a second where a call was lost.
+    again within a second where a call was lost, and tries it `anew`.
     """
     for channel in channels:
-        try:
-            if bell.ring(channel):
-                send_ready.apply_async((channel,), queue=channel.lower(), ignore_result=True)
-        except (RedisError, KombuError, OSError) as error:
-            log.warning("bell.lost", channel=channel, error=type(error).__name__)
+        order = partial(send_ready.apply_async, (channel,), queue=channel.lower())
+        _call(channel, order, anew=anew)
+
+
+def _call(
+    name: str, order: Callable[..., object], *, once: bool = True, anew: bool = False
+) -> None:
+    """Order a task, with `once` unless it has been ordered and has not begun. Never fails."""
+    if not anew and _lost.get("", lambda: None):
+        return
+    try:
+        if not once or bell.ring(name):
+            order(ignore_result=True)
+    except (RedisError, KombuError, OSError) as error:
+        _lost.put("", True)
+        log.warning("bell.lost", channel=name, error=type(error).__name__)
 
 
 @shared_task(name="messaging.send_ready")
@@ -93,18 +108,20 @@ def sweep() -> None:
     """Do what time brings, and ring where something waits. Runs every second, by any beat."""
     until = time.monotonic() + TURN_SECONDS
     while schedule.release() and time.monotonic() < until:
-        ring(schedule.waiting_channels())
+        ring(schedule.waiting_channels(), anew=True)
     while schedule.reclaim() == schedule.BATCH:
         pass
     while schedule.resolve_unknown() == schedule.BATCH:
         pass
     while schedule.fall_back() == schedule.BATCH:
         pass
-    ring(schedule.waiting_channels())
-    signs.leave("scheduler")
+    ring(schedule.waiting_channels(), anew=True)
+    if not worker.is_unprompted():
+        signs.leave("scheduler")
 
 
 @shared_task(name="messaging.housekeeping")
+@database.unlimited()
 def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
@@ -125,13 +142,11 @@ IMPORT_SECONDS = 1.0
 
 def ring_import() -> None:
     """Call a worker to the imports. Never fails: the beat calls again within seconds."""
-    try:
-        import_suppressions.apply_async(queue="default", ignore_result=True)
-    except (RedisError, KombuError, OSError) as error:
-        log.warning("bell.lost", channel="import", error=type(error).__name__)
+    _call("import", partial(import_suppressions.apply_async, queue="default"), once=False)
 
 
 @shared_task(name="messaging.import_suppressions")
+@database.unlimited()
 def import_suppressions() -> None:
     """Import files of suppressions, part by part. What was left behind is found by any beat."""
     until = time.monotonic() + IMPORT_SECONDS
@@ -143,11 +158,7 @@ def import_suppressions() -> None:
 
 def ring_callbacks() -> None:
     """Call a worker to what providers called us with, unless one is called already. Never fails."""
-    try:
-        if bell.ring("callbacks"):
-            apply_callbacks.apply_async(queue="default", ignore_result=True)
-    except (RedisError, KombuError, OSError) as error:
-        log.warning("bell.lost", channel="callbacks", error=type(error).__name__)
+    _call("callbacks", partial(apply_callbacks.apply_async, queue="default"))
 
 
 @shared_task(name="messaging.apply_callbacks")
@@ -180,21 +191,20 @@ def notify_endpoints() -> None:
     notify.notify()
 
 
-@worker_ready.connect
-def live(sender: Any, **_: Any) -> None:
-    """Leave a worker's sign of life every few seconds, by the timer of its event loop."""
-    signs.leave("worker")
-    if former := getattr(sender, "sign_of_life", None):
-        former.cancel()  # the worker is ready again after its broker was away
-    sender.sign_of_life = sender.timer.call_repeatedly(
-        signs.EVERY_SECONDS, signs.leave, ("worker",)
-    )
-
-
 @worker_init.connect
 def make_places(sender: Any, **_: Any) -> None:
     """Make room for what each process of the pool is rendering."""
     overruns.prepare(sender.concurrency)
+
+
+@worker_process_init.connect
+def begin_process(**_: Any) -> None:
+    """Bound what the process waits for, listen in it, and look for work where no task comes."""
+    database.limit(settings.LEASE_SECONDS / 2)
+    listening.begin(ring_callbacks)
+    own = [channel for channel in Channel if channel.lower() in worker.queues()]
+    sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in own]
+    worker.begin([worker.Expected(*each) for each in sends])
 
 
 @worker_process_init.connect
@@ -204,13 +214,8 @@ def take_place(**_: Any) -> None:
         render_limit.fail_later(step)
 
 
-@worker_process_init.connect
-def listen(**_: Any) -> None:
-    """Listen in each process that works, for it is the one that sends."""
-    listening.begin(ring_callbacks)
-
-
 @worker_process_shutdown.connect
-def fall_silent(**_: Any) -> None:
-    """Unbind before the process ends."""
+def end_process(**_: Any) -> None:
+    """Unbind before the process ends, and finish what it has in hand."""
+    worker.end(settings.LEASE_SECONDS / 2)
     listening.end()

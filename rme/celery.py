@@ -15,7 +15,7 @@ from rme.core import garbage
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
-app = Celery("rme")
+app = Celery("rme", task_cls="rme.core.worker:WorkerTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.task_queues = [
     Queue("email"),

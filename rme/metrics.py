@@ -24,6 +24,7 @@ COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
     "rme_bot_calls_total": ("Bot calls, by key.", ["key", "action", "code"]),
     unknown_codes.NAME: ("Codes of reports that are in no table.", ["provider", "code"]),
+    "rme_tasks_total": ("Tasks that workers ended, by what became of them.", ["task", "outcome"]),
     "rme_request_seconds_total": ("Time spent on answering them.", ["method", "path"]),
 }
 
@@ -75,11 +76,12 @@ class Deployment:
             backlog = []
             up.add_metric(["database"], 0)
         try:
-            living = signs.seen(("worker", "scheduler"))
+            works = any(each.works for each in signs.heartbeats())
+            (scheduler,) = signs.seen(("scheduler",))
             counted = list(_counted())
             up.add_metric(["redis"], 1)
-            up.add_metric(["workers"], living[0])
-            up.add_metric(["scheduler"], living[1])
+            up.add_metric(["workers"], works)
+            up.add_metric(["scheduler"], scheduler)
         except RedisError:
             counted = []
             up.add_metric(["redis"], 0)

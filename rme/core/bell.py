@@ -11,11 +11,14 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
 
+import structlog
 from django.conf import settings
-from redis import Redis
+from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.retry import Retry
+
+log = structlog.get_logger(__name__)
 
 LOST_AFTER_MS = 3000
 
@@ -84,5 +87,10 @@ def ring(name: str) -> bool:
 
 
 def answer(name: str) -> None:
-    """Say that a worker has come, before it looks what there is. Raises RedisError."""
-    ask("DEL", f"rme:bell:{name}")
+    """Say that a worker has come, before it looks what there is. Never fails: without Redis the key
+    is gone too, or will be soon.
+    """
+    try:
+        ask("DEL", f"rme:bell:{name}")
+    except RedisError as error:
+        log.warning("bell.not_answered", channel=name, error=type(error).__name__)
