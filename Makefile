@@ -9,7 +9,7 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway demo-json bench lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway broker demo-json bench lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -53,6 +53,11 @@ gateway:  ## install Debian's Kannel and nghttpd, for the tests in tests/sms and
 	@command -v nghttpd >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nghttp2-server >/dev/null 2>&1; } || \
 	  echo "nghttpd cannot be installed here: the test that needs it is skipped." >&2
+
+broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs it (as root)
+	@test -x /usr/lib/rabbitmq/bin/rabbitmq-server || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null 2>&1; } || \
+	  echo "RabbitMQ cannot be installed here: the test that needs it is skipped." >&2
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

@@ -136,7 +136,9 @@ def test_recent_attempts_are_told_by_outcome(org):
 
 
 def test_what_lives_is_told(db):
-    signs.leave("worker")
+    signs.beat(signs.Heartbeat("a:1", {"messaging.sweep": "KeyError"}, works=False))
+    assert scrape()['rme_up{part="workers"}'] == 0
+    signs.beat(signs.Heartbeat("a:2"))
     assert {name: value for name, value in scrape().items() if "rme_up" in name} == {
         'rme_up{part="database"}': 1,
         'rme_up{part="redis"}': 1,

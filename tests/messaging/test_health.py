@@ -1,18 +1,17 @@
 """Health: what the service stands on, what becomes of sends, and what a person must set right."""
 
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from kombu.asynchronous.timer import Timer
 
 from messaging import tasks
 from messaging.models import Attempt, Delivery, ProviderAccount
 from rme import __version__
 from rme.core import bell, ids, signs
 from rme.core.cache import TtlCache
+from rme.core.signs import Heartbeat
 from tests import factories
 from tests.rest import Api, instant, message
 
@@ -84,7 +83,7 @@ def attempt(org, outcome, *, row=None, seconds_ago=0, channel="EMAIL", **fields)
 
 
 def test_a_service_that_is_well(org, api):
-    signs.leave("worker")
+    signs.beat(Heartbeat("a:1"))
     signs.leave("scheduler")
     assert read(api) == {
         "status": "ok",
@@ -107,22 +106,55 @@ def test_without_workers_and_beat_it_is_degraded(org, api):
 
 
 def test_a_sweep_is_the_schedulers_sign_of_life(org, api):
-    signs.leave("worker")
+    signs.beat(Heartbeat("a:1"))
     assert read(api)["checks"]["scheduler"] == {"status": "down", "detail": "no sweep lately"}
     tasks.sweep()
     assert read(api)["checks"]["scheduler"] == OK
 
 
-def test_a_worker_leaves_its_signs_by_its_timer(redis):
-    consumer = SimpleNamespace(timer=Timer())
-    for _ in range(2):  # the second time after its broker was away
-        tasks.live(sender=consumer)
-        assert signs.seen(["worker", "scheduler"]) == [True, False]
-    waiting = [entry for _, _, entry in consumer.timer.queue if not entry.canceled]
-    redis.flushdb()
-    consumer.sign_of_life()
-    assert (len(waiting), signs.seen(["worker"])) == (1, [True])
-    assert 0 < redis.ttl("rme:alive:worker") <= signs.LIFE_SECONDS
+FAILS = {"messaging.sweep": "OperationalError"}
+
+
+@pytest.mark.parametrize(
+    ("processes", "status", "detail"),
+    [
+        ([Heartbeat("a:1"), Heartbeat("a:2")], "ok", None),
+        (
+            [Heartbeat("a:1", FAILS, works=False), Heartbeat("a:2", FAILS, works=False)],
+            "down",
+            "tasks fail in 2 of 2 processes (messaging.sweep: OperationalError)",
+        ),
+        (
+            [Heartbeat("a:1", FAILS, works=False), Heartbeat("a:2")],
+            "degraded",
+            "tasks fail in 1 of 2 processes (messaging.sweep: OperationalError)",
+        ),
+        (
+            [Heartbeat("a:1", FAILS | {"messaging.poll": "KeyError"}, works=True)],
+            "degraded",
+            "tasks fail in 1 of 1 processes "
+            "(messaging.poll: KeyError, messaging.sweep: OperationalError)",
+        ),
+        (
+            [Heartbeat("a:1", unprompted=True), Heartbeat("a:2")],
+            "degraded",
+            "no tasks come from the broker: workers look for work themselves",
+        ),
+    ],
+    ids=["well", "all-fail", "one-fails", "some-tasks-fail", "no-tasks"],
+)
+def test_workers_that_live_and_fail_are_told(api, processes, status, detail):
+    for each in processes:
+        signs.beat(each)
+    assert read(api)["checks"]["workers"] == {"status": status, "detail": detail}
+
+
+def test_without_beat_workers_sweep_and_health_says_so(api):
+    signs.beat(Heartbeat("a:1", unprompted=True))
+    assert read(api)["checks"]["scheduler"] == {
+        "status": "degraded",
+        "detail": "beat orders no sweep: workers do them by themselves, some seconds late",
+    }
 
 
 def test_without_redis_calls_go_on_and_health_says_so(org, api, settings):
