@@ -19,7 +19,7 @@ urlpatterns = [
     path("messages/bulk", messages.BulkView.as_view()),
     path("messages/<str:message_id>", messages.MessageView.as_view()),
     path("openapi.json", SpectacularJSONAPIView.as_view(**PUBLIC), name="openapi"),
-    path("docs", docs.DocsView.as_view()),
+    path("docs", docs.DocsView.as_view(**PUBLIC)),
     path("consent", consent.ConsentView.as_view()),
     path("devices", devices.DevicesView.as_view()),
     path("devices/vapid-key", devices.VapidKeyView.as_view()),

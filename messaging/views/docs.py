@@ -31,8 +31,6 @@ class DocsView(SpectacularSwaggerSplitView):
 
     url_name = "openapi"
     renderer_classes = [TemplateHTMLRenderer]
-    authentication_classes: list[Any] = []
-    permission_classes: list[Any] = []
     template_name = "public/docs.html"
 
     @extend_schema(exclude=True)
