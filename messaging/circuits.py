@@ -198,9 +198,10 @@ def states(account_ids: Collection[int]) -> dict[int, State]:
 
 def broken(account_ids: Collection[int]) -> frozenset[int]:
     """Return the accounts whose circuits are not closed; at most one call to Redis."""
-    if unknown := [each for each in account_ids if _broken.get(each, lambda: None) is None]:
+    doubtful = [each for each in account_ids if not _known_well([each])]
+    if unknown := [each for each in doubtful if _broken.get(each, lambda: None) is None]:
         states(unknown)
-    return frozenset(each for each in account_ids if _broken.get(each, lambda: None))
+    return frozenset(each for each in doubtful if _broken.get(each, lambda: None))
 
 
 def report(sends: Iterable[tuple[int | None, Outcome]], *, rest: float = 0.0) -> Standing:

@@ -35,8 +35,8 @@ STREAMS = 40
 """At most so many sends of a process are under way to one host: room is left for the others."""
 RESERVED = 10
 """Of the window, for accounts that are not slow."""
-SLOW_LIMIT = 10
-"""What the limit of an account that answers well, but late, grows back to: a host's connections."""
+SLOW_LIMIT = 20
+"""What the limit of an account that answers well, but late, grows back to."""
 STEP = 5
 """By so much a limit grows with a window that was answered in time."""
 THREADS = 16
