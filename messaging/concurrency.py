@@ -152,7 +152,7 @@ def hold(hand: Sequence[Sending], now: datetime) -> None:
         for turn in sending.turns.values():
             turn.sort(key=lambda account: left.get(key_of(account), 1) <= 0)
         wanted = Counter(key_of(account) for account in sending.coming())
-        if any(count > max(left.get(key, count), 0) for key, count in wanted.items()):
+        if any(left.get(key, 1) <= 0 for key in wanted):  # all of a person's devices, or none
             _wait(sending, now)
             continue
         for key, count in wanted.items():
@@ -176,7 +176,7 @@ def patience(account: Account) -> float:
     load = _process.loads.get(key_of(account))
     slow = load is not None and load.limit <= SLOW_LIMIT
     seconds: float = settings.PATIENCE_SECONDS
-    return seconds / 5 if slow else seconds
+    return seconds / 2 if slow else seconds
 
 
 # --- what becomes of windows ----------------------------------------------------------------------

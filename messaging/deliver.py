@@ -71,10 +71,11 @@ def deliver(
     while before or fresh or settled:
         settled += _decided(before)
         window = _open(before)  # which fail over
-        if fresh and (monotonic() > turn_until or not _has_room(claim)):
-            given_back = len(fresh)
+        room = _room(claim, len(window)) if fresh else 0
+        if monotonic() > turn_until or not (room or window):
+            given_back += len(fresh)
             settled += _put_back(fresh, rules)
-        settled += _fill(window, fresh, preparation)
+        settled += _fill(window, fresh, preparation, len(window) + room)
         routing.lower((turns for one in window for turns in one.turns.values()), last)
         concurrency.hold(window, clock.now())
         rates.hold(_open(window), rules.accounts, clock.now())
@@ -99,16 +100,18 @@ def _unreadable(claim: Claim) -> list[Sending]:
     return failed
 
 
-def _has_room(claim: Claim) -> bool:
-    return concurrency.room(claim.organization_id, claim.channel, 1) > 0
+def _room(claim: Claim, taken: int) -> int:
+    """Return how many deliveries may be added to a window that holds some."""
+    free = concurrency.window() - taken
+    return concurrency.room(claim.organization_id, claim.channel, free) if free > 0 else 0
 
 
 def _fill(
-    window: list[Sending], fresh: deque[Claimed], preparation: preparing.Preparation
+    window: list[Sending], fresh: deque[Claimed], preparation: preparing.Preparation, most: int
 ) -> list[Sending]:
     """Add prepared deliveries to the window until it is full; return those decided meanwhile."""
     decided: list[Sending] = []
-    most, until = concurrency.window(), monotonic() + RENDER_SECONDS
+    until = monotonic() + RENDER_SECONDS
     while fresh and len(window) < most:
         taken = preparation.take(fresh, most - len(window), until)
         decided += _decided(taken)
