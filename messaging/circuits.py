@@ -171,6 +171,8 @@ ALL_WELL = Standing()
 
 _well: TtlCache[int, bool] = TtlCache(seconds=0.2)
 """The accounts whose circuits were closed a moment ago: that long it is believed."""
+_broken: TtlCache[int, bool] = TtlCache(seconds=0.2)
+"""Whether an account's circuit was other than closed, as this process heard a moment ago."""
 _untold: TtlCache[int, Tally] = TtlCache(seconds=1)
 """What they have answered since then. Later it says nothing of today any more."""
 
@@ -194,12 +196,25 @@ def states(account_ids: Collection[int]) -> dict[int, State]:
     return _exchange({each: Tally() for each in account_ids})[1]
 
 
-def report(sends: Iterable[tuple[int | None, Outcome]]) -> Standing:
-    """Tell what became of sends, by account, and hear which go last now; one call to Redis."""
+def broken(account_ids: Collection[int]) -> frozenset[int]:
+    """Return the accounts whose circuits are not closed; at most one call to Redis."""
+    doubtful = [each for each in account_ids if not _known_well([each])]
+    if unknown := [each for each in doubtful if _broken.get(each, lambda: None) is None]:
+        states(unknown)
+    return frozenset(each for each in doubtful if _broken.get(each, lambda: None))
+
+
+def report(sends: Iterable[tuple[int | None, Outcome]], *, rest: float = 0.0) -> Standing:
+    """Tell what became of sends, by account, and hear which go last now; one call to Redis.
+
+    An account of which a send failed goes last for `rest` seconds.
+    """
     tallies: defaultdict[int, Tally] = defaultdict(Tally)
     for account_id, outcome in sends:
         if account_id is not None:  # nobody's simulator has no circuit
             tallies[account_id].count(outcome)
+    for tally in tallies.values():
+        tally.wish = max(tally.wish, rest if tally.bad else 0.0)
     if _known_well(tallies) and not any(tally.speaks_against for tally in tallies.values()):
         for account_id, tally in tallies.items():
             if before := _untold.get(account_id, lambda: None):
@@ -243,6 +258,7 @@ def _exchange(
         zip(tallies, zip(answer[::3], answer[1::3], answer[2::3], strict=True), strict=True)
     )
     for account_id, told in found.items():
+        _broken.put(account_id, bool(told[0]))
         if told == (0, 0, 0):
             _well.put(account_id, True)
     standing = Standing(

@@ -4,18 +4,22 @@ A claim is a compare-and-set from ACCEPTED to SENDING with a lease and a counted
 workers never hold the same delivery, and one that comes back from the dead holds nothing.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
+import structlog
 from django.conf import settings
 
 from messaging.models import Delivery, Message, MessageContent
 from messaging.states import TRANSITIONS, Status
 from rme.core import clock, prepared, sql
 from rme.core.states import seizing
+
+log = structlog.get_logger(__name__)
 
 WINDOW = 50
 """At most so many sends are in doubt when a worker dies: reliability's promise 3."""
@@ -87,6 +91,7 @@ class Claimed(NamedTuple):
 
 
 _EXPIRES_AT = Claimed._fields.index("expires_at")
+_FENCE = Claimed._fields.index("fence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class Claim:
     deliveries: Sequence[Claimed]
     full: bool
     """There may be more."""
+    unreadable: Sequence[Claimed] = ()
+    """What was claimed, too, and cannot be sent: of its row only the ids are there."""
 
 
 def ready(channel: str) -> list[tuple[int, str]]:
@@ -126,10 +133,54 @@ def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH)
     ((answer,),) = prepared.execute(
         _CLAIM, [channel, priority, organization_id, limit, settings.LEASE_SECONDS]
     )
-    claimed = [_claimed(row) for row in orjson.loads(answer or "[]")]
-    return Claim(organization_id, channel, claimed, full=len(claimed) == limit)
+    claimed: list[Claimed] = []
+    unreadable: list[Claimed] = []
+    for row in _rows(answer or "[]"):
+        try:
+            claimed.append(_claimed(row))
+        except Exception:
+            log.exception("claim.unreadable", delivery_id=row[0], organization_id=organization_id)
+            unreadable.append(_bare(row, channel))
+    full = len(claimed) + len(unreadable) == limit
+    return Claim(organization_id, channel, claimed, full, unreadable)
+
+
+def _rows(answer: str) -> list[list[Any]]:
+    """Read the rows. PostgreSQL keeps numbers in JSON that no float holds: one such must not
+    make all others unreadable.
+    """
+    try:
+        rows: list[list[Any]] = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        rows = json.loads(answer)
+    return rows
 
 
 def _claimed(row: list[Any]) -> Claimed:
     row[_EXPIRES_AT] = clock.of_epoch(row[_EXPIRES_AT])
-    return Claimed._make(row)
+    claimed = Claimed._make(row)
+    if not isinstance(claimed.given, dict):
+        raise TypeError("the body of a message is no object")
+    return claimed
+
+
+def _bare(row: list[Any], channel: str) -> Claimed:
+    """Return what is needed to end a delivery whose row cannot be read."""
+    return Claimed(
+        id=row[0],
+        message_id=row[1],
+        contact_id="",
+        category="",
+        channels=[],
+        channel=channel,
+        address=None,
+        template_version_id=None,
+        fence=row[_FENCE],
+        tries=0,
+        expires_at=clock.now(),
+        test=False,
+        template=None,
+        fallback_after=None,
+        tried=None,
+        given={},
+    )

@@ -4,92 +4,157 @@ No transaction is open across the network. One is committed before each window l
 outcomes of the window before, the attempts that are about to be made, and the last look at the
 gates. A worker that is killed leaves at most one window in doubt, and its attempts show which; what
 the gates stop, which is rare, is taken back before the others leave.
+
+A window does not wait for its slowest send: what is not answered in time is left behind (see
+`in_flight`), and the next window is smaller by that.
 """
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from functools import partial
 from time import monotonic
-from uuid import UUID
 
 import structlog
 from django.conf import settings
 
 from messaging import (
     circuits,
+    concurrency,
     gate_lock,
     gates,
+    left_behind,
     policy,
     preparing,
     rates,
-    references,
+    recording,
     routing,
-    suppression,
 )
-from messaging.claiming import WINDOW, Claim, Claimed
-from messaging.events import of_moved
-from messaging.models import Attempt, Delivery, ProviderReference
+from messaging.claiming import CLAIM_SECONDS, Claim, Claimed
+from messaging.in_flight import Window
+from messaging.left_behind import Then
 from messaging.outcome import Receipt, Sending, Shot
-from messaging.providers.base import Dispatch
-from messaging.states import TRANSITIONS, Status
-from push import feedback
-from rme.core import clock, ids, prepared, sql
-from rme.core.outcomes import Accepted, Outcome, Retryable
-from rme.core.states import advancing
-from rme.core.transport import Transport, at_once
+from messaging.states import Status
+from rme.core import clock, prepared
+from rme.core.outcomes import Outcome
+from rme.core.transport import Transport
 
 log = structlog.get_logger(__name__)
 
 PAUSE_RECHECK = timedelta(seconds=60)
-NO_TIME = Retryable("no time left in this turn")
-"""Nobody was asked: this speaks against no account."""
+RENDER_SECONDS = CLAIM_SECONDS / 2
+"""What is rendered by then leaves, though the window be not full."""
+TURN_SECONDS = 1.5 * CLAIM_SECONDS
+"""What has not been tried by then goes back: other organizations have their turn."""
+Told = Callable[[Sequence[Receipt]], object]
+Answered = Sequence[tuple[Sending, list[Shot]]]
 
 
 def deliver(
-    claim: Claim, transport: Transport, told: Callable[[Sequence[Receipt]], object]
-) -> None:
-    """Send what was claimed. `told` is given the receipts that came with a window's answers (the
-    simulator's) once these are recorded.
+    claim: Claim, transport: Transport, told: Told, freed: Callable[[], object] = tuple
+) -> int:
+    """Send what was claimed; return how many deliveries had their turn, and did not go back.
+
+    `told` is given the receipts that came with answers (the simulator's) once these are recorded.
+    `freed` is called when what was left behind has ended, and there is room for more.
     """
+    then = Then(told, freed)
     rules = policy.of(claim.organization_id)
     until = monotonic() + settings.LEASE_SECONDS / 2
+    turn_until = min(until, monotonic() + TURN_SECONDS)
     preparation = preparing.Preparation(claim, rules)
     fresh = deque(claim.deliveries)
+    settled = _unreadable(claim)
     last: set[int] = set()  # the accounts that were found to stand badly
-    window: list[Sending] = []
-    receipts: list[Receipt] = []  # of the window before
-    while window or fresh:
-        settled, following = _decided(window), _open(window)  # which fail over
-        if monotonic() > until:  # half of the lease: what is fresh is for whoever comes next
+    before: list[Sending] = []  # the window before, as far as it was answered in time
+    given_back = 0
+    while before or fresh or settled:
+        settled += _decided(before)
+        window = _open(before)  # which fail over
+        room = _room(claim, len(window)) if fresh else 0
+        if monotonic() > turn_until or not (room or window):
+            given_back += len(fresh)
             settled += _put_back(fresh, rules)
-        while fresh and len(following) < WINDOW:
-            count = min(len(fresh), WINDOW - len(following))
-            taken = preparation.take([fresh.popleft() for _ in range(count)])
-            settled += _decided(taken)
-            following += _open(taken)
-        routing.lower((turns for one in following for turns in one.turns.values()), last)
-        rates.hold(following, rules.accounts, clock.now())
-        settled += _decided(following)
-        heard, window = _outcomes(claim, window), _open(following)
+        settled += _fill(window, fresh, preparation, len(window) + room)
+        routing.lower((turns for one in window for turns in one.turns.values()), last)
+        concurrency.hold(window, clock.now())
+        rates.hold(_open(window), rules.accounts, clock.now())
+        settled += _decided(window)
+        answered: Answered = [(sending, sending.heard()) for sending in before]
+        window = _recorded(claim, answered, settled, _open(window), then)
+        before = _send(claim, window, until, transport, then)
+        last |= circuits.report(_answers(before)).last
+        now, may_go_on = clock.now(), monotonic() < until
+        for sending in before:
+            sending.judge(now=now, may_go_on=may_go_on)
+        settled = []
+    return len(claim.deliveries) - given_back
+
+
+def _unreadable(claim: Claim) -> list[Sending]:
+    """Return the deliveries whose rows cannot be read, as failed."""
+    rules = policy.of(claim.organization_id)
+    failed = [Sending(claimed, rules.rules(claimed.category)) for claimed in claim.unreadable]
+    for sending in failed:
+        sending.decide(Status.FAILED, "TEMPLATE_ERROR", "what was to be sent cannot be read")
+    return failed
+
+
+def _room(claim: Claim, taken: int) -> int:
+    """Return how many deliveries may be added to a window that holds some."""
+    free = concurrency.window() - taken
+    return concurrency.room(claim.organization_id, claim.channel, free) if free > 0 else 0
+
+
+def _fill(
+    window: list[Sending], fresh: deque[Claimed], preparation: preparing.Preparation, most: int
+) -> list[Sending]:
+    """Add prepared deliveries to the window until it is full; return those decided meanwhile."""
+    decided: list[Sending] = []
+    until = monotonic() + RENDER_SECONDS
+    while fresh and len(window) < most:
+        taken = preparation.take(fresh, most - len(window), until)
+        decided += _decided(taken)
+        window += _open(taken)
+        if monotonic() > until:
+            break
+    return decided
+
+
+def _recorded(
+    claim: Claim, answered: Answered, settled: list[Sending], window: list[Sending], then: Then
+) -> list[Sending]:
+    """Record what became of the window before, and the attempts of the next; return what leaves.
+
+    What cannot be recorded stays in doubt, and nothing leaves in its place until it is.
+    """
+    try:
+        outcomes = recording.outcomes(claim, answered)
         with _at_once(settled, window):
             if window:
                 gate_lock.share(claim.organization_id)
             # before the gates, so that frequency caps count it
-            recorded = _record(claim, settled, {**heard, "attempts": _attempts(claim, window)})
+            attempts = {"attempts": recording.attempts(claim, window)}
+            recorded = recording.record(claim, settled, {**outcomes, **attempts})
             look = _look_at_gates(claim, window)
-        _tell_of_fenced(claim, settled, recorded)
-        if receipts:
-            told(receipts)
-        if never := _pass_gates(claim, window, look):
-            _take_back(claim, window, never)
-            window = _open(window)
-        receipts = _send(window, transport, until)
-        last |= circuits.report(_answered(window)).last
-        now, may_go_on = clock.now(), monotonic() < until
-        for sending in window:
-            sending.judge(now=now, may_go_on=may_go_on)
+    except BaseException:
+        left_behind.store_again(claim, answered, then)
+        raise
+    recording.log_fenced(claim, settled, recorded)
+    receipts = [receipt for sending, shots in answered for receipt in sending.receipts(shots)]
+    if receipts:
+        then.told(receipts)
+    if not_made := _pass_gates(claim, window, look):
+        _take_back(claim, window, not_made)
+        window = _open(window)
+    return window
+
+
+def _send(
+    claim: Claim, window: Sequence[Sending], until: float, transport: Transport, then: Then
+) -> list[Sending]:
+    """Hand the window over, and return what was answered in time."""
+    return Window(claim, window, until, then).send(transport) if window else []
 
 
 def _at_once(settled: Sequence[Sending], window: Sequence[Sending]) -> AbstractContextManager[None]:
@@ -98,13 +163,13 @@ def _at_once(settled: Sequence[Sending], window: Sequence[Sending]) -> AbstractC
     return prepared.transaction() if asks else prepared.together()
 
 
-def _answered(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:
-    """Give the answers that have just come, by account."""
+def _answers(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:
+    """Return the answers that have just come, by account."""
     return [
         (shot.account.id, shot.outcome)
         for sending in hand
         for shot in sending.shots
-        if shot.outcome is not None and shot.outcome is not NO_TIME
+        if shot.outcome is not None
     ]
 
 
@@ -145,167 +210,27 @@ def _look_at_gates(claim: Claim, hand: Sequence[Sending]) -> gates.Look | None:
 
 
 def _pass_gates(claim: Claim, hand: Sequence[Sending], look: gates.Look | None) -> list[str]:
-    """Decide what is not to be sent now, and give the attempts that are not made after all."""
+    """Decide what is not to be sent now, and return the attempts that are not made after all."""
     if look is None:
         return []
-    never: list[str] = []
+    not_made: list[str] = []
     now = clock.now()
     paused, verdicts = look()
     for sending, (refusal, entry) in zip(hand, verdicts, strict=True):
         claimed = sending.claimed
         if paused.rows and paused.cover(claim.channel, claimed.category, claimed.template):
-            never += sending.take_back()
+            not_made += sending.take_back()
             sending.wait("PAUSED", now + PAUSE_RECHECK)
         elif refusal:
-            never += sending.take_back()
+            not_made += sending.take_back()
             sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
-    return never
+    return not_made
 
 
-def _take_back(claim: Claim, hand: Sequence[Sending], never: list[str]) -> None:
+def _take_back(claim: Claim, hand: Sequence[Sending], not_made: list[str]) -> None:
     """Record what the gates stopped, and that attempts were not made."""
-    text = f"DELETE FROM {Attempt._meta.db_table} WHERE id = ANY(%s::uuid[])"
     stopped = _decided(hand)
     with prepared.transaction():
-        recorded = _record(claim, stopped, {"never": sql.Part(text, [sql.array(never)])})
-    _tell_of_fenced(claim, stopped, recorded)
-
-
-def _attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
-    """Write ahead, for each delivery, the attempts with the account that is next."""
-    now = clock.now()
-    rows = []
-    for sending in hand:
-        for device_id, content, account in sending.next_turns():
-            shot = Shot(ids.new_text_id(), account, device_id, content, now)
-            sending.fire(shot)
-            rows.append(
-                {
-                    "id": shot.attempt_id,
-                    "organization_id": claim.organization_id,
-                    "message_id": sending.claimed.message_id,
-                    "delivery_id": sending.claimed.id,
-                    "fence": sending.claimed.fence,
-                    "channel": claim.channel,
-                    "provider": account.name,
-                    "account_id": account.id,
-                    "device_id": device_id,
-                    "started_at": now,
-                }
-            )
-    return sql.inserting(Attempt, rows)
-
-
-def _send(hand: Sequence[Sending], transport: Transport, until: float) -> list[Receipt]:
-    """Hand the shots to their providers, all accounts at once, and note the answers."""
-    by_account: dict[int, list[Shot]] = defaultdict(list)
-    owner: dict[str, Sending] = {}
-    for sending in hand:
-        for shot in sending.shots:
-            by_account[id(shot.account)].append(shot)
-            owner[shot.attempt_id] = sending
-    receipts = []
-    groups = list(by_account.values())
-    heard = at_once([partial(_hand_over, shots, until) for shots in groups], transport)
-    for shots, (outcomes, took) in zip(groups, heard, strict=True):
-        for shot, outcome in zip(shots, outcomes, strict=True):
-            shot.outcome, shot.latency_ms = outcome, took
-            if isinstance(outcome, Accepted) and outcome.receipts:
-                delivery_id = UUID(owner[shot.attempt_id].claimed.id)
-                receipts += [Receipt(delivery_id, kind) for kind in outcome.receipts]
-    return receipts
-
-
-def _hand_over(
-    shots: Sequence[Shot], until: float, transport: Transport
-) -> tuple[list[Outcome], int]:
-    """Give the outcomes, and the milliseconds that they took."""
-    started = monotonic()
-    if started > until:  # another silent account would outlast the lease
-        return [NO_TIME] * len(shots), 0
-    provider = shots[0].account.provider
-    assert provider is not None  # only active accounts are routes
-    url = shots[0].account.callback_url
-    dispatches = [Dispatch(shot.attempt_id, shot.content, url) for shot in shots]
-    outcomes = provider.send(dispatches, transport)
-    return outcomes, int((monotonic() - started) * 1000)
-
-
-def _outcomes(claim: Claim, hand: Sequence[Sending]) -> sql.Steps:
-    """Write what each attempt of this round came to, and which tokens are dead."""
-    rows, said, own_ids = [], [], []
-    for sending in hand:
-        for shot in sending.heard():
-            account, outcome = shot.account, shot.outcome
-            assert outcome is not None  # it has been heard
-            own_ids += references.row(shot.attempt_id, account.id, account.provider, outcome)
-            if shot.device_id:
-                said.append(feedback.Said(shot.device_id, shot.started_at, outcome))
-            if isinstance(outcome, Accepted):
-                reason, provider_id = "", outcome.provider_id
-            else:
-                reason, provider_id = outcome.reason, ""
-            rows.append(
-                {
-                    "id": shot.attempt_id,
-                    "outcome": type(outcome).__name__,
-                    "reason": reason[:200] or None,
-                    "provider_id": provider_id[:255] or None,
-                    "latency_ms": shot.latency_ms,
-                }
-            )
-    return {
-        "outcomes": sql.updating(Attempt, rows),
-        "own_ids": sql.inserting(ProviderReference, own_ids),
-        "feedback": feedback.noting(claim.organization_id, said),
-    }
-
-
-def _record(claim: Claim, hand: Sequence[Sending], attempts: sql.Steps) -> prepared.Answer:
-    """Write where the deliveries stand now, the events of it, and what is told of attempts.
-
-    All that by one statement; addresses found dead, which are few, by another.
-    """
-    moved = sql.send(
-        {
-            **attempts,
-            "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
-            **of_moved(_events(claim, hand)),
-            "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
-        }
-    )
-    suppression.suppress(
-        [
-            suppression.Entry(
-                claim.organization_id, claim.channel, s.address, "HARD_BOUNCE", "PROVIDER"
-            )
-            for s in hand
-            if s.address and s.bounced_hard
-        ]
-    )
-    return moved
-
-
-def _tell_of_fenced(claim: Claim, hand: Sequence[Sending], moved: prepared.Answer) -> None:
-    """Tell of deliveries that somebody else had taken over, and moved."""
-    if hand and (count := len(hand) - moved.rows()[0][0]):
-        log.warning("deliver.fenced", count=count, channel=claim.channel)
-
-
-def _events(claim: Claim, hand: Sequence[Sending]) -> list[sql.Row]:
-    now = clock.now()
-    return [
-        {
-            "id": ids.new_text_id(),
-            "organization_id": claim.organization_id,
-            "message_id": sending.claimed.message_id,
-            "delivery_id": sending.claimed.id,
-            "type": event.type,
-            "at": now,
-            "channel": claim.channel,
-            "provider": event.provider,
-            "detail": event.detail,
-        }
-        for sending in hand
-        for event in sending.events
-    ]
+        steps = {"not_made": recording.removing(not_made)}
+        recorded = recording.record(claim, stopped, steps)
+    recording.log_fenced(claim, stopped, recorded)

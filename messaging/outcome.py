@@ -19,6 +19,7 @@ from messaging.providers.base import Content
 from messaging.states import EventType, Status
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
+    NOT_TRIED,
     Accepted,
     Fault,
     Gone,
@@ -31,6 +32,15 @@ from rme.core.outcomes import (
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0
+NO_ROOM_SECONDS = 1.0
+"""How long a delivery waits that nobody was asked to take, for want of room."""
+
+
+def storable(text: str) -> str:
+    """Return a text from outside as PostgreSQL takes it: without NUL and halves of surrogates."""
+    if text.isprintable():
+        return text
+    return text.encode("utf-8", "replace").decode().replace("\0", "�")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class Happening(NamedTuple):
         if not (self.reason or self.entry):
             return None
         said = {"reason": self.reason, "entry": self.entry}
-        return {name: text for name, text in said.items() if text}
+        return {name: storable(text) for name, text in said.items() if text}
 
 
 @dataclass(slots=True)
@@ -164,6 +174,16 @@ class Sending:
         heard, self.shots = self.shots, []
         return heard
 
+    def receipts(self, shots: Sequence[Shot]) -> list[Receipt]:
+        """Return the receipts that came with the outcomes of attempts (the simulator's)."""
+        delivery_id = UUID(self.claimed.id)
+        return [
+            Receipt(delivery_id, kind)
+            for shot in shots
+            if isinstance(shot.outcome, Accepted)
+            for kind in shot.outcome.receipts
+        ]
+
     # --- decisions ------------------------------------------------------------------------------
 
     def decide(
@@ -242,12 +262,8 @@ class Sending:
             case Unknown(reason=reason):
                 self.status, self.detail, self.reason = Status.UNKNOWN, reason, "UNKNOWN_OUTCOME"
                 self.due_at = now + timedelta(seconds=settings.UNKNOWN_SECONDS)
-            case Retryable(reason=reason) | Misconfigured(reason=reason):
-                if self.has_turns and may_go_on:
-                    self._note(EventType.FAILOVER, reason)
-                    return
-                after = outcome.retry_after if isinstance(outcome, Retryable) else None
-                self.wait_for_provider(now=now, reason=reason, after=after)
+            case Retryable() | Misconfigured():
+                self._try_on(outcome, now=now, may_go_on=may_go_on)
             case Rejected(reason=reason, fault=Fault.CONTENT):
                 self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
             case Rejected(reason=reason, hard=hard):
@@ -257,6 +273,22 @@ class Sending:
                 self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
             case Gone(reason=reason):
                 self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+
+    def _try_on(
+        self, outcome: Retryable | Misconfigured, *, now: datetime, may_go_on: bool
+    ) -> None:
+        """Go on to the next account, now or by the next claim; or wait."""
+        if self.has_turns and may_go_on:
+            self._note(EventType.FAILOVER, outcome.reason)
+        elif outcome is NOT_TRIED:
+            self.wait("PROVIDER", now + timedelta(seconds=NO_ROOM_SECONDS))
+        elif self.has_turns and not self.tries:
+            self.tries += 1
+            self._note(EventType.FAILOVER, outcome.reason)
+            self.put_back(now)
+        else:
+            after = outcome.retry_after if isinstance(outcome, Retryable) else None
+            self.wait_for_provider(now=now, reason=outcome.reason, after=after)
 
     def _note(self, event: EventType, reason: str | None = None, entry: str | None = None) -> None:
         account = self.account
@@ -270,7 +302,7 @@ class Sending:
             "fence": self.claimed.fence,
             "status": self.status,
             "reason": self.reason,
-            "detail": self.detail[:500] if self.detail else None,
+            "detail": storable(self.detail[:500]) if self.detail else None,
             "waiting": self.waiting,
             "due_at": self.due_at,
             "channel": self.channel,

@@ -1,7 +1,13 @@
 """Getting claimed deliveries ready to be sent: where to, by which accounts, and with what text."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
+from time import monotonic
+
+import structlog
+from django.db import DatabaseError, InterfaceError
 
 from messaging import composing, render_limit, rendering, routing, templates
 from messaging.claiming import Claim, Claimed
@@ -17,7 +23,10 @@ from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 
+log = structlog.get_logger(__name__)
+
 PLATFORM_RECHECK = timedelta(seconds=30)
+Versions = Mapping[int, templates.ActiveTemplate]
 
 
 class Preparation:
@@ -42,17 +51,41 @@ class Preparation:
         if self.channel is Channel.PUSH:
             self.devices = active_devices(claim.organization_id, contact_ids)
 
-    def take(self, deliveries: Sequence[Claimed]) -> list[Sending]:
-        """Address and compose deliveries; what cannot be sent is decided then."""
-        hand = [Sending(claimed, self.rules.rules(claimed.category)) for claimed in deliveries]
+    def take(self, fresh: deque[Claimed], count: int, until: float) -> list[Sending]:
+        """Take the next deliveries, address and compose them; what cannot be sent is decided then.
+
+        At most so many, and none after a time (monotonic) but the first: a text may cost much, and
+        fail in the end, and nothing else is sent meanwhile.
+        """
+        ids = [v for each in islice(fresh, count) if (v := each.template_version_id) is not None]
+        versions = templates.by_versions(self.claim.organization_id, ids)
+        hand: list[Sending] = []
+        while fresh and len(hand) < count and not (hand and monotonic() > until):
+            hand.append(self._prepare(fresh.popleft(), versions))
+        return hand
+
+    def _prepare(self, claimed: Claimed, versions: Versions) -> Sending:
+        """Address and compose a delivery; whatever it raises ends that delivery alone."""
+        sending = Sending(claimed, self.rules.rules(claimed.category))
         now = clock.now()
-        for sending in hand:
+        try:
             if self.contacts is None:
                 sending.wait("PLATFORM", now + PLATFORM_RECHECK)
             else:
                 self._address(sending, self.contacts, now)
-        _compose(self.claim, [sending for sending in hand if not sending.decided], self.router)
-        return hand
+            if not sending.decided:
+                _compose(self.organization, sending, versions, self.router)
+        except (DatabaseError, InterfaceError):
+            raise
+        except Exception:
+            log.exception(
+                "deliver.failed",
+                delivery_id=claimed.id,
+                message_id=claimed.message_id,
+                organization_id=self.claim.organization_id,
+            )
+            sending.decide(Status.FAILED, "TEMPLATE_ERROR", "it cannot be composed: see the log")
+        return sending
 
     def _address(
         self, sending: Sending, contacts: Mapping[str, ContactRecord], now: datetime
@@ -90,28 +123,27 @@ def _quiet(
     return quiet_until(now, hours, zone(sending.contact.zone, organization.zone))
 
 
-def _compose(claim: Claim, hand: Sequence[Sending], router: routing.Router) -> None:
-    """Render each delivery; a text that cannot be rendered fails its message alone."""
-    organization = organizations.get(claim.organization_id)
-    versions = templates.by_versions(
-        claim.organization_id,
-        [v for s in hand if (v := s.claimed.template_version_id) is not None],
-    )
-    for sending in hand:
-        claimed = sending.claimed
-        template = versions.get(claimed.template_version_id or 0)
-        if template is not None and template.channel != claim.channel:
-            template = _sibling(organization, template, claim.channel)  # after a fallback
-        try:
-            contents = _contents(organization, sending, template)
-        except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-            sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
-            continue
-        sending.compose(contents, [_routes(router, sending, content) for _, content in contents])
-        if not sending.has_turns:
-            some = router.routes(None, test=claimed.test, tried=claimed.tried)
-            reason = "no active account for the devices" if some else "no active account"
-            sending.wait_for_provider(now=clock.now(), reason=reason)
+def _compose(
+    organization: organizations.OrganizationRecord,
+    sending: Sending,
+    versions: Versions,
+    router: routing.Router,
+) -> None:
+    """Render a delivery; a text that cannot be rendered fails its message alone."""
+    claimed = sending.claimed
+    template = versions.get(claimed.template_version_id or 0)
+    if template is not None and template.channel != claimed.channel:
+        template = _sibling(organization, template, claimed.channel)  # after a fallback
+    try:
+        contents = _contents(organization, sending, template)
+    except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
+        sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+        return
+    sending.compose(contents, [_routes(router, sending, content) for _, content in contents])
+    if not sending.has_turns:
+        some = router.routes(None, test=claimed.test, tried=claimed.tried)
+        reason = "no active account for the devices" if some else "no active account"
+        sending.wait_for_provider(now=clock.now(), reason=reason)
 
 
 def _routes(router: routing.Router, sending: Sending, content: Content) -> Sequence[Account]:

@@ -21,9 +21,11 @@ from redis import RedisError
 from messaging import (
     callbacks,
     claiming,
+    concurrency,
     deliver,
     idempotency,
     inbound_sms,
+    left_behind,
     letters,
     listening,
     notices,
@@ -83,12 +85,15 @@ def send_ready(channel: str) -> None:
     """Send what is ready on a channel, one claim after the other."""
     bell.answer(channel)
     until = time.monotonic() + TURN_SECONDS
-    called, limit = False, claiming.WINDOW
+    called = False
+    limits: dict[str, int] = {}  # by organization: what one's texts cost is no other's matter
     at_rate: set[str] = set()  # whose accounts may be sent no more: the sweep rings for them
     while waiting := [one for one in claiming.ready(channel) if one[1] not in at_rate]:
         for organization_id, priority in claiming.turn(waiting):
             started = time.monotonic()
-            room = rates.room(organization_id, channel, limit)
+            limit = limits.get(organization_id, claiming.WINDOW)
+            room = concurrency.room(organization_id, channel, limit)
+            room = room and rates.room(organization_id, channel, room)
             if not room:
                 at_rate.add(organization_id)
                 continue
@@ -96,8 +101,8 @@ def send_ready(channel: str) -> None:
             if claim.full and not called:
                 ring([channel])  # there is more than that: let another worker join
                 called = True
-            deliver.deliver(claim, shared(), receipts.apply)
-            limit = claiming.size(len(claim.deliveries), time.monotonic() - started)
+            count = deliver.deliver(claim, shared(), receipts.apply, partial(ring, [channel]))
+            limits[organization_id] = claiming.size(count, time.monotonic() - started)
         if time.monotonic() > until:
             ring([channel])
             return
@@ -216,6 +221,7 @@ def take_place(**_: Any) -> None:
 
 @worker_process_shutdown.connect
 def end_process(**_: Any) -> None:
-    """Unbind before the process ends, and finish what it has in hand."""
+    """Finish what it has in hand, store what is in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
+    left_behind.finish(settings.LEASE_SECONDS / 2)
     listening.end()

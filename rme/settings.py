@@ -265,6 +265,8 @@ UNKNOWN_BACKOFF_SECONDS = tuple(
     float(each) for each in words("UNKNOWN_BACKOFF_SECONDS", "0,300,900")
 )
 """What each resend of an unknown outcome waits beyond that; there are as many resends as waits."""
+PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
+"""How long a window is waited for; then what has not been answered is left behind."""
 # Threads of a web process that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))

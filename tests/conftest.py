@@ -54,6 +54,9 @@ def _nothing_slow_that_is_not_tried() -> None:
         *settings.PASSWORD_HASHERS,
     ]
     settings.WHITENOISE_AUTOREFRESH = True
+    # What is left behind is stored by another connection, which sees nothing of a test's open
+    # transaction: tests of that have transactions of their own and set a patience.
+    settings.PATIENCE_SECONDS = 60.0
     # Tests with many threads are about what they do, and not about how fast the machine is.
     settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
 

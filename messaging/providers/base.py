@@ -16,12 +16,20 @@ from pydantic import BaseModel, ConfigDict
 
 from push.notification import Notification
 from rme.core.channels import Channel
-from rme.core.outcomes import Fault, Outcome, Rejected
-from rme.core.transport import AddressPolicy, Failure, Reply, Request, Transport
+from rme.core.outcomes import NOT_TRIED, Fault, Outcome, Rejected, Unknown
+from rme.core.transport import NOT_BEGUN, AddressPolicy, Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
 Hear = Callable[[Sequence[bytes]], bool]
+Progress = Callable[[Sequence[tuple[int, Outcome]]], object]
+"""Takes the outcomes that are known while others are awaited, each with the place of its dispatch.
+What it was given counts, whatever is returned for that place later. It must not raise.
+"""
+
+
+def no_progress(known: Sequence[tuple[int, Outcome]]) -> None:
+    """Ignore what is known early: the caller waits for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +186,56 @@ class Provider:
         """Say whether the account is to be asked what became of messages, since nobody calls us."""
         return False
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
         """Send a window of dispatches at once; the outcomes come in the same order.
 
-        A dispatch that this provider cannot write fails alone: a fault of ours, which the log
-        tells, must not keep its whole window from going.
+        Once the transport's patience has passed, `progress` is given each outcome as it is known.
+        A dispatch that this provider cannot write, or whose answer it cannot read, fails alone: a
+        fault of ours, which the log shows, must not keep its whole window from going.
         """
         requests: list[Request] = []
-        outcomes: list[Outcome | None] = []
-        for dispatch in dispatches:
+        places: list[int] = []  # of the requests' dispatches
+        outcomes: dict[int, Outcome] = {}
+        for place, dispatch in enumerate(dispatches):
             try:
                 requests.append(self.request(dispatch))
-                outcomes.append(None)
+                places.append(place)
             except Exception:
                 log.exception("provider.request", kind=self.kind, attempt=dispatch.attempt_id)
-                outcomes.append(Rejected("the provider cannot write this message", Fault.CONTENT))
-        replies = iter(transport.perform(requests))
-        return [outcome or self.outcome(next(replies)) for outcome in outcomes]
+                outcomes[place] = Rejected("the provider cannot write this message", Fault.CONTENT)
+
+        def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
+            known = [
+                (places[index], self._judge(dispatches[places[index]], reply))
+                for index, reply in answered
+            ]
+            outcomes.update(known)
+            progress(known)
+
+        replies = transport.perform(requests, report)
+        for place, reply in zip(places, replies, strict=True):
+            if place not in outcomes:
+                outcomes[place] = self._judge(dispatches[place], reply)
+        return [outcomes[place] for place in range(len(dispatches))]
+
+    def _judge(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+        """Return the outcome of one attempt; Unknown if the answer is one that raises."""
+        if reply is NOT_BEGUN:
+            return NOT_TRIED
+        try:
+            return self.outcome_of(dispatch, reply)
+        except Exception:
+            log.exception("provider.outcome", kind=self.kind, attempt=dispatch.attempt_id)
+            return Unknown("the answer cannot be read")
+
+    def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+        """Return what an answer means for one dispatch, where it depends on that, too."""
+        return self.outcome(reply)
 
     def request(self, dispatch: Dispatch) -> Request:
         """Say what has to go over the wire for one dispatch."""

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from messaging.providers.base import Dispatch, Provider, ProviderSettings
+from messaging.providers.base import (
+    Dispatch,
+    Progress,
+    Provider,
+    ProviderSettings,
+    no_progress,
+)
 from push import senders
 from push.notification import Shot
 from push.senders.base import Sender
@@ -22,10 +28,15 @@ class PushProvider(Provider):
         super().__init__(settings)
         self._sender = self.sender(settings)
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
         """Send a window of pushes at once; the outcomes come in the same order."""
         shots = cast("Sequence[Shot]", dispatches)  # the contents are the account's channel's
-        return self._sender.send(shots, transport)
+        return self._sender.send(shots, transport, progress)
 
 
 def _provider(sender: type[Sender]) -> type[Provider]:

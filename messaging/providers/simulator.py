@@ -14,10 +14,12 @@ from messaging.providers.base import (
     Content,
     Dispatch,
     Email,
+    Progress,
     Provider,
     ProviderSettings,
     Push,
     Sms,
+    no_progress,
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
@@ -65,15 +67,22 @@ class Simulator(Provider):
         super().__init__(settings)
         self.sleep = sleep
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
         """Answer each dispatch as its address asks.
 
         However many slow ones a window has, it takes 5 s once, as with real requests side by side.
         """
         words = [word_of(dispatch.content) for dispatch in dispatches]
+        outcomes = [_act(word, dispatch) for word, dispatch in zip(words, dispatches, strict=True)]
         if "slow" in words:
+            progress([each for each in enumerate(outcomes) if words[each[0]] != "slow"])
             self.sleep(SLOW_SECONDS)
-        return [_act(word, dispatch) for word, dispatch in zip(words, dispatches, strict=True)]
+        return outcomes
 
 
 def _act(word: str | None, dispatch: Dispatch) -> Outcome:

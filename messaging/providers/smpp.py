@@ -22,21 +22,32 @@ from messaging.providers.base import (
     Hear,
     Inbound,
     Part,
+    Progress,
     Provider,
     ProviderSettings,
     Report,
     Sms,
     UnknownCode,
+    no_progress,
 )
 from rme.core import smpp
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import (
+    NOT_TRIED,
+    Accepted,
+    Fault,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
 from rme.core.smpp import texts
 from rme.core.smpp.pdu import RESPONSE, Command, Tag, first_string
 from rme.core.smpp.texts import Alphabet, Way
 from rme.core.smpp.tickets import Answer
-from rme.core.transport import AddressPolicy, Failure, FailureKind, Transport
+from rme.core.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport
 
 CODES: dict[int, Outcome] = {
     0x01: Rejected("ESME_RINVMSGLEN", Fault.CONTENT),
@@ -160,12 +171,26 @@ class Smpp(Provider):
     listens: ClassVar[bool] = True
     names_its_own_ids: ClassVar[bool] = True
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
-        """Send a window over the link: it is no matter of the transport's requests."""
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
+        """Send a window over the link: of the transport only its policy and patience count."""
         written = [self._write(dispatch) for dispatch in dispatches]
         bodies = [body for parts in written for body in parts]
-        answers = iter(self._line().submit(bodies, transport.policy))
-        return [self._judge([next(answers) for _ in parts]) for parts in written]
+
+        def judge(answers: Sequence[Answer | None]) -> list[Outcome | None]:
+            each = iter(answers)
+            return [self._judge_known([next(each) for _ in parts]) for parts in written]
+
+        def report(answers: Sequence[Answer | None]) -> None:
+            found = enumerate(judge(answers))
+            progress([(place, outcome) for place, outcome in found if outcome])
+
+        answers = self._line().submit(bodies, transport.policy, transport.patience, report)
+        return [outcome for outcome in judge(answers) if outcome]
 
     def listen(self, hear: Hear, policy: AddressPolicy) -> None:
         self._line().listen(hear, policy)
@@ -231,7 +256,12 @@ class Smpp(Provider):
 
     # --- and back -------------------------------------------------------------------------------
 
-    def _judge(self, answers: Sequence[Answer]) -> Outcome:
+    def _judge_known(self, answers: Sequence[Answer | None]) -> Outcome | None:
+        """Return what became of a message; None while a part of it is awaited."""
+        known = [answer for answer in answers if answer is not None]
+        return self._of_parts(known) if len(known) == len(answers) else None
+
+    def _of_parts(self, answers: Sequence[Answer]) -> Outcome:
         """Say what became of a message by what became of its parts.
 
         One part refused, and the whole will never be there: it may be sent again. The last part's
@@ -245,6 +275,8 @@ class Smpp(Provider):
         return next(iter([*refused, *unknown]), outcomes[-1])
 
     def _outcome(self, answer: Answer) -> Outcome:
+        if answer is NOT_BEGUN:
+            return NOT_TRIED
         if isinstance(answer, Failure):
             return _failed(answer)
         if answer.status:

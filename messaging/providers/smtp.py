@@ -42,7 +42,6 @@ from rme.core.transport import (
     MailSecurity,
     Reply,
     Request,
-    Transport,
 )
 
 
@@ -136,14 +135,6 @@ class Smtp(Provider):
     Settings: ClassVar[type[ProviderSettings]] = SmtpSettings
     settings: SmtpSettings
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
-        """Send a window of emails at once. What was taken is known by our Message-ID."""
-        outcomes = super().send(dispatches, transport)
-        return [
-            Accepted(message_id(dispatch)) if isinstance(outcome, Accepted) else outcome
-            for dispatch, outcome in zip(dispatches, outcomes, strict=True)
-        ]
-
     def request(self, dispatch: Dispatch) -> Request:
         email = _email(dispatch)
         if not (_ADDRESS.fullmatch(email.to) and _ADDRESS.fullmatch(email.from_address)):
@@ -170,6 +161,11 @@ class Smtp(Provider):
         if isinstance(reply, Failure):
             return _failed(reply)
         return Accepted() if reply.status < 300 else _refused(reply)
+
+    def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+        """Return what the answer means. What was taken is known by our Message-ID."""
+        outcome = self.outcome(reply)
+        return Accepted(message_id(dispatch)) if isinstance(outcome, Accepted) else outcome
 
 
 def message_id(dispatch: Dispatch) -> str:

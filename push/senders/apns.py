@@ -23,6 +23,7 @@ from push.senders.base import (
     Again,
     Answer,
     Backoff,
+    Progress,
     Sender,
     SenderSettings,
     now,
@@ -232,9 +233,11 @@ class Apns(Sender):
             ca_pem=given.ca_pem,
         )
 
-    def perform(self, shots: Sequence[Shot], transport: Transport, credential: str) -> list[Answer]:
+    def perform(
+        self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
+    ) -> list[Answer]:
         """Send over the key's own connections: Apple binds each to the key that it saw first."""
-        answers = super().perform(shots, transport.apart(self._name), credential)
+        answers = super().perform(shots, transport.apart(self._name), credential, progress)
         if any(isinstance(one, Retryable) and one.reason in _RECONNECT for one in answers):
             transport.leave(self._name)
         return answers

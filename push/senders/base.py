@@ -7,7 +7,7 @@ said of tokens is in the outcomes, and `push.feedback` takes it from there.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -19,6 +19,7 @@ from push import holds
 from push.notification import Shot
 from rme.core import patience
 from rme.core.outcomes import (
+    NOT_TRIED,
     Accepted,
     Fault,
     Misconfigured,
@@ -27,7 +28,14 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Failure, FailureKind, InvalidRequest, Reply, Request, Transport
+from rme.core.transport import (
+    NOT_BEGUN,
+    Failure,
+    FailureKind,
+    Reply,
+    Request,
+    Transport,
+)
 from rme.core.transport.messages import TIME_OUT
 
 log = structlog.get_logger(__name__)
@@ -61,6 +69,17 @@ class Again:
 
 
 Answer = Outcome | Backoff | Again
+Progress = Callable[[Sequence[tuple[int, Outcome]]], object]
+"""Takes the outcomes that are known while others are awaited, each with its place."""
+
+
+def no_progress(known: Sequence[tuple[int, Outcome]]) -> None:
+    """Ignore what is known early: the caller waits for all."""
+
+
+def at(places: Sequence[int], progress: Progress) -> Progress:
+    """Return what passes on the outcomes of a part, with their places in the whole."""
+    return lambda known: progress([(places[place], outcome) for place, outcome in known])
 
 
 class NoCredential(Exception):
@@ -138,20 +157,27 @@ class Sender:
 
     # --- the one way of sending -----------------------------------------------------------------
 
-    def send(self, shots: Sequence[Shot], transport: Transport) -> list[Outcome]:
-        """Send a window at once; the outcomes come in the same order."""
-        answers, used = self._round(shots, transport, "")
+    def send(
+        self, shots: Sequence[Shot], transport: Transport, progress: Progress = no_progress
+    ) -> list[Outcome]:
+        """Send a window at once; the outcomes come in the same order.
+
+        Once the transport's patience has passed, `progress` is given each outcome as it is known,
+        but for what has to wait or is to be tried once more.
+        """
+        answers, used = self._round(shots, transport, "", progress)
         again = [place for place, answer in enumerate(answers) if isinstance(answer, Again)]
         if not again:
             return cast("list[Outcome]", answers)
-        second, _ = self._round([shots[place] for place in again], transport, used)
+        once_more = [shots[place] for place in again]
+        second, _ = self._round(once_more, transport, used, at(again, progress))
         for place, answer in zip(again, second, strict=True):
             if not isinstance(answer, Again):
                 answers[place] = answer
         return [answer.otherwise if isinstance(answer, Again) else answer for answer in answers]
 
     def _round(
-        self, shots: Sequence[Shot], transport: Transport, refused: str
+        self, shots: Sequence[Shot], transport: Transport, refused: str, progress: Progress
     ) -> tuple[list[Outcome | Again], str]:
         """Send once, all that is not held; give the answers and the credential that was used."""
         used = ""
@@ -164,14 +190,15 @@ class Sender:
                     answers[place] = Retryable(PATIENCE, left, blames_account=False)
             going = [place for place in going if answers[place] is None]
         if going:
-            fresh, used = self._exchange([shots[place] for place in going], transport, refused)
+            chosen = [shots[place] for place in going]
+            fresh, used = self._exchange(chosen, transport, refused, at(going, progress))
             for place, answer in zip(going, fresh, strict=True):
                 answers[place] = answer
         said = [answer for answer in answers if answer is not None]
         return self._slow_down(shots, said), used
 
     def _exchange(
-        self, shots: Sequence[Shot], transport: Transport, refused: str
+        self, shots: Sequence[Shot], transport: Transport, refused: str, progress: Progress
     ) -> tuple[list[Answer], str]:
         try:
             credential = self.credential(transport, refused)
@@ -179,13 +206,38 @@ class Sender:
             return [none.outcome] * len(shots), refused
         if refused and credential == refused:
             return [Again(Misconfigured("the same again"))] * len(shots), refused
-        return self.perform(shots, transport, credential), credential
+        return self.perform(shots, transport, credential, progress), credential
 
-    def perform(self, shots: Sequence[Shot], transport: Transport, credential: str) -> list[Answer]:
+    def perform(
+        self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
+    ) -> list[Answer]:
         """Send with a credential: a request a shot, side by side."""
         written = [self._write(shot, credential) for shot in shots]
-        replies = iter(transport.perform([each for each in written if isinstance(each, Request)]))
+        requests = [each for each in written if isinstance(each, Request)]
+        places = [place for place, each in enumerate(written) if isinstance(each, Request)]
+
+        def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
+            known = [places[index] for index, _ in answered]
+            answers = self._judge([shots[place] for place in known], [said for _, said in answered])
+            progress(
+                [
+                    (place, answer)
+                    for place, answer in zip(known, answers, strict=True)
+                    if not isinstance(answer, Backoff | Again)
+                ]
+            )
+
+        replies = iter(transport.perform(requests, report))
         heard = [next(replies) if isinstance(each, Request) else each for each in written]
+        if any(isinstance(said, Failure) and said.reason == TIME_OUT for said in heard):
+            for lane in self._silent(shots, heard):
+                holds.hold(lane, SILENCE)
+        return self._judge(shots, heard)
+
+    def _judge(
+        self, shots: Sequence[Shot], heard: Sequence[Reply | Failure | Outcome]
+    ) -> list[Answer]:
+        """Return what the answers mean: what was taken first, since refusals depend on it."""
         taken = [
             shot
             for shot, said in zip(shots, heard, strict=True)
@@ -194,9 +246,6 @@ class Sender:
         if taken:
             holds.release({self.lane(shot) for shot in taken})
             self.took(taken)
-        if any(isinstance(said, Failure) and said.reason == TIME_OUT for said in heard):
-            for lane in self._silent(shots, heard):
-                holds.hold(lane, SILENCE)
         return [self._hear(shot, said) for shot, said in zip(shots, heard, strict=True)]
 
     def _silent(
@@ -211,14 +260,21 @@ class Sender:
         """Write one request; what cannot be written fails alone."""
         try:
             return self.request(shot, credential)
-        except (InvalidRequest, ValueError, TypeError):
+        except Exception:
             log.exception("push.request", kind=self.kind, attempt=shot.attempt_id)
             return Rejected("the sender cannot write this message", Fault.CONTENT)
 
     def _hear(self, shot: Shot, said: Reply | Failure | Outcome) -> Answer:
-        if isinstance(said, Failure):
-            return self.failed(shot, said)
-        return self.answer(shot, said) if isinstance(said, Reply) else said
+        """Return what an answer means; Unknown if it is one that raises."""
+        if said is NOT_BEGUN:
+            return NOT_TRIED
+        try:
+            if isinstance(said, Failure):
+                return self.failed(shot, said)
+            return self.answer(shot, said) if isinstance(said, Reply) else said
+        except Exception:
+            log.exception("push.answer", kind=self.kind, attempt=shot.attempt_id)
+            return Unknown("the answer cannot be read")
 
     def _slow_down(self, shots: Sequence[Shot], answers: Sequence[Answer]) -> list[Outcome | Again]:
         """Hold each lane that asks for patience once, and let its messages wait."""

@@ -31,6 +31,7 @@ from push.senders.base import (
     Again,
     Answer,
     Backoff,
+    Progress,
     Sender,
     SenderSettings,
     login_refused,
@@ -170,7 +171,9 @@ class Platform(Sender):
     def lane(self, shot: Shot) -> str:
         return self.name
 
-    def perform(self, shots: Sequence[Shot], transport: Transport, credential: str) -> list[Answer]:
+    def perform(
+        self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
+    ) -> list[Answer]:
         """Send as many actions a request as one takes."""
         answers: list[Answer] = []
         for start in range(0, len(shots), ACTIONS_LIMIT):
@@ -190,7 +193,7 @@ class Platform(Sender):
         )
         (reply,) = transport.perform([request])
         if isinstance(reply, Failure):
-            return [self.failed(shot, reply) for shot in shots]
+            return [self._hear(shot, reply) for shot in shots]
         results = _results(reply, len(shots))
         if results is None:
             return [_whole(reply)] * len(shots)

@@ -42,6 +42,10 @@ class Retryable:
     """False: it is about one device or host alone, or nobody was asked; the account is well."""
 
 
+NOT_TRIED = Retryable("no room on the way there", blames_account=False)
+"""Nobody was asked: there was no time left, or no connection free, in this turn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """It will never be taken. `hard` says that the address itself is dead (a hard bounce)."""

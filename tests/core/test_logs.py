@@ -142,7 +142,7 @@ class Clumsy(Simulator):
 
     kind = "clumsy"
 
-    def send(self, dispatches, transport):
+    def send(self, dispatches, transport, progress=None):
         return super(Simulator, self).send(dispatches, transport)
 
     def request(self, dispatch):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from messaging import providers
 from messaging.models import Delivery
-from messaging.providers.base import Dispatch, Provider
+from messaging.providers.base import Dispatch, Progress, Provider, no_progress
 from rme.core.channels import Channel
 from rme.core.outcomes import Outcome
 from rme.core.transport import Transport
@@ -24,7 +24,12 @@ class Scripted(Provider):
     class Settings(providers.base.ProviderSettings):
         name: str
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
         script = self.answers[self.settings.name]
         outcomes = []
         for dispatch in dispatches:

@@ -1,5 +1,8 @@
 """What the tests of templates share: composing what is ready, as a worker does."""
 
+from collections import deque
+from math import inf
+
 from messaging import claiming, policy, preparing
 from rme.core.channels import Channel
 
@@ -7,7 +10,8 @@ from rme.core.channels import Channel
 def composed(org, channel=Channel.EMAIL):
     """Claim what is ready and give the texts that would go out, by their recipients' addresses."""
     claim = claiming.claim(org.pk, channel, 0)
-    hand = preparing.Preparation(claim, policy.of(org.pk)).take(claim.deliveries)
+    preparation = preparing.Preparation(claim, policy.of(org.pk))
+    hand = preparation.take(deque(claim.deliveries), len(claim.deliveries), inf)
     return {s.address: [content for _, content in s.contents] or s.detail for s in hand}
 
 

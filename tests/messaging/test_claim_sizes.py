@@ -38,6 +38,11 @@ def test_claims_grow_while_what_is_claimed_leaves_at_once(org, api, ada, monkeyp
     Delivery.objects.update(due_at=clock.now() - timedelta(seconds=1))
     claimed = []
     monkeypatch.setattr(claiming, "CLAIM_SECONDS", 1e6)
-    monkeypatch.setattr(deliver, "deliver", lambda claim, *_: claimed.append(len(claim.deliveries)))
+
+    def take(claim, *_):
+        claimed.append(len(claim.deliveries))
+        return len(claim.deliveries)
+
+    monkeypatch.setattr(deliver, "deliver", take)
     tasks.send_ready("EMAIL")
     assert claimed == [WINDOW, 5 * WINDOW]

@@ -222,7 +222,7 @@ class Hungry(Provider):
     label = "Hungry"
     channels = frozenset(Channel)
 
-    def send(self, dispatches, transport):
+    def send(self, dispatches, transport, progress=None):
         bytearray(sys.maxsize)
         raise AssertionError
 
@@ -231,10 +231,7 @@ def test_memory_that_runs_out_while_sending_leaves_a_window_in_doubt(api, org, m
     monkeypatch.setitem(providers.REGISTRY, "hungry", Hungry)
     row = ProviderAccount.objects.create(organization=org, name="a", kind="hungry", channel="EMAIL")
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
-    with pytest.raises(MemoryError):
-        work()
-    Delivery.objects.update(due_at=clock.now())  # the lease runs out
-    schedule.reclaim()
+    work()
     assert Delivery.objects.get().status == "UNKNOWN"
     row.delete()
     TtlCache.clear_all()

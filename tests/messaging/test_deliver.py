@@ -66,7 +66,10 @@ def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypat
 def test_a_bulk_of_500_is_one_claim(api, org):
     people = factories.contacts(org, 500)
     api.bulk([message(person) for person in people])
-    assert work() == 1
+    claim = claiming.claim(org.pk, "EMAIL", 0)
+    assert len(claim.deliveries) == 500
+    deliver.deliver(claim, Transport(), receipts.apply)
+    work()  # what did not fit into the claim's turn, on a busy machine
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert Attempt.objects.filter(outcome="Accepted").count() == 500
 

@@ -81,7 +81,7 @@ class Noting(Simulator):
     kind = "noting"
     handed = []
 
-    def send(self, dispatches, transport):
+    def send(self, dispatches, transport, progress=None):
         self.handed.extend(dispatch.content for dispatch in dispatches)
         return super().send(dispatches, transport)
 

@@ -35,7 +35,7 @@ class Counting(Provider):
     class Settings(providers.base.ProviderSettings):
         name: str
 
-    def send(self, dispatches, transport):
+    def send(self, dispatches, transport, progress=None):
         self.sent[self.settings.name] += len(dispatches)
         self.order.extend(dispatch.content.to for dispatch in dispatches)
         return [Accepted("1")] * len(dispatches)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import permutations
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from messaging import claiming, deliver, endpoints, receipts, schedule
@@ -13,6 +13,7 @@ from messaging.outcome import Receipt
 from messaging.states import TRANSITIONS
 from rme.core import ids
 from rme.core.states import advance
+from rme.core.transport import Transport
 from tests import factories
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SETTINGS
@@ -78,19 +79,24 @@ def test_a_bounce_wins_over_a_delivery_of_an_email_alone(org, api, kinds, channe
     assert state() == {"EMAIL": "FAILED", "SMS": "DELIVERED"}[channel]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
     person = factories.contact(org)
     message_id = api.send(message(person, channel="SMS")).json()["messageId"]
     claim = claiming.claim(org.pk, "SMS", 0)
     made = {}
 
-    class Early:
+    class Early(Transport):
         """A transport by which the report comes before the answer."""
 
-        def perform(self, requests):
+        def sibling(self, number, **_):
+            return self
+
+        def perform(self, requests, report_=None):
             made["call"] = scene.call(report(scene, "delivered"))
             made["settled"] = settle()
             made["state"] = state()
+            connections.close_all()
             return scene.transport.perform(requests)
 
     deliver.deliver(claim, Early(), receipts.apply)

@@ -3,12 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
 
 from messaging import claiming, deliver, receipts, tracked_links, tracking
 from messaging.models import Hit
 from messaging.views.tracking import GIF
 from rme.core import ids
+from rme.core.transport import Transport
 from tests import factories
 from tests.messaging.tracking_scene import GMAIL, OWN, TARGET, get, image, link, sent
 from tests.rest import events, message, work
@@ -16,17 +17,22 @@ from tests.rest import events, message, work
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_links")]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
     message_id = api.send(message(mail_scene.person(), **OWN)).json()["messageId"]
     claim = claiming.claim(org.pk, "EMAIL", 0)
     made = {}
 
-    class Early:
+    class Early(Transport):
         """A transport by which the mail is opened before the service has answered."""
 
-        def perform(self, requests):
+        def sibling(self, number, **_):
+            return self
+
+        def perform(self, requests, report=None):
             get(image(), GMAIL)
             made["applied"] = tracking.work()
+            connections.close_all()
             return mail_scene.transport.perform(requests)
 
     deliver.deliver(claim, Early(), receipts.apply)

@@ -30,15 +30,17 @@ from messaging.providers.base import (
     Dispatch,
     Email,
     Inbound,
+    Progress,
     Provider,
     ProviderSettings,
     Report,
     UnknownCode,
+    no_progress,
 )
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
-from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Unknown
-from rme.core.transport import Failure, InvalidRequest, Reply, Request, Transport
+from rme.core.outcomes import NOT_TRIED, Accepted, Fault, Outcome, Rejected, Unknown
+from rme.core.transport import NOT_BEGUN, Failure, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -147,10 +149,21 @@ class Anymail(Provider):
         backend = import_string(f"anymail.backends.{settings.service}.EmailBackend")
         self.backend = backend(**given)
 
-    def send(self, dispatches: Sequence[Dispatch], transport: Transport) -> list[Outcome]:
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
         """Send a window of emails at once; one that cannot be written fails alone."""
         posts = [self._post(dispatch) for dispatch in dispatches]
-        replies = iter(transport.perform([post.request for post in posts if post]))
+        written = [(place, post) for place, post in enumerate(posts) if post]
+
+        def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
+            going = [(*written[index], reply) for index, reply in answered]
+            progress([(place, self._outcome(post, reply)) for place, post, reply in going])
+
+        replies = iter(transport.perform([post.request for _, post in written], report))
         return [self._outcome(post, next(replies)) if post else UNWRITABLE for post in posts]
 
     def request(self, dispatch: Dispatch) -> Request:
@@ -224,6 +237,8 @@ class Anymail(Provider):
         return message
 
     def _outcome(self, post: _Post, reply: Reply | Failure) -> Outcome:
+        if reply is NOT_BEGUN:
+            return NOT_TRIED
         if isinstance(reply, Failure):
             return http.failed(reply)
         if refused := answers.refusal(self.settings.service, reply):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rme.core.smpp import pdu
-from rme.core.smpp.link import Hear, Link
+from rme.core.smpp.link import Hear, Link, Report
 from rme.core.smpp.pdu import Address, Command, Pdu, Senseless
 from rme.core.smpp.tickets import Answer
 from rme.core.transport.addresses import AddressPolicy
@@ -66,12 +66,20 @@ class Line:
         self._opening: threading.Thread | None = None
         self._over = threading.Event()
 
-    def submit(self, bodies: Sequence[bytes], policy: AddressPolicy) -> list[Answer]:
-        """Send the bodies of `submit_sm`, and give what came of each."""
+    def submit(
+        self,
+        bodies: Sequence[bytes],
+        policy: AddressPolicy,
+        patience: float | None = None,
+        report: Report | None = None,
+    ) -> list[Answer]:
+        """Send the bodies of `submit_sm`, and give what came of each; see `Link.submit`."""
         if not bodies:
             return []
         link = self._ready(policy)
-        return link.submit(bodies) if isinstance(link, Link) else [link] * len(bodies)
+        if isinstance(link, Link):
+            return link.submit(bodies, patience, report)
+        return [link] * len(bodies)
 
     def listen(self, hear: Hear, policy: AddressPolicy, seconds: float = LISTENED_SECONDS) -> None:
         """Keep a link for some seconds, beside; to be called again before they are over."""

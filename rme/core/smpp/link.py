@@ -16,10 +16,13 @@ from contextlib import suppress
 from rme.core.smpp import pdu
 from rme.core.smpp.pdu import RESPONSE, Command, Pdu, Senseless
 from rme.core.smpp.tickets import Answer, Count, Ticket
-from rme.core.transport.messages import TIME_OUT
+from rme.core.transport.messages import NOT_BEGUN, TIME_OUT
 
 Hear = Callable[[Sequence[bytes]], bool]
 """Takes the bodies of some `deliver_sm`, and says whether they are safe. Must not raise."""
+
+Report = Callable[[Sequence[Answer | None]], object]
+"""Takes the answers as far as they are known, each at its request's place. Must not raise."""
 
 TRY_AGAIN = 0x64
 """ESME_RX_T_APPN: the SMSC is to deliver this once more."""
@@ -72,11 +75,17 @@ class Link:
         self._thread = threading.Thread(target=self._run, name="smpp", daemon=True)
         self._thread.start()
 
-    def submit(self, bodies: Sequence[bytes]) -> list[Answer]:
+    def submit(
+        self,
+        bodies: Sequence[bytes],
+        patience: float | None = None,
+        report: Report | None = None,
+    ) -> list[Answer]:
         """Send requests and give their answers in the same order.
 
         Each waits at most the time-out for its place in the window, and as long again for its
-        answer.
+        answer. What still waits for its place when the patience (in seconds) has passed ends as
+        NOT_BEGUN, and the answers that are there by then are given to `report`.
         """
         count = Count(len(bodies))
         by = time.monotonic() + self._timeout
@@ -87,6 +96,10 @@ class Link:
             else:
                 count.nothing.set()
         self._ring()
+        if patience is not None and not count.nothing.wait(patience):
+            self._give_back(tickets)
+            if report:
+                report([ticket.answer for ticket in tickets])
         count.nothing.wait(2 * self._timeout + 5)
         self._abandon([ticket for ticket in tickets if ticket.answer is None])
         return [ticket.answer for ticket in tickets if ticket.answer is not None]
@@ -99,6 +112,13 @@ class Link:
         self._ring()
         if wait:
             self._thread.join(wait)
+
+    def _give_back(self, tickets: Sequence[Ticket]) -> None:
+        """End what waits for its place in the window."""
+        with self._lock:
+            for ticket in [one for one in tickets if one in self._queue]:
+                self._queue.remove(ticket)
+                ticket.settle(NOT_BEGUN)
 
     def _abandon(self, tickets: Sequence[Ticket]) -> None:
         """End what the thread did not: it has ended before, or is held up by who hears."""

@@ -39,8 +39,11 @@ class Count:
 
     left: int
     nothing: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """The link's thread counts, and whoever gives a request back."""
 
     def down(self) -> None:
-        self.left -= 1
-        if self.left <= 0:
-            self.nothing.set()
+        with self.lock:
+            self.left -= 1
+            if self.left <= 0:
+                self.nothing.set()

@@ -6,8 +6,10 @@ taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothin
 """
 
 from rme.core.transport.addresses import AddressPolicy
+from rme.core.transport.batch import Report, Result
 from rme.core.transport.beside import at_once
 from rme.core.transport.messages import (
+    NOT_BEGUN,
     Common,
     Envelope,
     Failure,
@@ -22,6 +24,7 @@ from rme.core.transport.multi import Transport
 from rme.core.transport.process import shared
 
 __all__ = [
+    "NOT_BEGUN",
     "AddressPolicy",
     "Common",
     "Envelope",
@@ -30,7 +33,9 @@ __all__ = [
     "InvalidRequest",
     "MailSecurity",
     "Reply",
+    "Report",
     "Request",
+    "Result",
     "Stage",
     "Transport",
     "at_once",

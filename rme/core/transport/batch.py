@@ -2,13 +2,20 @@
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rme.core.transport.addresses import Origin, origin_of
 from rme.core.transport.exchange import Exchange
 from rme.core.transport.mail import MailConnection
-from rme.core.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.core.transport.messages import (
+    NOT_BEGUN,
+    TIME_OUT,
+    Failure,
+    FailureKind,
+    Reply,
+    Request,
+)
 from rme.core.transport.multiplex import BUSY
 from rme.core.transport.stream import Stream
 
@@ -17,10 +24,15 @@ if TYPE_CHECKING:
 
 Way = Exchange | MailConnection | Stream
 """What a request is on its way by."""
+Result = Reply | Failure
+Report = Callable[[Sequence[tuple[int, Result]]], object]
+"""Takes what has ended while the rest is under way: each request's place, and its result."""
 
 _CLOSE_ENOUGH = 0.01
 """Seconds by which who waits gives up early: together with those of whom it hears the same."""
 _DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
+_SLOT_SECONDS = 0.02
+"""How often is looked for a place that another thread has returned."""
 
 
 class _Host:
@@ -39,38 +51,74 @@ class _Host:
 class Batch:
     """What one call asked for: each request ends with its answer, or with why there is none."""
 
-    def __init__(self, transport: "Transport", requests: Sequence[Request]) -> None:
+    def __init__(
+        self, transport: "Transport", requests: Sequence[Request], report: Report | None = None
+    ) -> None:
         self.transport = transport
         self.requests = requests
-        self.results: list[Reply | Failure | None] = [None] * len(requests)
+        self.report = report
+        self.reported: set[int] | None = None
+        """The places whose results were reported; None while nothing is."""
+        self.results: list[Result | None] = [None] * len(requests)
         self.hosts: dict[Origin, _Host] = {}
         self.latest: tuple[str, _Host] | None = None
         """Where the last HTTP request goes, and how its URL begins: most go where that did."""
         self.under_way: dict[Way, tuple[int, _Host]] = {}
         self.began = time.monotonic()
+        patience = transport.patience
+        self.patient_until = None if patience is None else self.began + patience
 
-    def run(self) -> list[Reply | Failure]:
+    def run(self) -> list[Result]:
         for index, request in enumerate(self.requests):
             self._sort(index, request)
         try:
             self._converse()
         finally:
-            for way in self.under_way:
+            for way, (_, host) in self.under_way.items():
                 self.transport.drop(way)
+                self._free(host)
         return [result for result in self.results if result is not None]
 
     def _converse(self) -> None:
         for host in self.hosts.values():
             self._fill(host)
         look = self._next_look()
-        while self.under_way:
+        while self.under_way or any(host.waiting for host in self.hosts.values()):
             # all first, then what follows: what has ended is used again for what waited
-            touched = [self._take(way, result) for way, result in self.transport.step(look)]
-            for host in dict.fromkeys(touched):
+            ended = self.transport.step(look)
+            for host in dict.fromkeys([self._take(way, result) for way, result in ended]):
                 self._fill(host)
             if time.monotonic() >= look:
                 self._give_up_waiting()
+                self._look_at_patience()
+                for host in self.hosts.values():
+                    self._fill(host)
                 look = self._next_look()
+            if ended and self.reported is not None:
+                self._report()
+
+    def _look_at_patience(self) -> None:
+        """Give back what was not begun when the patience ends, and report what has ended."""
+        if self.patient_until is None or time.monotonic() < self.patient_until:
+            return
+        self.patient_until, self.reported = None, set()
+        for host in self.hosts.values():
+            for index in host.waiting:
+                self.results[index] = NOT_BEGUN
+            host.waiting.clear()
+        self._report()
+
+    def _report(self) -> None:
+        """Report the results that have come since the last report."""
+        assert self.reported is not None
+        fresh = [
+            (index, result)
+            for index, result in enumerate(self.results)
+            if result is not None and index not in self.reported
+        ]
+        self.reported.update(index for index, _ in fresh)
+        if self.report and fresh:
+            self.report(fresh)
 
     def _sort(self, index: int, request: Request) -> None:
         """Put a request into its host's line, or refuse it."""
@@ -101,17 +149,32 @@ class Batch:
         while host.waiting:
             request = self.requests[host.waiting[0]]
             bound = self.transport.streams if request.http2 else self.transport.per_host
-            if host.busy >= bound:
+            if host.busy >= bound or not self._may_begin(request, host):
                 return
             index = host.waiting.popleft()
-            way = self.transport.begin(request, host.where)
+            try:
+                way = self.transport.begin(request, host.where)
+            except BaseException:
+                self._free(host)
+                raise
             host.busy += 1
             self.under_way[way] = (index, host)
 
-    def _take(self, way: Way, result: Reply | Failure) -> _Host:
+    def _may_begin(self, request: Request, host: _Host) -> bool:
+        """Take a place among all that is under way to a host, where that is bounded."""
+        slots = self.transport.slots
+        most = self.transport.streams if request.http2 else 2 * self.transport.per_host
+        return slots is None or slots.take(host.where, most)
+
+    def _free(self, host: _Host) -> None:
+        if self.transport.slots is not None:
+            self.transport.slots.free(host.where)
+
+    def _take(self, way: Way, result: Result) -> _Host:
         """Note what came of a request; give the host that has room again."""
         index, host = self.under_way.pop(way)
         host.busy -= 1
+        self._free(host)
         self.results[index] = result
         late = isinstance(result, Failure) and result.reason == TIME_OUT
         if way.reached:
@@ -132,7 +195,12 @@ class Batch:
         waits = [
             self.requests[index].timeout for host in self.hosts.values() for index in host.waiting
         ]
-        return self.began + min(waits, default=3600.0)
+        look = self.began + min(waits, default=3600.0)
+        if self.patient_until is not None:
+            look = min(look, self.patient_until)
+        if any(host.waiting and not host.busy for host in self.hosts.values()):
+            look = min(look, time.monotonic() + _SLOT_SECONDS)
+        return look
 
     def _give_up_waiting(self) -> None:
         passed = time.monotonic() - self.began + _CLOSE_ENOUGH

@@ -189,3 +189,9 @@ class Failure:
     status: int = 0
     lines: tuple[str, ...] = field(default=(), repr=False)
     stage: Stage | None = None
+
+
+NOT_BEGUN = Failure(FailureKind.NOT_SENT, "no connection was free")
+"""The result of a request that the transport's patience ran out on before it was begun: nobody was
+asked, and nothing speaks against the host.
+"""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pycurl
 
 from rme.core.transport.addresses import AddressPolicy, Origin
-from rme.core.transport.batch import Batch, Way
+from rme.core.transport.batch import Batch, Report, Way
 from rme.core.transport.exchange import Exchange
 from rme.core.transport.kept import Kept
 from rme.core.transport.loop import Loop
@@ -16,6 +16,7 @@ from rme.core.transport.messages import Failure, Reply, Request
 from rme.core.transport.multiplex import Multiplex
 from rme.core.transport.names import Names
 from rme.core.transport.post import Post
+from rme.core.transport.slots import Slots
 from rme.core.transport.stream import Stream
 from rme.core.transport.verdict import judge
 
@@ -38,14 +39,19 @@ class Transport:
         per_host: int = 10,
         streams: int = 100,
         resolve: Sequence[str] = (),
+        patience: float | None = None,
+        slots: Slots | None = None,
     ) -> None:
         """Make a transport without a connection yet.
 
         `resolve` makes names resolve in a given way (`host:port:address,address`), for tests.
+        `patience` and `slots` are of transports for sending: see `perform` and `sibling`.
         """
         self.policy = policy or AddressPolicy()
         self.per_host = per_host
         self.streams = streams
+        self.patience = patience
+        self.slots = slots
         self._resolve = list(resolve)
         self._idle: list[Exchange] = []
         self._kept = Kept()
@@ -58,6 +64,8 @@ class Transport:
         """What goes by HTTP/1.1 because its host speaks nothing else."""
         self._root = self
         self._apart: dict[str, Transport] = {}
+        self._siblings: dict[int, Transport] = {}
+        self._siblings_slots = Slots()
         self._apart_lock = threading.Lock()  # beside the other: who performs must not be waited for
         self._lock = threading.Lock()
 
@@ -79,10 +87,34 @@ class Transport:
 
     def _another(self) -> "Transport":
         made = Transport(
-            self.policy, per_host=self.per_host, streams=self.streams, resolve=self._resolve
+            self.policy,
+            per_host=self.per_host,
+            streams=self.streams,
+            resolve=self._resolve,
+            patience=self.patience,
+            slots=self.slots,
         )
         made._root = self
         return made
+
+    def sibling(self, number: int, *, patience: float, streams: int) -> "Transport":
+        """Return the transport of one of several threads that send, by the thread's number.
+
+        It shares no connection with this one, nor by `apart`. All siblings together have no more
+        under way to a host than `streams` over HTTP/2 and twice `per_host` otherwise.
+        """
+        with self._apart_lock:
+            own = self._siblings.get(number)
+            if own is None:
+                own = self._siblings[number] = Transport(
+                    self.policy,
+                    per_host=self.per_host,
+                    streams=min(self.streams, streams),
+                    resolve=self._resolve,
+                    slots=self._siblings_slots,
+                )
+        own.patience = patience
+        return own
 
     def leave(self, name: str) -> None:
         """Close the connections of a name: the next request opens new ones."""
@@ -92,20 +124,27 @@ class Transport:
         if own:
             own.close()
 
-    def perform(self, requests: Sequence[Request]) -> list[Reply | Failure]:
+    def perform(
+        self, requests: Sequence[Request], report: Report | None = None
+    ) -> list[Reply | Failure]:
         """Perform requests and give their answers in the same order.
 
         A request waits at most its own time-out for a connection, and takes at most as long again;
         a slow host holds up only what goes to it. Nothing the other side does raises.
+
+        Where the transport has a patience (in seconds), what was not begun by then ends as
+        NOT_BEGUN, and what has ended is given to `report`: then all so far, later each as it comes.
+        It must not raise. What has ended by then all together is returned without a report.
         """
         with self._lock:
-            return Batch(self, requests).run()
+            return Batch(self, requests, report).run()
 
     def close(self) -> None:
         """Close all connections."""
         with self._apart_lock:
-            kept = list(self._apart.values())
+            kept = [*self._apart.values(), *self._siblings.values()]
             self._apart.clear()
+            self._siblings.clear()
         for own in kept:
             own.close()
         with self._lock:

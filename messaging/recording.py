@@ -1,0 +1,139 @@
+"""What sending writes: attempts before they are made, their outcomes, where deliveries stand."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from messaging import references, suppression
+from messaging.claiming import Claim
+from messaging.events import of_moved
+from messaging.models import Attempt, Delivery, ProviderReference
+from messaging.outcome import Sending, Shot, storable
+from messaging.states import TRANSITIONS
+from push import feedback
+from rme.core import clock, ids, prepared, sql
+from rme.core.outcomes import NOT_TRIED, Accepted
+from rme.core.states import advancing
+
+log = structlog.get_logger(__name__)
+
+Answered = Sequence[tuple[Sending, Sequence[Shot]]]
+"""Deliveries, each with its attempts whose outcomes are to be written."""
+
+
+def attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
+    """Return the step that writes, for each delivery, attempts with the account that is next."""
+    now = clock.now()
+    rows = []
+    for sending in hand:
+        for device_id, content, account in sending.next_turns():
+            shot = Shot(ids.new_text_id(), account, device_id, content, now)
+            sending.fire(shot)
+            rows.append(
+                {
+                    "id": shot.attempt_id,
+                    "organization_id": claim.organization_id,
+                    "message_id": sending.claimed.message_id,
+                    "delivery_id": sending.claimed.id,
+                    "fence": sending.claimed.fence,
+                    "channel": claim.channel,
+                    "provider": account.name,
+                    "account_id": account.id,
+                    "device_id": device_id,
+                    "started_at": now,
+                }
+            )
+    return sql.inserting(Attempt, rows)
+
+
+def outcomes(claim: Claim, answered: Answered) -> sql.Steps:
+    """Return the steps that write what attempts came to, and which tokens are dead."""
+    rows, said, own_ids = [], [], []
+    not_made: list[str] = []
+    for _, shots in answered:
+        for shot in shots:
+            account, outcome = shot.account, shot.outcome
+            assert outcome is not None  # it was answered
+            if outcome is NOT_TRIED:
+                not_made.append(shot.attempt_id)
+                continue
+            own_ids += references.row(shot.attempt_id, account.id, account.provider, outcome)
+            if shot.device_id:
+                said.append(feedback.Said(shot.device_id, shot.started_at, outcome))
+            if isinstance(outcome, Accepted):
+                reason, provider_id = "", outcome.provider_id
+            else:
+                reason, provider_id = outcome.reason, ""
+            rows.append(
+                {
+                    "id": shot.attempt_id,
+                    "outcome": type(outcome).__name__,
+                    "reason": storable(reason[:200]) or None,
+                    "provider_id": storable(provider_id[:255]) or None,
+                    "latency_ms": shot.latency_ms,
+                }
+            )
+    return {
+        "outcomes": sql.updating(Attempt, rows),
+        "own_ids": sql.inserting(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
+        "feedback": feedback.noting(claim.organization_id, said),
+        "not_made": removing(not_made),
+    }
+
+
+def removing(attempt_ids: Sequence[str]) -> sql.Part | None:
+    """Return the step that removes attempts that were not made after all."""
+    if not attempt_ids:
+        return None
+    text = f"DELETE FROM {Attempt._meta.db_table} WHERE id = ANY(%s::uuid[])"
+    return sql.Part(text, [sql.array(attempt_ids)])
+
+
+def record(claim: Claim, hand: Sequence[Sending], steps: sql.Steps) -> prepared.Answer:
+    """Write where the deliveries stand now, the events of it, and the steps that attempts make.
+
+    All that by one statement; addresses found dead, which are few, by another.
+    """
+    moved = sql.send(
+        {
+            **steps,
+            "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
+            **of_moved(_events(claim, hand)),
+            "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
+        }
+    )
+    suppression.suppress(
+        [
+            suppression.Entry(
+                claim.organization_id, claim.channel, s.address, "HARD_BOUNCE", "PROVIDER"
+            )
+            for s in hand
+            if s.address and s.bounced_hard
+        ]
+    )
+    return moved
+
+
+def log_fenced(claim: Claim, hand: Sequence[Sending], moved: prepared.Answer) -> None:
+    """Log deliveries that another worker had taken over, and moved."""
+    if hand and (count := len(hand) - moved.rows()[0][0]):
+        log.warning("deliver.fenced", count=count, channel=claim.channel)
+
+
+def _events(claim: Claim, hand: Sequence[Sending]) -> list[sql.Row]:
+    now = clock.now()
+    return [
+        {
+            "id": ids.new_text_id(),
+            "organization_id": claim.organization_id,
+            "message_id": sending.claimed.message_id,
+            "delivery_id": sending.claimed.id,
+            "type": event.type,
+            "at": now,
+            "channel": claim.channel,
+            "provider": event.provider,
+            "detail": event.detail,
+        }
+        for sending in hand
+        for event in sending.events
+    ]

@@ -1,0 +1,42 @@
+"""A mail server that does not answer some recipients' mails until it is let go."""
+
+import socket
+import threading
+from collections.abc import Callable
+
+from tests.fakes import tcp
+
+
+class SlowSmtp(tcp.TcpServer):
+    """Take mails, and hold the answer to those of which `holds` says so, by the recipient.
+
+    `taken` are the recipients in the order in which their mails were read to the end.
+    """
+
+    def __init__(self, holds: Callable[[str], bool]) -> None:
+        super().__init__(self._converse)
+        self.holds = holds
+        self.go = threading.Event()
+        self.answer = b"250 2.0.0 queued\r\n"
+        self.taken: list[str] = []
+
+    def _converse(self, connection: socket.socket, number: int) -> None:
+        stream = connection.makefile("rb")
+        connection.sendall(b"220 slow ESMTP\r\n")
+        recipient = ""
+        while line := stream.readline():
+            verb = line[:4].upper()
+            if verb == b"RCPT":
+                recipient = line.decode().split("<")[1].split(">")[0]
+            if verb == b"DATA":
+                connection.sendall(b"354 go on\r\n")
+                while stream.readline() not in (b".\r\n", b""):
+                    pass
+                self.taken.append(recipient)
+                if self.holds(recipient):
+                    self.go.wait(60)
+                connection.sendall(self.answer if self.holds(recipient) else b"250 2.0.0 ok\r\n")
+            elif verb == b"EHLO":
+                connection.sendall(b"250 slow\r\n")
+            else:
+                connection.sendall(b"250 2.1.0 ok\r\n")
