@@ -5,18 +5,21 @@ workers never hold the same delivery, and one that comes back from the dead hold
 """
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 from typing import Any, NamedTuple
 
 import orjson
 import structlog
 from django.conf import settings
 
+from messaging import fairness
 from messaging.models import Delivery, Message, MessageContent
 from messaging.states import TRANSITIONS, Status
-from rme.core import clock, prepared, sql
+from rme.core import clock, sql
 from rme.core.states import seizing
 
 log = structlog.get_logger(__name__)
@@ -30,40 +33,56 @@ CLAIM_SECONDS = 0.5
 share, and where there are many organizations, nobody waits for long.
 """
 
+ORGANIZATIONS = 64
+"""`ready` finds at most so many."""
+CLAIM_BYTES = 32 * 2**20
+"""A claim ends with the message whose content fills it to this."""
+
 _D = Delivery._meta.db_table
+_CONTENT = MessageContent._meta.db_table
+_ACCEPTED = f"FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority ="
+_NOW = "statement_timestamp()"
+_SEARCH = fairness.Search(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
 
-# The index is delivery_ready: one step an organization, however many rows each has.
-_STEP = sql.loose_scan(
-    Delivery, ["priority", "organization_id"], "status = 'ACCEPTED' AND channel = %s"
-)
-_READY = f"""
-WITH RECURSIVE {_STEP}
-SELECT priority, organization_id FROM step WHERE EXISTS (
-  SELECT FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s
-    AND d.priority = step.priority AND d.organization_id = step.organization_id
-    AND d.due_at <= statement_timestamp())
-ORDER BY priority, random()
-"""
-
-_LEASE = "statement_timestamp() + make_interval(secs => %s)"
-# The answer is one text: rows come as they are made, and a process would be woken for every few.
+_LEASE = f"{_NOW} + make_interval(secs => %s)"
+# A content is read once, however many recipients of its message are claimed. The answers are
+# texts: rows come as they are made, and a process would be woken for every few.
 _CLAIM = f"""
-WITH picked AS (
-  SELECT d.id FROM {_D} d
-  WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority = %s AND d.organization_id = %s
-    AND d.due_at <= statement_timestamp()
-  ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
+WITH locked AS MATERIALIZED (
+  SELECT found.*, row_number() OVER () AS place FROM (
+    SELECT d.id, d.message_id
+    FROM unnest(%s::text[], %s::int[]) wanted(organization_id, room), LATERAL (
+      SELECT d.id, d.message_id {_ACCEPTED} %s
+        AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
+      ORDER BY d.due_at LIMIT wanted.room FOR UPDATE SKIP LOCKED) d
+    LIMIT %s) found
+), beyond AS MATERIALIZED (
+  SELECT min(place) AS place FROM (
+    SELECT place, sum(bytes) OVER (ORDER BY place) - bytes AS before FROM (
+      SELECT first.place, coalesce(c.size, octet_length(c.body::text)) AS bytes
+      FROM (SELECT message_id, min(place) AS place FROM locked GROUP BY message_id) first
+      JOIN {_CONTENT} c ON {sql.by_key("c.id", "first.message_id")}) sized) summed
+  WHERE before >= {CLAIM_BYTES}
+), picked AS MATERIALIZED (
+  SELECT id FROM locked WHERE place < coalesce((SELECT place FROM beyond), place + 1)
 ), claimed AS (
   {seizing(Delivery, TRANSITIONS, Status.SENDING, _LEASE)}
 )
-SELECT json_agg(json_build_array(
-  d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel, d.address,
-  d.template_version_id, d.fence, d.tries, extract(epoch FROM d.expires_at)::float8, d.test,
-  m.template,
-  CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
-  CASE WHEN d.fence > 1 THEN d.account_id END, c.body) ORDER BY d.id)::text
-FROM claimed d JOIN {Message._meta.db_table} m ON m.id = d.message_id
-JOIN {MessageContent._meta.db_table} c ON c.id = d.message_id
+SELECT (
+  SELECT json_agg(json_build_array(
+    d.organization_id, d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel,
+    d.address, d.template_version_id, d.fence, d.tries,
+    extract(epoch FROM d.expires_at)::float8, d.test, m.template,
+    CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
+    CASE WHEN d.fence > 1 THEN d.account_id END) ORDER BY d.id)::text
+  FROM claimed d JOIN {Message._meta.db_table} m
+    ON {sql.by_key("m.id", "d.message_id")}
+    AND {sql.by_key("m.organization_id", "d.organization_id")}
+), (
+  SELECT json_agg(json_build_array(c.id, c.body))::text
+  FROM (SELECT DISTINCT message_id FROM claimed) d
+  JOIN {_CONTENT} c ON {sql.by_key("c.id", "d.message_id")}
+), (SELECT place FROM beyond) IS NOT NULL
 """
 
 
@@ -91,6 +110,7 @@ class Claimed(NamedTuple):
 
 
 _EXPIRES_AT = Claimed._fields.index("expires_at")
+_MESSAGE = Claimed._fields.index("message_id")
 _FENCE = Claimed._fields.index("fence")
 
 
@@ -105,12 +125,16 @@ class Claim:
     """There may be more."""
     unreadable: Sequence[Claimed] = ()
     """What was claimed, too, and cannot be sent: of its row only the ids are there."""
+    until: float = 0.0
+    """Half of the lease (monotonic): what has not been tried by then goes back."""
 
 
-def ready(channel: str) -> list[tuple[int, str]]:
-    """Find who has something to send: (priority, organization), in an order fair to all."""
-    rows = prepared.execute(_READY, [channel] * 3)
-    return [(priority, organization) for priority, organization in rows]
+def ready(channel: str, without: Collection[str] = ()) -> list[tuple[int, str]]:
+    """Return some that have something to send: (priority, organization), in an order fair to all.
+
+    `without` are organizations that are not looked for.
+    """
+    return _SEARCH.find(channel, without)
 
 
 def turn(waiting: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
@@ -130,29 +154,48 @@ def size(count: int, seconds: float) -> int:
 
 def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH) -> Claim:
     """Take the oldest that is ready, up to a limit, by one statement."""
-    ((answer,),) = prepared.execute(
-        _CLAIM, [channel, priority, organization_id, limit, settings.LEASE_SECONDS]
+    claims = claim_many(channel, priority, {organization_id: limit}, limit)
+    return claims[0] if claims else Claim(organization_id, channel, [], full=False)
+
+
+def claim_many(
+    channel: str, priority: int, rooms: Mapping[str, int], limit: int = BATCH
+) -> list[Claim]:
+    """Take the oldest that is ready of each organization in turn, up to a limit in all, by one
+    statement. `rooms` says how much of each; those for which nothing is left have no claim.
+    """
+    until = monotonic() + settings.LEASE_SECONDS / 2
+    wanted = [sql.array(rooms), sql.array([str(room) for room in rooms.values()])]
+    ((answer, contents, cut),) = sql.read_in_order(
+        _CLAIM, [*wanted, channel, priority, limit, settings.LEASE_SECONDS]
     )
-    claimed: list[Claimed] = []
-    unreadable: list[Claimed] = []
-    for row in _rows(answer or "[]"):
+    given = dict(_rows(contents))
+    claimed: dict[str, list[Claimed]] = defaultdict(list)
+    unreadable: dict[str, list[Claimed]] = defaultdict(list)
+    for organization_id, *row in _rows(answer):
+        row.append(given.get(row[_MESSAGE]))
         try:
-            claimed.append(_claimed(row))
+            claimed[organization_id].append(_claimed(row))
         except Exception:
             log.exception("claim.unreadable", delivery_id=row[0], organization_id=organization_id)
-            unreadable.append(_bare(row, channel))
-    full = len(claimed) + len(unreadable) == limit
-    return Claim(organization_id, channel, claimed, full, unreadable)
+            unreadable[organization_id].append(_bare(row, channel))
+    counts = {each: len(claimed[each]) + len(unreadable[each]) for each in rooms}
+    whole = cut or sum(counts.values()) == limit
+    return [
+        Claim(each, channel, claimed[each], whole or counts[each] == room, unreadable[each], until)
+        for each, room in rooms.items()
+        if counts[each]
+    ]
 
 
-def _rows(answer: str) -> list[list[Any]]:
+def _rows(answer: str | None) -> list[list[Any]]:
     """Read the rows. PostgreSQL keeps numbers in JSON that no float holds: one such must not
     make all others unreadable.
     """
     try:
-        rows: list[list[Any]] = orjson.loads(answer)
+        rows: list[list[Any]] = orjson.loads(answer or "[]")
     except orjson.JSONDecodeError:
-        rows = json.loads(answer)
+        rows = json.loads(answer or "[]")
     return rows
 
 

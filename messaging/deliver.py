@@ -16,7 +16,6 @@ from datetime import timedelta
 from time import monotonic
 
 import structlog
-from django.conf import settings
 
 from messaging import (
     circuits,
@@ -60,7 +59,7 @@ def deliver(
     """
     then = Then(told, freed)
     rules = policy.of(claim.organization_id)
-    until = monotonic() + settings.LEASE_SECONDS / 2
+    until = claim.until
     turn_until = min(until, monotonic() + TURN_SECONDS)
     preparation = preparing.Preparation(claim, rules)
     fresh = deque(claim.deliveries)

@@ -49,7 +49,7 @@ WITH RECURSIVE {_STEP}, picked AS (
 ), held AS (
   UPDATE {_W} w SET fence = w.fence + 1,
     free_at = statement_timestamp() + make_interval(secs => %(lease)s)
-  FROM picked WHERE w.id = picked.id RETURNING w.id, w.fence
+  FROM picked WHERE {sql.by_key("w.id", "picked.id")} RETURNING w.id, w.fence
 )
 SELECT held.id, held.fence, n.id, n.event_id, n.type, n.tries, n.attempts,
   n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s),
@@ -61,7 +61,7 @@ FROM held CROSS JOIN LATERAL (
 ) n
 LEFT JOIN {_E} e ON e.id = n.event_id AND e.organization_id = n.organization_id
 LEFT JOIN {_D} d ON d.id = e.delivery_id
-LEFT JOIN {_M} m ON m.id = e.message_id
+LEFT JOIN {_M} m ON m.id = e.message_id AND m.organization_id = e.organization_id
 ORDER BY held.id, n.due_at, n.id
 """
 

@@ -52,7 +52,7 @@ WITH RECURSIVE {_STEP}, chosen AS MATERIALIZED (
     ORDER BY t.ask_at LIMIT {EACH} FOR UPDATE SKIP LOCKED) own
 ), taken AS (
   UPDATE {_T} t SET ask_at = statement_timestamp() + interval '{LEASE_SECONDS} seconds'
-  FROM due WHERE t.id = due.id RETURNING t.id, t.account_id, t.reference
+  FROM due WHERE {sql.by_key("t.id", "due.id")} RETURNING t.id, t.account_id, t.reference
 )
 SELECT t.id, t.account_id, t.reference, d.status FROM taken t
 LEFT JOIN {Attempt._meta.db_table} a ON a.id = t.id

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
 
-from django.db import connection
-
 from messaging import policy
 from messaging.models import Delivery
 from messaging.outcome import BACKOFF_LIMIT, Sending
 from messaging.policy import Account, CategoryRules
-from rme.core import errors
+from rme.core import errors, sql
 from rme.core.cache import TtlCache
 from rme.core.limits import Limit, limiter
 
@@ -28,8 +26,10 @@ LOOK_SECONDS = 60
 # Read by the index delivery_ready alone.
 _BACKLOG = f"""
 SELECT count(*) FROM (
-  SELECT FROM {Delivery._meta.db_table} WHERE status = 'ACCEPTED' AND channel = %s
-    AND priority = ANY(%s) AND organization_id = %s LIMIT %s) waiting
+  SELECT FROM unnest(%s::int[]) before(priority), LATERAL (
+    SELECT FROM {Delivery._meta.db_table} d WHERE d.status = 'ACCEPTED' AND d.channel = %s
+      AND d.priority = before.priority AND d.organization_id = %s ORDER BY d.due_at) d
+  LIMIT %s) waiting
 """
 
 
@@ -107,9 +107,8 @@ def require(
 
 def _look(organization_id: str, channel: str, priority: int, most: int) -> int:
     """Count what goes before a message that is accepted now; no further than matters."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BACKLOG, [channel, list(range(priority + 1)), organization_id, most])
-        (count,) = cursor.fetchone()
+    before = sql.array([str(each) for each in range(priority + 1)])
+    ((count,),) = sql.read_in_order(_BACKLOG, [before, channel, organization_id, most])
     return int(count)
 
 

@@ -66,11 +66,15 @@ FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 _WHOSE = f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s)"
 # The attempt that a failure is believed of: the last one, if it may have been taken.
 _ATTEMPTS = f"""
+WITH named AS MATERIALIZED (
+  SELECT id, account_id, delivery_id, channel, provider, fence, outcome
+  FROM {Attempt._meta.db_table} WHERE id = ANY(%s) ORDER BY id
+)
 SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider,
   d.status IN ('SENDING', 'ACCEPTED'),
   a.fence = d.fence AND coalesce(a.outcome, 'Unknown') IN ('Accepted', 'Unknown')
-FROM {Attempt._meta.db_table} a JOIN {Delivery._meta.db_table} d ON d.id = a.delivery_id
-WHERE a.id = ANY(%s) ORDER BY d.id FOR UPDATE OF d
+FROM named a JOIN {Delivery._meta.db_table} d ON {sql.by_key("d.id", "a.delivery_id")}
+ORDER BY a.delivery_id FOR UPDATE OF d
 """
 
 

@@ -67,6 +67,7 @@ def outcomes(claim: Claim, answered: Answered) -> sql.Steps:
             rows.append(
                 {
                     "id": shot.attempt_id,
+                    "organization_id": claim.organization_id,
                     "outcome": type(outcome).__name__,
                     "reason": storable(reason[:200]) or None,
                     "provider_id": storable(provider_id[:255]) or None,

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from messaging import idempotency
 from messaging.events import with_notices
 from messaging.idempotency import Key
@@ -56,11 +58,13 @@ class Rows:
             self._add_events(delivery_id, message_id, recipient)
             if recipient.status is Status.ACCEPTED and recipient.chosen:
                 self.channels.add(recipient.chosen.channel)
+        body = content_of(each, variables)
         self._contents.append(
             {
                 "id": message_id,
                 "organization_id": organization_id,
-                "body": content_of(each, variables),
+                "body": body,
+                "size": len(orjson.dumps(body)),
             }
         )
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
-from messaging import policy
+from messaging import fairness, policy
 from messaging.events import write_events
 from messaging.models import Attempt, Delivery, SendingRules
 from messaging.states import TRANSITIONS, EventType, Status
@@ -36,15 +36,7 @@ WHERE d.status = %s AND d.due_at <= statement_timestamp() AND d.due_at IS NOT NU
 ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
 """
 
-# The index is delivery_scheduled, as in claiming: one step an organization.
-_STEP = sql.loose_scan(Delivery, ["priority", "organization_id"], "status = 'SCHEDULED'")
-_WAITING = f"""
-WITH RECURSIVE {_STEP}
-SELECT priority, organization_id FROM step WHERE EXISTS (
-  SELECT FROM {_D} d WHERE d.status = 'SCHEDULED' AND d.priority = step.priority
-    AND d.organization_id = step.organization_id AND d.due_at <= statement_timestamp())
-ORDER BY priority, random() LIMIT {ORGANIZATIONS}
-"""
+_SEARCH = fairness.Search(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
 
 _RELEASED = f"""
 SELECT {_COLUMNS} FROM json_to_recordset(%s) chosen(priority smallint, organization_id varchar),
@@ -53,6 +45,13 @@ LATERAL (
     AND organization_id = chosen.organization_id AND due_at <= statement_timestamp()
   ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED
 ) d
+"""
+
+# The attempts without an outcome, of the claims (delivery and fence) that made them.
+_OPEN = f"""
+SELECT a.delivery_id FROM unnest(%s::uuid[], %s::int[]) held(id, fence)
+JOIN {Attempt._meta.db_table} a ON {sql.by_key("a.delivery_id", "held.id")} AND a.fence = held.fence
+WHERE a.outcome IS NULL
 """
 
 
@@ -109,12 +108,7 @@ def reclaim() -> int:
         if not due:
             return 0
         with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT a.delivery_id FROM {Attempt._meta.db_table} a JOIN {_D} d "
-                "ON d.id = a.delivery_id AND d.fence = a.fence "
-                "WHERE a.delivery_id = ANY(%s) AND a.outcome IS NULL",
-                [[row["id"] for row in due]],
-            )
+            cursor.execute(_OPEN, [[row["id"] for row in due], [row["fence"] for row in due]])
             in_doubt = {delivery_id for (delivery_id,) in cursor.fetchall()}
         wait = timedelta(seconds=settings.UNKNOWN_SECONDS)
         advance(
@@ -225,31 +219,25 @@ def fall_back() -> int:
 
 
 def waiting_channels() -> list[str]:
-    """Give the channels on which something is ready to be sent now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT c FROM unnest(%s::text[]) c WHERE EXISTS (SELECT FROM {_D} d "
-            "WHERE d.status = 'ACCEPTED' AND d.channel = c AND d.due_at <= statement_timestamp())",
-            [list(Channel)],
-        )
-        return [channel for (channel,) in cursor.fetchall()]
+    """Return the channels on which something is ready to be sent now."""
+    return fairness.waiting_channels()
 
 
 def _due(status: Status) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
+        cursor.execute(sql.NEVER_SORT)
         cursor.execute(_DUE, [status, BATCH])
         return [dict(zip(_NAMES, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _released(batch: int) -> list[dict[str, Any]]:
     """Take what is to be released: of a few organizations, as much of each."""
+    waiting = _SEARCH.find()
+    first = [row for row in waiting if row[0] == waiting[0][0]]
+    if not first:
+        return []
+    chosen = [{"priority": priority, "organization_id": org} for priority, org in first]
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING)
-        waiting = cursor.fetchall()
-        first = [row for row in waiting if row[0] == waiting[0][0]]
-        if not first:
-            return []
-        chosen = [{"priority": priority, "organization_id": org} for priority, org in first]
         cursor.execute(_RELEASED, [sql.as_json(chosen), batch // len(first)])
         return [dict(zip(_NAMES, row, strict=True)) for row in cursor.fetchall()]
 

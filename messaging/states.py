@@ -21,6 +21,9 @@ class Status(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+PRIORITIES = (0, 1)
+"""Of deliveries, the first before the other: TRANSACTIONAL, and all else."""
+
 S = Status
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {

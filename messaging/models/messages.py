@@ -50,6 +50,8 @@ class MessageContent(models.Model):
     id = models.UUIDField(primary_key=True)  # the message's
     organization_id = models.CharField(max_length=64)
     body = models.JSONField()
+    size = models.IntegerField(null=True)
+    """Bytes of the body as JSON, so that a claim is bounded without reading it; None: not known."""
 
     def __str__(self) -> str:
         return str(self.id)
@@ -100,11 +102,21 @@ class Delivery(models.Model):
                 fields=["organization_id", "contact_id", "-message_id"],
                 name="delivery_of_contact",
             ),
-            # read by deliver.claim: what is ready, fair between organizations
+            # read by claiming: what is ready, fair between organizations
             models.Index(
                 fields=["channel", "priority", "organization_id", "due_at"],
                 name="delivery_ready",
                 condition=models.Q(status="ACCEPTED"),
+            ),
+            # read by fairness: is anything due at all, and of whom is the oldest. Its order of
+            # nulls, of which there are none, keeps claims from reading it for delivery_ready
+            models.Index(
+                "status",
+                "channel",
+                "priority",
+                models.F("due_at").asc(nulls_first=True),
+                name="delivery_waiting",
+                condition=models.Q(status__in=["ACCEPTED", "SCHEDULED"], due_at__isnull=False),
             ),
             # read by schedule.release: what is due, fair between organizations
             models.Index(

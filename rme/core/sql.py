@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import models
+from django.db import connection, models
 
 from rme.core import prepared
 
@@ -51,6 +51,17 @@ def array(texts: Collection[str]) -> str:
     return f'{{"{inside}"}}' if texts else "{}"
 
 
+def by_key(key: str, value: str) -> str:
+    """Return the join condition that reads a table by its key, whatever the statistics say.
+
+    A table that was empty when it was last analyzed, or when a statement's plan was kept, looks
+    free to read whole, so with `key = value` the planner may read all of it, or all of a partial
+    index, for each row on the other side. An array can only be looked up in an index: it is no
+    clause for hashing or merging, and asks for no order. Partitions are pruned by it as usual.
+    """
+    return f"{key} = ANY(ARRAY[{value}])"
+
+
 def execute(steps: Steps) -> list[tuple[Any, ...]]:
     """Execute steps as one statement, and give what the last returns; see `send`."""
     return send(steps).rows()
@@ -78,6 +89,26 @@ def _joined(steps: tuple[tuple[str, str], ...]) -> str:
     return f"WITH {before} {last}" if before else last
 
 
+NEVER_SORT = "SELECT set_config('enable_sort', 'off', true)"
+"""Before a statement, in its transaction: see `read_in_order`."""
+
+
+def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Execute a statement that reads the first rows of an index in its order, and return its rows.
+
+    Where statistics say that nothing is there, to read all rows of all partitions and sort them
+    looks as cheap as to merge the partitions' first. So sorting is switched off for this statement;
+    in a transaction, for those that follow it there too.
+    """
+    if connection.in_atomic_block:
+        prepared.send(NEVER_SORT)
+        return prepared.execute(text, parameters)
+    with prepared.together():
+        prepared.send(NEVER_SORT)
+        answer = prepared.send(text, parameters)
+    return answer.rows()
+
+
 def inserting(model: type[models.Model], rows: Sequence[Row], tail: str = "") -> Part | None:
     """Give the INSERT of rows; `tail` is what follows their SELECT, such as a WHERE or RETURNING.
 
@@ -99,7 +130,11 @@ def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
 
 
 def updating(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
-    """Give the UPDATE of columns of many rows. All rows have the same keys, `id` among them."""
+    """Give the UPDATE of columns of many rows. All rows have the same keys, `id` among them.
+
+    `organization_id` is a key too where rows have it, and is not set. Rows of a table that has an
+    index of both need it: either index then finds one row.
+    """
     if not rows:
         return None
     return Part(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)])
@@ -107,10 +142,14 @@ def updating(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
 
 @lru_cache(maxsize=512)
 def _update(table: str, columns: tuple[str, ...]) -> str:
-    assignments = ", ".join(f'"{column}" = r."{column}"' for column in columns if column != "id")
+    keys = [column for column in ("id", "organization_id") if column in columns]
+    assignments = ", ".join(
+        f'"{column}" = r."{column}"' for column in columns if column not in keys
+    )
+    found = " AND ".join(by_key(f"t.{key}", f"r.{key}") for key in keys)
     return (
         f'UPDATE "{table}" t SET {assignments} '
-        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE t.id = r.id'
+        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found}'
     )
 
 

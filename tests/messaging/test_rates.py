@@ -230,6 +230,6 @@ def test_the_look_at_what_waits_is_one_statement_by_the_index(api, org, accounts
 
     assert (len(statements(1)), len(statements(50))) == (1, 1)
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN " + rates._BACKLOG, ["EMAIL", [0, 1], org.pk, 100])
+        cursor.execute("EXPLAIN " + rates._BACKLOG, ["{0,1}", "EMAIL", org.pk, 100])
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "delivery_ready" in plan or "_priority_organization" in plan, plan
