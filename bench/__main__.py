@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from bench import load
 from bench.accepting import accept_in_process
+from bench.backlog import backlog
 from bench.bot import bot
 from bench.failover import failover
 from bench.history import history
@@ -196,6 +197,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "push": push,
     "failover": failover,
     "webhooks": webhooks,
+    "backlog": backlog,
 }
 
 

@@ -114,6 +114,44 @@ class Scene:
             },
         )
 
+    def organization(self, name: str = "bench", port: int = 0) -> tuple[str, str, int]:
+        """Return an organization with one contact and the template `note`, made if it is not there:
+        its id, the contact's and the template version's.
+        """
+        from messaging.models import ProviderAccount, SenderDomain, TemplateVersion
+        from rme.crm.models import Contact
+        from rme.tenants.models import Organization
+
+        (version,) = TemplateVersion.objects.filter(template__organization_id="bench")
+        if name == "bench":
+            return name, self.contacts[0], version.pk
+        org, made = Organization.objects.get_or_create(pk=name, defaults={"name": name})
+        if made:
+            template = version.template
+            template.pk, template.organization = None, org
+            template.save()
+            version.pk, version.template = None, template
+            version.save()
+            contact = Contact.objects.create(
+                organization=org, first_name="F", last_name="L", email="p@x.example"
+            )
+            SenderDomain.objects.create(
+                organization=org, domain="bench.example", verified_at=datetime.now(UTC)
+            )
+        else:
+            (version,) = TemplateVersion.objects.filter(template__organization=org)
+            (contact,) = Contact.objects.filter(organization=org)
+        ProviderAccount.objects.update_or_create(
+            organization=org,
+            name="sink",
+            defaults={
+                "kind": "smtp",
+                "channel": "EMAIL",
+                "credentials": f'{{"host": "127.0.0.1", "port": {port}, "security": "NONE"}}',
+            },
+        )
+        return name, str(contact.pk), version.pk
+
     def body(self, index: int) -> dict[str, Any]:
         return {
             "channel": "EMAIL",

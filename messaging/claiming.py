@@ -35,6 +35,8 @@ share, and where there are many organizations, nobody waits for long.
 
 ORGANIZATIONS = 64
 """`ready` finds at most so many."""
+SEVERAL = 4
+"""A task's first claims are of so many organizations at once."""
 CLAIM_BYTES = 32 * 2**20
 """A claim ends with the message whose content fills it to this."""
 
@@ -137,13 +139,23 @@ def ready(channel: str, without: Collection[str] = ()) -> list[tuple[int, str]]:
     return _SEARCH.find(channel, without)
 
 
-def turn(waiting: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
-    """Choose whose windows go next: (organization, priority) of a few of the first priority.
+def turn(waiting: Sequence[tuple[int, str]], several: int = SEVERAL) -> list[tuple[str, int]]:
+    """Choose whose deliveries are claimed next: (organization, priority) of a few of the first
+    priority.
 
     Few, so that what arrives meanwhile with a higher priority does not wait for a long round.
     """
     first = waiting[0][0]
-    return [(organization, priority) for priority, organization in waiting if priority == first][:4]
+    found = [(organization, priority) for priority, organization in waiting if priority == first]
+    return found[:several]
+
+
+def breadth(count: int, seconds: float) -> int:
+    """Return of how many organizations to claim next, by how long those before took to be sent.
+
+    Where each has little, many; one that fills the time by itself goes alone.
+    """
+    return min(max(int(count * CLAIM_SECONDS / max(seconds, 0.001)), 1), ORGANIZATIONS)
 
 
 def size(count: int, seconds: float) -> int:
@@ -164,6 +176,9 @@ def claim_many(
     """Take the oldest that is ready of each organization in turn, up to a limit in all, by one
     statement. `rooms` says how much of each; those for which nothing is left have no claim.
     """
+    rooms = {each: room for each, room in rooms.items() if room}
+    if not rooms:
+        return []
     until = monotonic() + settings.LEASE_SECONDS / 2
     wanted = [sql.array(rooms), sql.array([str(room) for room in rooms.values()])]
     ((answer, contents, cut),) = sql.read_in_order(

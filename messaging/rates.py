@@ -7,7 +7,7 @@ account that takes a part of the addresses, two workers at once) is what was cla
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
@@ -55,16 +55,25 @@ def _key(account: Account) -> str:
     return f"account:{account.id}"
 
 
-def room(organization_id: str, channel: str, wanted: int) -> int:
-    """Say how many of those wanted may be claimed now.
+def rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
+    """Return how many of those wanted may be claimed now of each organization.
 
     The accounts that go first decide; those behind them take over when they fail, at their rates.
     """
-    going = _going([a for a in policy.of(organization_id).accounts if a.channel == channel])
-    if not going:
-        return wanted
-    given = limiter.grant({_key(a): (_limit(a), wanted) for a in going}, take=False)
-    return min(wanted, sum(grant.count for grant in given))
+    policies = policy.of_many(list(wanted))
+    going = {
+        each: _going([a for a in policies[each].accounts if a.channel == channel])
+        for each in wanted
+    }
+    asked = {
+        _key(a): (_limit(a), wanted[each]) for each, accounts in going.items() for a in accounts
+    }
+    grants = limiter.grant(asked, take=False) if asked else []
+    given = {key: grant.count for key, grant in zip(asked, grants, strict=True)}
+    return {
+        each: min(wanted[each], sum(given[_key(a)] for a in accounts)) if accounts else wanted[each]
+        for each, accounts in going.items()
+    }
 
 
 def _going(accounts: Sequence[Account]) -> list[Account]:

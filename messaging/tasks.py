@@ -6,7 +6,7 @@ it loses nothing.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,9 @@ from messaging import (
     listening,
     notices,
     notify,
+    policy,
     polling,
+    prefetch,
     rates,
     receipts,
     references,
@@ -85,27 +87,35 @@ def send_ready(channel: str) -> None:
     """Send what is ready on a channel, one claim after the other."""
     bell.answer(channel)
     until = time.monotonic() + TURN_SECONDS
-    called = False
+    called, several = False, claiming.SEVERAL
     limits: dict[str, int] = {}  # by organization: what one's texts cost is no other's matter
     at_rate: set[str] = set()  # whose accounts may be sent no more: the sweep rings for them
-    while waiting := [one for one in claiming.ready(channel) if one[1] not in at_rate]:
-        for organization_id, priority in claiming.turn(waiting):
-            started = time.monotonic()
-            limit = limits.get(organization_id, claiming.WINDOW)
-            room = concurrency.room(organization_id, channel, limit)
-            room = room and rates.room(organization_id, channel, room)
-            if not room:
-                at_rate.add(organization_id)
-                continue
-            claim = claiming.claim(organization_id, channel, priority, room)
+    while waiting := claiming.ready(channel, at_rate):
+        started = time.monotonic()
+        turn = [each for each, _ in claiming.turn(waiting, several)]
+        rooms = _rooms(channel, {each: limits.get(each, claiming.WINDOW) for each in turn})
+        at_rate.update(each for each, room in rooms.items() if not room)
+        claims = claiming.claim_many(channel, waiting[0][0], rooms)
+        prefetch.read_ahead(claims)
+        for claim in claims:
+            begun = time.monotonic()
             if claim.full and not called:
                 ring([channel])  # there is more than that: let another worker join
                 called = True
             count = deliver.deliver(claim, shared(), receipts.apply, partial(ring, [channel]))
-            limits[organization_id] = claiming.size(count, time.monotonic() - started)
+            limits[claim.organization_id] = claiming.size(count, time.monotonic() - begun)
+        several = claiming.breadth(len(claims), time.monotonic() - started)
         if time.monotonic() > until:
             ring([channel])
             return
+
+
+def _rooms(channel: str, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return how many of those wanted of each organization may leave now."""
+    policy.of_many(list(wanted))  # read for all at once
+    free = {each: concurrency.room(each, channel, count) for each, count in wanted.items()}
+    some = {each: count for each, count in free.items() if count}
+    return {**free, **rates.rooms(some, channel)}
 
 
 @shared_task(name="messaging.sweep")

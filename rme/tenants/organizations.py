@@ -1,6 +1,7 @@
 """Organizations as other code needs them: frozen, and cached."""
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rme.core.cache import TtlCache
@@ -40,13 +41,20 @@ FIELDS = (
 def get(organization_id: str) -> OrganizationRecord:
     """Give an organization by id. Raises Organization.DoesNotExist."""
 
-    def load() -> OrganizationRecord:
-        row = Organization.objects.values_list(*FIELDS).get(pk=organization_id)
-        return OrganizationRecord(*row)
+    found = get_many([organization_id])
+    if organization_id not in found:
+        raise Organization.DoesNotExist
+    return found[organization_id]
 
-    record = _records.get(organization_id, load)
-    assert record is not None  # load raises for what does not exist
-    return record
+
+def get_many(organization_ids: Collection[str]) -> dict[str, OrganizationRecord]:
+    """Return organizations by id, by one query for those that are not kept."""
+
+    def load(missing: list[str]) -> dict[str, OrganizationRecord]:
+        rows = Organization.objects.filter(pk__in=missing).values_list(*FIELDS)
+        return {row[0]: OrganizationRecord(*row) for row in rows}
+
+    return _records.get_many(organization_ids, load)
 
 
 def random_id() -> str:

@@ -132,17 +132,17 @@ def test_an_account_beside_it_is_not_held_up(api, org, accounts):
 
 
 def test_room_is_of_the_accounts_that_go_first(org, accounts):
-    assert rates.room(org.pk, "EMAIL", 50) == 50
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
     accounts("first", rate=3, priority=1)
     accounts("behind", priority=2)
     policy.forget(org.pk)
-    assert rates.room(org.pk, "EMAIL", 50) == 3
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 3
     accounts("beside", rate=4, priority=1)
     policy.forget(org.pk)
-    assert rates.room(org.pk, "EMAIL", 50) == 7
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 7
     accounts("free", priority=1)
     policy.forget(org.pk)
-    assert rates.room(org.pk, "EMAIL", 50) == 50
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
 
 
 def test_organizations_have_rates_of_their_own(api, org, accounts):
@@ -150,8 +150,8 @@ def test_organizations_have_rates_of_their_own(api, org, accounts):
     bulk(api, factories.contacts(org, 2))
     tasks.send_ready("EMAIL")
     other = factories.organization("other")
-    assert rates.room(org.pk, "EMAIL", 9) == 0
-    assert rates.room(other.pk, "EMAIL", 9) == 9
+    assert rates.rooms({org.pk: 9}, "EMAIL")[org.pk] == 0
+    assert rates.rooms({other.pk: 9}, "EMAIL")[other.pk] == 9
 
 
 # --- what is accepted -----------------------------------------------------------------------------

@@ -1,0 +1,78 @@
+"""Deliveries by the ten thousand, and how much of the tables a call reads."""
+
+from collections.abc import Callable
+
+from django.db import connection
+
+from messaging.models import PARTITIONED
+from rme.core import ids
+
+_IDS = """
+SELECT (substr(md5('{salt}' || i), 1, 0) || lpad(to_hex({since} + i / 100), 12, '0') || '7'
+  || substr(md5('{salt}' || i), 1, 3) || '8' || substr(md5('{salt}' || i), 4, 15))::uuid AS id,
+  'o' || lpad((i % {organizations})::text, 2, '0') AS organization_id, i
+FROM generate_series(1, {count}) i
+"""
+_FILL = """
+WITH made AS ({ids}), messages AS (
+  INSERT INTO messaging_message
+    (id, organization_id, category, channels, strategy, template, test)
+  SELECT id, organization_id, 'NEWS', '{{EMAIL}}', 'FIRST', 'note', false FROM made
+), contents AS (
+  INSERT INTO messaging_messagecontent (id, organization_id, body, size)
+  SELECT id, organization_id, '{{"content": {{}}}}', 15 FROM made
+), attempts AS (
+  INSERT INTO messaging_attempt
+    (id, organization_id, message_id, delivery_id, fence, channel, provider, started_at)
+  SELECT id, organization_id, id, id, 0, 'EMAIL', 'sink', now() FROM made
+)
+INSERT INTO messaging_delivery (id, organization_id, message_id, contact_id, position, category,
+  priority, channels, channel, status, scheduled_for, due_at, expires_at, fence, tries, test)
+SELECT id, organization_id, id, 'c' || i, 0, 'NEWS', 1, '{{SMS}}', '{channel}', '{status}',
+  now(), now() - interval '1 hour' + i * interval '1 ms', now() + interval '1 day', 0, 0, false
+FROM made
+"""
+
+
+def fill(
+    status: str, count: int, *, channel: str = "EMAIL", organizations: int = 4, since: int
+) -> None:
+    """Store deliveries that are due. `since` is the time of the first id, in milliseconds."""
+    made = _IDS.format(salt=ids.new_id(), since=since, organizations=organizations, count=count)
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL.format(ids=made, status=status, channel=channel))
+
+
+def empty(*, vacuum: bool) -> None:
+    """Delete all, and with `vacuum` let PostgreSQL learn that nothing is there."""
+    with connection.cursor() as cursor:
+        for model in PARTITIONED:
+            cursor.execute(f"DELETE FROM {model._meta.db_table}")
+        if vacuum:
+            cursor.execute("VACUUM ANALYZE")
+
+
+_READ = """
+SELECT
+  (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE relname LIKE 'messaging%%')
+  + (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables
+     WHERE relname LIKE 'messaging%%'),
+  (SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0)
+   FROM pg_statio_user_tables WHERE relname LIKE 'messaging%%')
+"""
+
+
+def _counters() -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute(_READ.replace("%%", "%"))
+        entries, blocks = cursor.fetchone()
+    return int(entries), int(blocks)
+
+
+def read_by(call: Callable[[], object]) -> tuple[int, int]:
+    """Return how many rows or entries of indexes, and how many blocks, a call reads."""
+    before = _counters()
+    call()
+    after = _counters()
+    return after[0] - before[0], after[1] - before[1]

@@ -1,0 +1,108 @@
+"""What claims and the sweep read does not depend on statistics: of a few rows a few, however many
+wait, though PostgreSQL believe that none do.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from messaging import claiming, fairness, rates, receipts, schedule
+from messaging.models import PARTITIONED, Attempt, Delivery
+from messaging.outcome import Receipt
+from messaging.states import TRANSITIONS, Status
+from rme.core import sql
+from rme.core.states import advance
+from rme.tenants.models import Organization
+from tests.messaging import backlog_scene
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COUNT = 10_000
+ROWS = 50
+NEXT_MONTH = (datetime.now(UTC).replace(day=1) + timedelta(days=33)).replace(day=2)
+
+
+def _some(status: str) -> list[Delivery]:
+    return list(Delivery.objects.filter(status=status).order_by("-id")[:ROWS])
+
+
+def _advance(rows: list[Delivery]) -> None:
+    moved = [{"id": row.pk, "fence": 0, "status": "SENT", "due_at": None} for row in rows]
+    advance(Delivery, TRANSITIONS, moved)
+
+
+def _record(rows: list[Delivery]) -> None:
+    outcomes = [
+        {"id": row.pk, "organization_id": row.organization_id, "outcome": "Accepted"}
+        for row in rows
+    ]
+    sql.update(Attempt, outcomes)
+
+
+CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
+    "claim": (Status.ACCEPTED, lambda _: claiming.claim("o01", "EMAIL", 1, ROWS), ROWS),
+    "claim_many": (
+        Status.ACCEPTED,
+        lambda _: claiming.claim_many("EMAIL", 1, {"o02": 20, "o03": 20, "o00": 20}, ROWS),
+        ROWS,
+    ),
+    "ready": (Status.ACCEPTED, lambda _: claiming.ready("EMAIL"), ROWS),
+    "ready_on_another_channel": (Status.ACCEPTED, lambda _: claiming.ready("SMS"), ROWS),
+    "waiting_channels": (Status.ACCEPTED, lambda _: fairness.waiting_channels(), ROWS),
+    "look": (Status.ACCEPTED, lambda _: rates._look("o01", "EMAIL", 1, ROWS), ROWS),
+    "release": (Status.SCHEDULED, lambda _: schedule.release(ROWS), ROWS),
+    "reclaim": (Status.SENDING, lambda _: schedule.reclaim(), schedule.BATCH),
+    "resolve_unknown": (Status.UNKNOWN, lambda _: schedule.resolve_unknown(), schedule.BATCH),
+    "fall_back": (Status.SENT, lambda _: schedule.fall_back(), schedule.BATCH),
+    "advance": (Status.SENDING, _advance, ROWS),
+    "record": (Status.SENDING, _record, ROWS),
+    "receipts": (
+        Status.SENT,
+        lambda rows: receipts.apply([Receipt(row.pk, "DELIVERED") for row in rows]),
+        ROWS,
+    ),
+}
+
+
+@pytest.fixture
+def no_autovacuum() -> Iterator[None]:
+    """Leave the statistics to the test."""
+    _set("SET (autovacuum_enabled = off)")
+    yield
+    _set("RESET (autovacuum_enabled)")
+
+
+def _set(what: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = ANY(%s::regclass[])",
+            [[model._meta.db_table for model in PARTITIONED]],
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"ALTER TABLE {name} {what}")
+
+
+@pytest.mark.parametrize("known", ["empty", "kept plans", "next month"])
+@pytest.mark.parametrize("case", CASES)
+def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
+    status, call, count = CASES[case]
+    for number in range(4):
+        Organization.objects.create(pk=f"o0{number}", name="O")
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    since = int(NEXT_MONTH.timestamp() * 1000) if known == "next month" else now
+    for _ in range(8):  # a plan is kept from the sixth time on
+        backlog_scene.fill(status, 8, since=now)
+        call(_some(status))
+    backlog_scene.empty(vacuum=known == "empty")
+    if known == "empty":
+        call([])
+    backlog_scene.fill(status, COUNT, since=since)
+    backlog_scene.fill(status, 8, since=since, channel="SMS")
+    rows = _some(status)
+    entries, blocks = backlog_scene.read_by(lambda: call(rows))
+    print("MEASURED", case, known, entries / count, blocks / count)
+    assert entries < 20 * count
+    assert blocks < 100 * count
