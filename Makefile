@@ -9,10 +9,10 @@ ARGS ?=
 T ?= tests
 WORKERS ?= 2
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway broker demo-json bench lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench lock format clean clean-data
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: $(VENV)/.runtime  ## everything on this machine: engines, web, worker, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
@@ -58,6 +58,13 @@ broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs i
 	@test -x /usr/lib/rabbitmq/bin/rabbitmq-server || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null 2>&1; } || \
 	  echo "RabbitMQ cannot be installed here: the test that needs it is skipped." >&2
+postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/test_postgresql_15.py (as root)
+	@test -x /usr/lib/postgresql/15/bin/postgres || { apt-get update -qq && \
+	  mkdir -p /etc/postgresql-common/createcluster.d && \
+	  echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.d/rme.conf && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql-15 >/dev/null 2>&1; } || \
+	  echo "PostgreSQL 15 cannot be installed here: the test that needs it is skipped." >&2
+	@rm -f /etc/postgresql-common/createcluster.d/rme.conf 2>/dev/null || true
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

@@ -77,9 +77,9 @@ SELECT (
     extract(epoch FROM d.expires_at)::float8, d.test, m.template,
     CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
     CASE WHEN d.fence > 1 THEN d.account_id END) ORDER BY d.id)::text
-  FROM claimed d JOIN {Message._meta.db_table} m
-    ON {sql.by_key("m.id", "d.message_id")}
-    AND {sql.by_key("m.organization_id", "d.organization_id")}
+  FROM claimed d, LATERAL (  -- OFFSET keeps the order of this join
+    SELECT m.template, m.strategy, m.fallback_after FROM {Message._meta.db_table} m
+    WHERE m.id = d.message_id AND m.organization_id = d.organization_id OFFSET 0) m
 ), (
   SELECT json_agg(json_build_array(c.id, c.body))::text
   FROM (SELECT DISTINCT message_id FROM claimed) d

@@ -62,6 +62,14 @@ def by_key(key: str, value: str) -> str:
     return f"{key} = ANY(ARRAY[{value}])"
 
 
+def by_own_key(table: str, source: str) -> str:
+    """Return the join condition of `by_key` for a table that has an index of its organizations and
+    ids too, where `source` has both: each index then finds one row, whichever is taken.
+    """
+    own, given = (f"({each}.organization_id, {each}.id)" for each in (table, source))
+    return f"{by_key(f'{table}.id', f'{source}.id')} AND {own} >= {given} AND {own} <= {given}"
+
+
 def execute(steps: Steps) -> list[tuple[Any, ...]]:
     """Execute steps as one statement, and give what the last returns; see `send`."""
     return send(steps).rows()
@@ -142,11 +150,9 @@ def updating(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
 
 @lru_cache(maxsize=512)
 def _update(table: str, columns: tuple[str, ...]) -> str:
-    keys = [column for column in ("id", "organization_id") if column in columns]
-    assignments = ", ".join(
-        f'"{column}" = r."{column}"' for column in columns if column not in keys
-    )
-    found = " AND ".join(by_key(f"t.{key}", f"r.{key}") for key in keys)
+    given = [column for column in columns if column not in ("id", "organization_id")]
+    assignments = ", ".join(f'"{column}" = r."{column}"' for column in given)
+    found = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
     return (
         f'UPDATE "{table}" t SET {assignments} '
         f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found}'

@@ -23,8 +23,9 @@ WITH made AS ({ids}), messages AS (
   SELECT id, organization_id, '{{"content": {{}}}}', 15 FROM made
 ), attempts AS (
   INSERT INTO messaging_attempt
-    (id, organization_id, message_id, delivery_id, fence, channel, provider, started_at)
-  SELECT id, organization_id, id, id, 0, 'EMAIL', 'sink', now() FROM made
+    (id, organization_id, message_id, delivery_id, fence, channel, provider, account_id,
+     started_at)
+  SELECT id, organization_id, id, id, 0, 'EMAIL', 'sink', 7, now() FROM made
 )
 INSERT INTO messaging_delivery (id, organization_id, message_id, contact_id, position, category,
   priority, channels, channel, status, scheduled_for, due_at, expires_at, fence, tries, test)
@@ -49,7 +50,8 @@ def empty(*, vacuum: bool) -> None:
         for model in PARTITIONED:
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
         if vacuum:
-            cursor.execute("VACUUM ANALYZE")
+            tables = ", ".join(model._meta.db_table for model in PARTITIONED)
+            cursor.execute(f"VACUUM ANALYZE {tables}")
 
 
 _READ = """

@@ -11,6 +11,7 @@ from django.db import connection
 from messaging import claiming, fairness, rates, receipts, schedule
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.outcome import Receipt
+from messaging.providers.base import Report
 from messaging.states import TRANSITIONS, Status
 from rme.core import sql
 from rme.core.states import advance
@@ -19,7 +20,7 @@ from tests.messaging import backlog_scene
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-COUNT = 10_000
+COUNT = 5_000
 ROWS = 50
 NEXT_MONTH = (datetime.now(UTC).replace(day=1) + timedelta(days=33)).replace(day=2)
 
@@ -63,6 +64,11 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
         lambda rows: receipts.apply([Receipt(row.pk, "DELIVERED") for row in rows]),
         ROWS,
     ),
+    "settle": (
+        Status.SENT,
+        lambda rows: receipts.settle({row.pk: [(7, Report(row.pk, "delivered"))] for row in rows}),
+        ROWS,
+    ),
 }
 
 
@@ -85,7 +91,7 @@ def _set(what: str) -> None:
             cursor.execute(f"ALTER TABLE {name} {what}")
 
 
-@pytest.mark.parametrize("known", ["empty", "kept plans", "next month"])
+@pytest.mark.parametrize("known", ["empty", "next month"])
 @pytest.mark.parametrize("case", CASES)
 def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
     status, call, count = CASES[case]
@@ -93,7 +99,7 @@ def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
         Organization.objects.create(pk=f"o0{number}", name="O")
     now = int(datetime.now(UTC).timestamp() * 1000)
     since = int(NEXT_MONTH.timestamp() * 1000) if known == "next month" else now
-    for _ in range(8):  # a plan is kept from the sixth time on
+    for _ in range(8):  # a plan is kept from the sixth time on, and next month is empty then
         backlog_scene.fill(status, 8, since=now)
         call(_some(status))
     backlog_scene.empty(vacuum=known == "empty")
@@ -103,6 +109,5 @@ def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
     backlog_scene.fill(status, 8, since=since, channel="SMS")
     rows = _some(status)
     entries, blocks = backlog_scene.read_by(lambda: call(rows))
-    print("MEASURED", case, known, entries / count, blocks / count)
-    assert entries < 20 * count
-    assert blocks < 100 * count
+    assert entries < 8 * count + 200
+    assert blocks < 40 * count + 200
