@@ -1,19 +1,14 @@
-"""Sizes of contents, so that claims are bounded in bytes, and an index of the oldest that is due."""
+"""An index of the oldest that is due on each channel."""
 
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0013_parted_letters"),
+        ("messaging", "0014_content_size"),
     ]
 
     operations = [
-        migrations.AddField(
-            model_name="messagecontent",
-            name="size",
-            field=models.IntegerField(null=True),
-        ),
         migrations.AddIndex(
             model_name="delivery",
             index=models.Index(
