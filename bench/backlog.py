@@ -54,28 +54,28 @@ def backlog(scene: Scene) -> None:
     with processes([["bench.sinks", "--port", str(port)]]):
         wait_for_port(port)
         scene.mail_by(port)
-        own = [scene.organization()]
+        own = [scene.own()]
         _analyze()  # while all is empty, as in a service whose queue usually is
         _fill(own, SENT)
         alone = _drain(port, SENT)
+        say("backlog: nothing else waits", alone, "mails/s")
         scene.clear()
         _fill(own, WAITING)
         claimed = [_claim_beside(scene) for _ in range(21)]
+        usual, worst = statistics.median(claimed), max(claimed)
+        note = f"the first in a new connection {claimed[0]:.1f}, the slowest {worst:.1f}"
+        say("backlog: TRANSACTIONAL SMS until claimed", usual, "ms", note)
         behind = _drain(port, SENT)
+        say(f"backlog: {WAITING:,} wait", behind, "mails/s", f"{behind / alone:.0%}")
         scene.clear()
-        people = [scene.organization(f"bench-{number:05}", port) for number in range(MANY)]
+        people = scene.many(MANY, port)
         _fill(people[:10], EACH * MANY)
         few = _drain(port, EACH * MANY)
+        say("backlog: 10 organizations", few, "mails/s")
         scene.clear()
         _fill(people, EACH * MANY)
         many = _drain(port, EACH * MANY)
-    say("backlog: nothing else waits", alone, "mails/s")
-    say(f"backlog: {WAITING:,} wait", behind, "mails/s", f"{behind / alone:.0%}")
-    say("backlog: 10 organizations", few, "mails/s")
-    say(f"backlog: {MANY:,} organizations", many, "mails/s", f"{many / few:.0%} of 10")
-    first, usual, worst = claimed[0], statistics.median(claimed), max(claimed)
-    note = f"the first in a new connection {first:.1f}, the slowest {worst:.1f}"
-    say("backlog: TRANSACTIONAL SMS until claimed", usual, "ms", note)
+        say(f"backlog: {MANY:,} organizations", many, "mails/s", f"{many / few:.0%} of 10")
 
 
 def _fill(
@@ -150,7 +150,7 @@ def _claim_beside(scene: Scene) -> float:
     from messaging import claiming
     from messaging.models import Delivery
 
-    _fill([scene.organization()], 1, "SMS", priority=0)
+    _fill([scene.own()], 1, "SMS", priority=0)
     started = time.perf_counter()
     ((priority, organization_id), *_) = claiming.ready("SMS")
     (claimed,) = claiming.claim(organization_id, "SMS", priority).deliveries

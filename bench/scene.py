@@ -114,43 +114,72 @@ class Scene:
             },
         )
 
-    def organization(self, name: str = "bench", port: int = 0) -> tuple[str, str, int]:
-        """Return an organization with one contact and the template `note`, made if it is not there:
-        its id, the contact's and the template version's.
+    def many(self, count: int, port: int) -> list[tuple[str, str, int]]:
+        """Make more organizations, each with a contact, the template `note` and an account at the
+        server on `port`. Return what an email of each needs: its id, the contact's, the version's.
         """
-        from messaging.models import ProviderAccount, SenderDomain, TemplateVersion
+        from messaging.models import ProviderAccount, SenderDomain, Template, TemplateVersion
         from rme.crm.models import Contact
         from rme.tenants.models import Organization
 
-        (version,) = TemplateVersion.objects.filter(template__organization_id="bench")
-        if name == "bench":
-            return name, self.contacts[0], version.pk
-        org, made = Organization.objects.get_or_create(pk=name, defaults={"name": name})
-        if made:
-            template = version.template
-            template.pk, template.organization = None, org
-            template.save()
-            version.pk, version.template = None, template
-            version.save()
-            contact = Contact.objects.create(
-                organization=org, first_name="F", last_name="L", email="p@x.example"
-            )
-            SenderDomain.objects.create(
-                organization=org, domain="bench.example", verified_at=datetime.now(UTC)
-            )
-        else:
-            (version,) = TemplateVersion.objects.filter(template__organization=org)
-            (contact,) = Contact.objects.filter(organization=org)
-        ProviderAccount.objects.update_or_create(
-            organization=org,
-            name="sink",
-            defaults={
-                "kind": "smtp",
-                "channel": "EMAIL",
-                "credentials": f'{{"host": "127.0.0.1", "port": {port}, "security": "NONE"}}',
-            },
+        names = [f"bench-{number:05}" for number in range(count)]
+        Organization.objects.filter(pk__startswith="bench-").delete()
+        Organization.objects.bulk_create(Organization(pk=name, name=name) for name in names)
+        own = TemplateVersion.objects.select_related("template").get(
+            template__organization_id="bench"
         )
-        return name, str(contact.pk), version.pk
+        templates = Template.objects.bulk_create(
+            Template(
+                organization_id=name,
+                name=own.template.name,
+                language=own.template.language,
+                channel=own.template.channel,
+                category=own.template.category,
+            )
+            for name in names
+        )
+        versions = TemplateVersion.objects.bulk_create(
+            TemplateVersion(
+                template=template,
+                version=1,
+                state=own.state,
+                subject=own.subject,
+                text=own.text,
+                html=own.html,
+            )
+            for template in templates
+        )
+        people = Contact.objects.bulk_create(
+            Contact(organization_id=name, first_name="F", last_name="L", email="p@x.example")
+            for name in names
+        )
+        SenderDomain.objects.bulk_create(
+            SenderDomain(
+                organization_id=name, domain="bench.example", verified_at=datetime.now(UTC)
+            )
+            for name in names
+        )
+        ProviderAccount.objects.bulk_create(
+            ProviderAccount(
+                organization_id=name,
+                name="sink",
+                kind="smtp",
+                channel="EMAIL",
+                credentials=f'{{"host": "127.0.0.1", "port": {port}, "security": "NONE"}}',
+            )
+            for name in names
+        )
+        return [
+            (name, str(contact.pk), version.pk)
+            for name, contact, version in zip(names, people, versions, strict=True)
+        ]
+
+    def own(self) -> tuple[str, str, int]:
+        """Return the same of the organization `bench`."""
+        from messaging.models import TemplateVersion
+
+        version = TemplateVersion.objects.get(template__organization_id="bench")
+        return "bench", self.contacts[0], version.pk
 
     def body(self, index: int) -> dict[str, Any]:
         return {
