@@ -124,50 +124,67 @@ class Scene:
 
         names = [f"bench-{number:05}" for number in range(count)]
         Organization.objects.filter(pk__startswith="bench-").delete()
-        Organization.objects.bulk_create(Organization(pk=name, name=name) for name in names)
+        Organization.objects.bulk_create(
+            (Organization(pk=name, name=name) for name in names), batch_size=1000
+        )
         own = TemplateVersion.objects.select_related("template").get(
             template__organization_id="bench"
         )
         templates = Template.objects.bulk_create(
-            Template(
-                organization_id=name,
-                name=own.template.name,
-                language=own.template.language,
-                channel=own.template.channel,
-                category=own.template.category,
-            )
-            for name in names
+            (
+                Template(
+                    organization_id=name,
+                    name=own.template.name,
+                    language=own.template.language,
+                    channel=own.template.channel,
+                    category=own.template.category,
+                )
+                for name in names
+            ),
+            batch_size=1000,
         )
         versions = TemplateVersion.objects.bulk_create(
-            TemplateVersion(
-                template=template,
-                version=1,
-                state=own.state,
-                subject=own.subject,
-                text=own.text,
-                html=own.html,
-            )
-            for template in templates
+            (
+                TemplateVersion(
+                    template=template,
+                    version=1,
+                    state=own.state,
+                    subject=own.subject,
+                    text=own.text,
+                    html=own.html,
+                )
+                for template in templates
+            ),
+            batch_size=1000,
         )
         people = Contact.objects.bulk_create(
-            Contact(organization_id=name, first_name="F", last_name="L", email="p@x.example")
-            for name in names
+            (
+                Contact(organization_id=name, first_name="F", last_name="L", email="p@x.example")
+                for name in names
+            ),
+            batch_size=1000,
         )
         SenderDomain.objects.bulk_create(
-            SenderDomain(
-                organization_id=name, domain="bench.example", verified_at=datetime.now(UTC)
-            )
-            for name in names
+            (
+                SenderDomain(
+                    organization_id=name, domain="bench.example", verified_at=datetime.now(UTC)
+                )
+                for name in names
+            ),
+            batch_size=1000,
         )
         ProviderAccount.objects.bulk_create(
-            ProviderAccount(
-                organization_id=name,
-                name="sink",
-                kind="smtp",
-                channel="EMAIL",
-                credentials=f'{{"host": "127.0.0.1", "port": {port}, "security": "NONE"}}',
-            )
-            for name in names
+            (
+                ProviderAccount(
+                    organization_id=name,
+                    name="sink",
+                    kind="smtp",
+                    channel="EMAIL",
+                    credentials=f'{{"host": "127.0.0.1", "port": {port}, "security": "NONE"}}',
+                )
+                for name in names
+            ),
+            batch_size=1000,
         )
         return [
             (name, str(contact.pk), version.pk)
