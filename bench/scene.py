@@ -81,7 +81,7 @@ class Scene:
         user = User.objects.create(username="bench")
         user.groups.add(Group.objects.get(name="MSG_Integration_User"))
         application, secret = applications.create_application(org, "bench", user)
-        answer = Client().post(
+        answer = Client(headers={"host": "127.0.0.1"}).post(
             "/services/oauth2/token",
             f"grant_type=client_credentials&client_id={application.client_id}"
             f"&client_secret={secret}",

@@ -2,14 +2,18 @@
 
 from django.db import migrations, models
 
+from rme.core.partitioned_indexes import AddPartitionedIndex
+
 
 class Migration(migrations.Migration):
+    atomic = False
+
     dependencies = [
         ("messaging", "0014_content_size"),
     ]
 
     operations = [
-        migrations.AddIndex(
+        AddPartitionedIndex(
             model_name="delivery",
             index=models.Index(
                 models.F("status"),
