@@ -58,6 +58,7 @@ broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs i
 	@test -x /usr/lib/rabbitmq/bin/rabbitmq-server || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null 2>&1; } || \
 	  echo "RabbitMQ cannot be installed here: the test that needs it is skipped." >&2
+
 postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/test_postgresql_15.py (as root)
 	@test -x /usr/lib/postgresql/15/bin/postgres || { apt-get update -qq && \
 	  mkdir -p /etc/postgresql-common/createcluster.d && \
