@@ -1,10 +1,15 @@
 """What one claim takes: of one organization or of several, and no more bytes than are sensible."""
 
+from dataclasses import replace
+from time import monotonic
+
 import pytest
+from django.conf import settings
 from django.db import connection
 
-from messaging import claiming
-from messaging.models import Delivery, MessageContent
+from messaging import claiming, deliver, receipts
+from messaging.models import Attempt, Delivery, MessageContent
+from rme.core.transport import shared
 from tests import factories
 from tests.rest import Api, message
 
@@ -89,3 +94,13 @@ def test_a_claim_without_room_takes_nothing(org, api, ada):
     assert claiming.claim_many("EMAIL", 0, {org.pk: 0}) == []
     assert claiming.claim_many("EMAIL", 0, {}) == []
     assert _waiting() == 1
+
+
+def test_what_waited_for_its_turn_until_half_the_lease_goes_back(org, api, ada):
+    """Claims of one statement share the beginning of their leases, and are sent one by one."""
+    api.send(message(ada))
+    claim = claiming.claim(org.pk, "EMAIL", 0)
+    assert monotonic() < claim.until <= monotonic() + settings.LEASE_SECONDS / 2
+    late = replace(claim, until=monotonic() - 1)
+    assert deliver.deliver(late, shared(), receipts.apply) == 0
+    assert (Delivery.objects.get().status, Attempt.objects.count()) == ("ACCEPTED", 0)

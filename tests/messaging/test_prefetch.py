@@ -30,7 +30,7 @@ def _organizations(count: int) -> list[str]:
 def test_statements_do_not_grow_with_the_organizations(count):
     names = _organizations(count)
     with CaptureQueriesContext(connection) as captured:
-        rooms = rates.rooms(names, "EMAIL", 50)
+        rooms = rates.rooms(dict.fromkeys(names, 50), "EMAIL")
     assert (rooms, len(captured)) == (dict.fromkeys(names, 50), 4)  # a policy
     with CaptureQueriesContext(connection) as captured:
         claims = claiming.claim_many("EMAIL", 0, rooms)
@@ -57,7 +57,7 @@ def test_rooms_of_organizations_are_those_of_their_own_accounts():
             credentials=ProviderSettings().model_dump_json(),
             rate=rate,
         )
-    assert rates.rooms(names, "EMAIL", 5) == {names[0]: 5, names[1]: 3, names[2]: 5}
+    assert rates.rooms(dict.fromkeys(names, 5), "EMAIL") == {names[0]: 5, names[1]: 3, names[2]: 5}
 
 
 def test_a_task_sends_all_of_many_organizations():
