@@ -36,11 +36,10 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     RME_VAR=/var/lib/rme \
     STATIC_ROOT=/app/static \
-    WEB_WORKERS=2 \
-    WEB_THREADS=4
+    HOST=0.0.0.0 \
+    PORT=8000
 WORKDIR /app
 USER rme
 EXPOSE 8000
 
-# `exec`, so that granian itself gets the signals.
-CMD ["sh", "-c", "exec python -m granian --interface wsgi rme.wsgi:application --host 0.0.0.0 --port 8000 --workers \"$WEB_WORKERS\" --blocking-threads \"$WEB_THREADS\" --log-level warning"]
+CMD ["python", "-m", "rme.run", "web"]

@@ -14,7 +14,7 @@ WORKERS ?= 2
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-run: $(VENV)/.runtime  ## everything on this machine: engines, web, worker, beat (PORT=8000)
+run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
 
 test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
@@ -46,13 +46,16 @@ browser:  ## install Debian's Chromium and Firefox, for the tests in tests/brows
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$each >/dev/null; } || \
 	  echo "$$each cannot be installed here: the tests that need it are skipped." >&2; done
 
-gateway:  ## install Debian's Kannel and nghttpd, for the tests in tests/sms and tests/push (as root)
+gateway:  ## install Debian's Kannel, nghttpd and libfaketime, for tests that need them (as root)
 	@test -x /usr/lib/kannel/test/fakesmsc || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kannel kannel-extras >/dev/null 2>&1; } || \
 	  echo "Kannel cannot be installed here: the tests that need it are skipped." >&2
 	@command -v nghttpd >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nghttp2-server >/dev/null 2>&1; } || \
 	  echo "nghttpd cannot be installed here: the test that needs it is skipped." >&2
+	@ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libfaketime >/dev/null 2>&1; } || \
+	  echo "libfaketime cannot be installed here: the tests that need it are skipped." >&2
 
 broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs it (as root)
 	@test -x /usr/lib/rabbitmq/bin/rabbitmq-server || { apt-get update -qq && \

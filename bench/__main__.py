@@ -58,7 +58,7 @@ def accept(scene: Scene) -> None:
     reference = "bench.reference.wsgi:application"
     ordinary = _rates(scene, reference, "/ordinary", bulks=4)
     lean = _rates(scene, reference, "/lean", bulks=4)
-    ours = _rates(scene, "rme.wsgi:application", "/rme/v1", bulks=4)
+    ours = _rates(scene, "rme.asgi:application", "/rme/v1", bulks=4)
     for name, rates in (("ordinary", ordinary), ("lean", lean)):
         say(f"accept, single: {name}", rates[0], "messages/s")
         say(f"accept, bulk of 500: {name}", rates[1], "messages/s")
@@ -124,13 +124,9 @@ def drain(scene: Scene, port: int, *, senders: int) -> float:
 
 
 def _service(port: int, sink: int) -> list[list[str]]:
-    worker = ["celery", "--quiet", "-A", "rme.celery", "worker", "--loglevel", "ERROR"]
-    worker += ["--concurrency", os.environ.get("WORKER_CONCURRENCY", "2"), "--without-gossip"]
-    worker += ["--without-mingle", "--without-heartbeat", "--queues", "email,sms,push,default"]
-    beat = ["celery", "--quiet", "-A", "rme.celery", "beat", "--loglevel", "ERROR"]
-    beat += ["--pidfile", "", "--schedule", f"{os.environ['RME_VAR']}/beat-schedule"]
-    web_command = web("rme.wsgi:application", port)
-    return [["bench.sinks", "--port", str(sink)], web_command, worker, beat]
+    workers = ["rme.workers", "--beat", "--concurrency", os.environ.get("WORKER_CONCURRENCY", "2")]
+    web_command = web("rme.asgi:application", port)
+    return [["bench.sinks", "--port", str(sink)], web_command, workers]
 
 
 def _through(scene: Scene, port: int, sink: int, count: int) -> float:

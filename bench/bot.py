@@ -24,7 +24,7 @@ ASKED = 1000
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
 TURNS = 7
 EMPTY = "bench.reference.bot_wsgi:application"
-OURS = "rme.wsgi:application"
+OURS = "rme.asgi:application"
 
 _FILL = """
 INSERT INTO crm_contact (id, organization_id, first_name, last_name, email, phone, mobile, language,

@@ -25,7 +25,7 @@ def receipts(scene: Scene) -> None:
     account, attempts = _sent(scene)
     port = free_port()
     requests = [_request(account, attempt, port) for attempt in attempts]
-    with processes([web("rme.wsgi:application", port)]):
+    with processes([web("rme.asgi:application", port)]):
         wait_for_port(port)
         started = time.perf_counter()
         load.send(port, requests, connections=8, status=b"200")

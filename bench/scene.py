@@ -15,6 +15,8 @@ from typing import Any
 
 import psutil
 
+from rme.run import programs
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -230,7 +232,9 @@ def processes(commands: Sequence[Sequence[str]], **env: str) -> Iterator[list[ps
 
 
 def web(application: str, port: int) -> list[str]:
-    """Give the command of a web server: the same for rme and the references."""
+    """Return the command of a web server: ours as it is deployed, a reference's beside it."""
+    if application == "rme.asgi:application":
+        return programs.web({"PORT": str(port)})[2:]
     return [
         "granian", "--interface", "wsgi", application, "--port", str(port),
         "--workers", "2", "--blocking-threads", "4", "--log-level", "error",

@@ -216,7 +216,8 @@ def make_places(sender: Any, **_: Any) -> None:
 def begin_process(**_: Any) -> None:
     """Bound what the process waits for, listen in it, and look for work where no task comes."""
     database.limit(settings.LEASE_SECONDS / 2)
-    listening.begin(ring_callbacks)
+    if {"sms", "default"} & worker.queues():  # who sends SMS: the channel's, and who answers some
+        listening.begin(ring_callbacks)
     own = [channel for channel in Channel if channel.lower() in worker.queues()]
     sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in own]
     worker.begin([worker.Expected(*each) for each in sends])

@@ -5,6 +5,7 @@ retried by Celery, no task has a countdown, and a lost broker costs seconds.
 """
 
 import os
+from signal import SIGKILL
 
 from celery import Celery
 from celery.signals import worker_process_init
@@ -12,60 +13,46 @@ from django.conf import settings
 from kombu import Queue
 
 from rme.core import garbage
+from rme.run.process import die_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
 app = Celery("rme", task_cls="rme.core.worker:WorkerTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf.task_queues = [
-    Queue("email"),
-    Queue("sms"),
-    Queue("push"),
-    Queue("default"),
-]
+QUEUES = ("email", "sms", "push", "sweep", "default")
+"""Each has a worker of its own, so that what is slow holds up only its like (`rme.workers`)."""
+app.conf.task_queues = [Queue(name) for name in QUEUES]
 app.conf.task_default_queue = "default"
+# No hint expires: that would be a time by beat's clock, which a worker with another clock takes for
+# past. Those that an outage left behind are cheap instead (`rme.core.hints`).
 app.conf.beat_schedule = {
-    "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"expires": 5}},
-    "retire_devices": {
-        "task": "push.retire_devices",
-        "schedule": 5.0,
-        "options": {"expires": 5},
-    },
-    "sweep_devices": {"task": "push.sweep_devices", "schedule": 3600.0},
-    "housekeeping": {"task": "messaging.housekeeping", "schedule": 3600.0},
-    "callbacks": {
-        "task": "messaging.apply_callbacks",
-        "schedule": 2.0,
-        "options": {"expires": 5},
-    },
-    "poll": {
-        "task": "messaging.poll",
-        "schedule": 5.0,
-        "options": {"expires": 5},
-    },
-    "webhooks": {
-        "task": "messaging.notify_endpoints",
-        "schedule": 1.0,
-        "options": {"expires": 5},
-    },
-    "imports": {
-        "task": "messaging.import_suppressions",
-        "schedule": 5.0,
-        "options": {"expires": 5},
-    },
-    "record-imports": {
-        "task": "crm.import_records",
-        "schedule": 5.0,
-        "options": {"expires": 5},
-    },
+    "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"queue": "sweep"}},
+    "retire_devices": {"task": "push.retire_devices", "schedule": 5.0},
+    # These two run once an hour; beat, which remembers nothing, hints at them more often.
+    "sweep_devices": {"task": "push.sweep_devices", "schedule": 300.0},
+    "housekeeping": {"task": "messaging.housekeeping", "schedule": 300.0},
+    "callbacks": {"task": "messaging.apply_callbacks", "schedule": 2.0},
+    "poll": {"task": "messaging.poll", "schedule": 5.0},
+    "webhooks": {"task": "messaging.notify_endpoints", "schedule": 1.0},
+    "imports": {"task": "messaging.import_suppressions", "schedule": 5.0},
+    "record-imports": {"task": "crm.import_records", "schedule": 5.0},
 }
+app.conf.beat_scheduler = "rme.beat:HintScheduler"
+app.conf.worker_pool = "rme.pool:Pool"
 # The last resort, for what hangs and no time-out of its own ends. A task goes on for a turn of 5 s,
 # half a lease and the time-out of a provider; a worker whose lease has ended does nothing of use.
 app.conf.task_soft_time_limit = 2 * settings.LEASE_SECONDS + 60
 app.conf.task_time_limit = app.conf.task_soft_time_limit + 30
 # These go through whole tables, once an hour.
-_HOUR = {"soft_time_limit": 3600, "time_limit": 3660}
-app.conf.task_annotations = {"messaging.housekeeping": _HOUR, "push.sweep_devices": _HOUR}
+_HOUR = {"soft_time_limit": 3600, "time_limit": 3660, "at_most_every": 3500}
+app.conf.task_annotations = {
+    "messaging.sweep": {"at_most_every": 0.5},
+    "messaging.notify_endpoints": {"at_most_every": 0.5},
+    "messaging.poll": {"at_most_every": 2.5},
+    "push.retire_devices": {"at_most_every": 2.5},
+    "messaging.housekeeping": _HOUR,
+    "push.sweep_devices": _HOUR,
+}
 app.autodiscover_tasks(["messaging", "push", "rme.crm"])
 
 
@@ -73,3 +60,4 @@ app.autodiscover_tasks(["messaging", "push", "rme.crm"])
 def _spare(**_: object) -> None:
     garbage.spare()
     garbage.keep_memory()
+    die_with_parent(os.getppid(), SIGKILL)  # what it has in hand is covered by its lease

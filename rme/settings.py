@@ -267,7 +267,9 @@ UNKNOWN_BACKOFF_SECONDS = tuple(
 """What each resend of an unknown outcome waits beyond that; there are as many resends as waits."""
 PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
 """How long a window is waited for; then what has not been answered is left behind."""
-# Threads of a web process that may wait for a message to leave (`Prefer: wait`).
+WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
+"""Threads of a web process, each of which works on one request."""
+# Those of them that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
 """The first step of the backoff between tries; it doubles up to 15 minutes."""

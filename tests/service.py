@@ -72,19 +72,19 @@ class Service:
         return code
 
     def children(self, word: str) -> list[psutil.Process]:
-        """Find processes of the tree by a word of their command line."""
+        """Find processes of the tree by a word of their command line, or by the name `ps` shows."""
         assert self.process is not None
         found = []
         for child in psutil.Process(self.process.pid).children(recursive=True):
             try:
-                if word in " ".join(child.cmdline()):
+                if word in " ".join([child.name(), *child.cmdline()]):
                     found.append(child)
             except psutil.Error:
                 continue  # it ended while we looked
         return found
 
     def kill(self, word: str) -> None:
-        """Kill all processes with a word in their command line, as the kernel would."""
+        """Kill all processes with a word in their command line or name, as the kernel would."""
         for child in self.children(word):
             try:
                 child.kill()

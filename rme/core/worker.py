@@ -25,7 +25,7 @@ import structlog
 from celery import Celery, Task, current_app
 from django.db import connections
 
-from rme.core import counters, database, locks, signs
+from rme.core import counters, database, hints, locks, signs
 
 log = structlog.get_logger(__name__)
 
@@ -142,12 +142,16 @@ class WorkerTask(Task):  # type: ignore[type-arg]
     """The base of all tasks. One that is called as a function is only that."""
 
     abstract = True
+    at_most_every: float | None = None
+    """Seconds within which a second hint finds nothing new, and returns at once."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly:
             return super().__call__(*args, **kwargs)
         named = " ".join([self.name, *map(str, args)])
         arrivals.note(named)
+        if self.at_most_every and not hints.is_first(self.name, self.at_most_every):
+            return None
         with _turn:
             try:
                 return perform(self.name, partial(self.run, *args, **kwargs))
@@ -167,6 +171,7 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> Any:
             result = job()
         except Exception as error:
             record.failed(name, error)
+            hints.forget(name)
             if not database.is_unavailable(error):
                 raise
             database.discard(error)

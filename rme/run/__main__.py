@@ -1,4 +1,6 @@
-"""`python -m rme.run`: `up` for the whole service, `exec` for a command beside the engines."""
+"""`python -m rme.run`: `up` for the whole service, `web` for its web server alone, and `exec` for a
+command beside the engines.
+"""
 
 import argparse
 import os
@@ -10,9 +12,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rme.run import programs
 from rme.run.engines import EngineFailed, Postgres, Valkey
 from rme.run.places import engine_env, postgres_data, sockets
-from rme.run.supervisor import Supervisor, lock, port_refusal, programs, state
+from rme.run.process import reason, say
+from rme.run.supervisor import Supervisor, lock, port_refusal, state
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -25,6 +29,8 @@ def up(var: Path) -> int:
     host, port = env.setdefault("HOST", "127.0.0.1"), env.setdefault("PORT", "8000")
     if not port.isdigit() or not 0 < int(port) < 65536:
         return _say(f"PORT={port} is not a port number.")
+    if refusal := programs.refusal(env):
+        return _say(refusal)
     held = lock(var)
     if held is None:
         return _say("It is running already in this folder (another `make run`).")
@@ -34,7 +40,7 @@ def up(var: Path) -> int:
     manage = [sys.executable, str(ROOT / "manage.py")]
     prepare = [[*manage, "migrate", "--verbosity", "0"], [*manage, "demo"]]
     try:
-        return Supervisor(var, programs(env), env).up(prepare)
+        return Supervisor(var, programs.programs(env), env).up(prepare)
     finally:
         (var / "run" / "state.json").unlink(missing_ok=True)
 
@@ -108,16 +114,33 @@ def demo_json(var: Path) -> int:
     return execute(command, var)
 
 
+def web() -> int:
+    """Become the web server."""
+    env = _environment()
+    if refusal := programs.refusal(env):
+        return _say(refusal)
+    command = programs.web(env)
+    return os.execve(command[0], command, env)  # noqa: S606 - a shell would keep the signals
+
+
 def _say(sentence: str) -> int:
-    sys.stderr.write(f"rme: {sentence}\n")
+    say(f"rme: {sentence}")
     return 1
 
 
 def main() -> int:
+    try:
+        return _main()
+    except OSError as error:
+        return _say(f"{reason(error)} RME_VAR names the data folder, which this user must own.")
+
+
+def _main() -> int:
     parser = argparse.ArgumentParser(prog="python -m rme.run", description=__doc__)
     parser.add_argument("--var", type=Path, default=None, help="the data folder")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="run the whole service")
+    commands.add_parser("web", help="run the web server alone")
     commands.add_parser("demo-json", help="print the demo as JSON")
     run = commands.add_parser("exec", help="run a command beside the engines")
     run.add_argument("argv", nargs=argparse.REMAINDER)
@@ -126,6 +149,8 @@ def main() -> int:
     var = given or Path(os.environ.get("RME_VAR") or ROOT / "var").resolve()
     if options.command == "up":
         return up(var)
+    if options.command == "web":
+        return web()
     if options.command == "demo-json":
         return demo_json(var)
     argv = options.argv[1:] if options.argv[:1] == ["--"] else options.argv

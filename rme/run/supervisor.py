@@ -1,9 +1,10 @@
-"""The process tree of `make run`: engines, then web, worker and beat, restarted when they die.
+"""The process tree of `make run`: engines, then web, workers and beat, started again when they end.
 
 A supervisor of ours and not honcho: engines must be up before, and down after, everything else,
 and the web must finish its requests before the worker goes.
 """
 
+import contextlib
 import errno
 import fcntl
 import http.client
@@ -19,66 +20,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rme.run.backoff import Backoff, ending, sentence
 from rme.run.engines import Postgres, Valkey
 from rme.run.places import engine_env
-from rme.run.process import EngineFailed, spawn, stop
+from rme.run.process import EngineFailed, reason, say, spawn, stop
+from rme.run.programs import Program
 
-FAILURES_LIMIT = 3
-"""How often in a row a child may die soon after its start before all is given up."""
-STEADY_SECONDS = 10.0
+START_FAILURES = 3
+"""How often a program may end by itself before the service was ever up: then it cannot start."""
+
+Child = Program | Postgres | Valkey
 
 
 @dataclass
-class Program:
-    """A child that is kept running."""
+class Life:
+    """When a child was started last, and when it may be started again."""
 
-    name: str
-    command: Sequence[str]
-    process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
-    failures: int = 0
     next_start: float = 0.0
-    reader: threading.Thread | None = field(default=None, repr=False)
-
-    def start(self, env: Mapping[str, str]) -> None:
-        self.started = time.monotonic()
-        self.process = spawn(self.command, env=env, death=signal.SIGTERM, pipe=True)
-        self.reader = threading.Thread(target=self._show, args=(self.process,), daemon=True)
-        self.reader.start()
-
-    def _show(self, process: subprocess.Popen[bytes]) -> None:
-        """Pass the child's output on, each line with its name."""
-        assert process.stdout is not None  # spawn(pipe=True)
-        for line in process.stdout:
-            sys.stderr.write(f"{self.name:>6} | {line.decode(errors='replace')}")
-            sys.stderr.flush()
-
-
-def programs(env: Mapping[str, str]) -> list[Program]:
-    """Give the programs of the service, in the order in which they are stopped."""
-    python = sys.executable
-    host, port = env.get("HOST", "127.0.0.1"), env.get("PORT", "8000")
-    web = ["granian", "--interface", "wsgi", "rme.wsgi:application", "--host", host]
-    web += ["--port", port, "--workers", env.get("WEB_WORKERS", "2")]
-    web += ["--blocking-threads", env.get("WEB_THREADS", "4"), "--log-level", "warning"]
-    worker = ["celery", "--quiet", "-A", "rme.celery", "worker", "--loglevel", "WARNING"]
-    worker += ["--concurrency", env.get("WORKER_CONCURRENCY", "2")]
-    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    worker += ["--queues", "email,sms,push,default"]
-    beat = [
-        "celery",
-        "--quiet",
-        "-A",
-        "rme.celery",
-        "beat",
-        "--loglevel",
-        "WARNING",
-        "--pidfile",
-        "",
-    ]
-    beat += ["--schedule", f"{env['RME_VAR']}/run/beat-schedule"]
-    commands = {"web": web, "worker": worker, "beat": beat}
-    return [Program(name, [python, "-m", *command]) for name, command in commands.items()]
+    backoff: Backoff = field(default_factory=Backoff)
 
 
 class Supervisor:
@@ -96,14 +56,16 @@ class Supervisor:
         self.child_env = engine_env(var) | self.env
         self.stopping = threading.Event()
         self.said: bytes | None = None  # what is shown once the web answers
-        self.deaths = {engine.name: (0.0, 0) for engine in self.engines}  # the last, and how many
+        self.lives = {child.name: Life() for child in (*self.engines, *self.programs)}
+        self.came_up = False
 
     def up(self, prepare: Sequence[Sequence[str]] = ()) -> int:
-        """Run until a signal comes or something keeps failing; gives the exit code."""
+        """Run until a signal comes; return the exit code, which is 1 if it could not start."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.stopping.set())
         try:
             for engine in self.engines:
+                self.lives[engine.name].started = time.monotonic()
                 engine.start()
             self.said = b""
             for command in prepare:
@@ -111,15 +73,24 @@ class Supervisor:
                 if self.stopping.is_set():
                     return 0
                 if code:
-                    sys.stderr.write(errors.decode(errors="replace")[-3000:])
-                    return self._fail(f"{' '.join(command[-2:])} failed.")
-            for program in self.programs:
-                program.start(self.child_env)
+                    return self._fail(f"{' '.join(command[-2:])} failed{self._told(errors)}")
             return self._watch()
+        except OSError as error:
+            return self._fail(reason(error))
         except EngineFailed as error:
             return self._fail(str(error))
         finally:
             self.down()
+
+    def _told(self, errors: bytes) -> str:
+        """Return what a failed command wrote; of a traceback the last line, all of it in a file."""
+        text = errors.decode(errors="replace").strip()
+        if "Traceback (most recent call last)" not in text:
+            return f": {text[-3000:]}" if text else "."
+        log = self.var / "log" / "start.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(text)
+        return f": {text.rpartition(chr(10))[2][:500]} (more in {log})"
 
     def _run(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
         """Run a command to its end, or until we are to stop; gives its exit code and outputs."""
@@ -142,9 +113,14 @@ class Supervisor:
         """Once the web answers, say how to reach it and write down that it is up."""
         if self.said is None or not self._web_answers():
             return
-        remember(self.var, self.env)
-        sys.stdout.write(self.said.decode(errors="replace"))
-        sys.stdout.flush()
+        self.came_up = True
+        try:
+            remember(self.var, self.env)
+        except OSError as error:  # it runs all the same; only `make demo-json` wants the file
+            say(f"rme: {reason(error)}")
+        with contextlib.suppress(OSError):  # nobody reads it
+            sys.stdout.write(self.said.decode(errors="replace"))
+            sys.stdout.flush()
         self.said = None
 
     def _web_answers(self) -> bool:
@@ -161,44 +137,51 @@ class Supervisor:
             web.close()
 
     def _watch(self) -> int:
-        """Restart what dies, a little later each time; give up on what cannot live."""
+        """Start each child, and again whenever it ends, a little later each time, for ever."""
         while not self.stopping.wait(0.25):
             self._announce()
-            for engine in self.engines:
-                if not self._keep_engine(engine):
-                    return self._fail(f"{engine.name} keeps dying: see {self.var}/log.")
-            for program in self.programs:
-                if not self._keep(program):
-                    return self._fail(f"{program.name} keeps failing; see above.")
+            for child in (*self.engines, *self.programs):
+                if (why := self._keep(child)) and self._cannot_start(child):
+                    return self._fail(f"{child.name} does not start ({why}); see above.")
         return 0
 
-    def _keep_engine(self, engine: Postgres | Valkey) -> bool:
-        if engine.process and engine.process.poll() is not None:
-            last, times = self.deaths[engine.name]
-            times = times + 1 if time.monotonic() - last < STEADY_SECONDS else 1
-            self.deaths[engine.name] = (time.monotonic(), times)
-            if times == FAILURES_LIMIT:
-                return False
-            sys.stderr.write(f"{engine.name} died; starting it again.\n")
-            engine.start()
-        return True
+    def _keep(self, child: Child) -> str | None:
+        """Start a child when its time has come, or notice that it ended; return why it ended."""
+        life, now = self.lives[child.name], time.monotonic()
+        if child.process is not None:
+            code = child.process.poll()
+            if code is None:
+                return None
+            stop(child.process, signal.SIGKILL)  # and whatever it left of its session
+            child.process = None
+            return self._ended(child, ending(code))
+        if now < life.next_start:
+            return None
+        life.started = now
+        try:
+            if isinstance(child, Program):
+                child.start(self.child_env)
+            else:
+                child.start_again()
+        except EngineFailed as error:
+            return self._ended(child, str(error))
+        except OSError as error:
+            return self._ended(child, reason(error))
+        return None
 
-    def _keep(self, program: Program) -> bool:
-        now = time.monotonic()
-        if program.process is None:
-            if now >= program.next_start:
-                program.start(self.child_env)
-            return True
-        if program.process.poll() is None:
-            if now - program.started > STEADY_SECONDS:
-                program.failures = 0
-            return True
-        stop(program.process, signal.SIGKILL)  # and whatever it left of its session
-        program.process = None
-        program.failures += 1
-        program.next_start = now + 0.5 * 2**program.failures
-        sys.stderr.write(f"{program.name} ended; starting it again.\n")
-        return program.failures < FAILURES_LIMIT
+    def _ended(self, child: Child, why: str) -> str:
+        life, now = self.lives[child.name], time.monotonic()
+        lived = now - life.started
+        delay = life.backoff.failed(lived)
+        life.next_start = now + delay
+        say(f"rme: {sentence(child.name, why, lived, life.backoff.failures, delay)}")
+        return why
+
+    def _cannot_start(self, child: Child) -> bool:
+        """Return whether to give up: a mistake in the settings, found before all was ever up."""
+        if self.came_up or not isinstance(child, Program):
+            return False
+        return self.lives[child.name].backoff.failures >= START_FAILURES
 
     def down(self) -> None:
         """Stop everything: programs in their order, then the engines."""
@@ -208,8 +191,8 @@ class Supervisor:
         for engine in reversed(self.engines):
             engine.stop()
 
-    def _fail(self, sentence: str) -> int:
-        sys.stderr.write(f"rme: {sentence}\n")
+    def _fail(self, why: str) -> int:
+        say(f"rme: {why}")
         return 1
 
 

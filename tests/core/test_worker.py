@@ -6,12 +6,14 @@ import time
 
 import pytest
 from django.db import InternalError, OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 from psycopg import errors
 
 from messaging import tasks
 from rme.celery import app
-from rme.core import counters, signs, worker
+from rme.core import bell, counters, hints, signs, worker
 from tests.core.test_database import end, pid
+from tests.service import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -166,3 +168,36 @@ def test_processes_share_what_came():
         os._exit(0)
     os.waitpid(pid, 0)
     assert worker.arrivals.age("messaging.poll") < 0.2
+
+
+def test_hint_of_a_job_that_has_just_begun_costs_nothing(db, redis, django_assert_num_queries):
+    assert hints.is_first("messaging.sweep", 60)
+    with django_assert_num_queries(0):
+        for _ in range(100):
+            tasks.sweep.apply()
+    hints.forget("messaging.sweep")
+    with CaptureQueriesContext(connection) as captured:
+        tasks.sweep.apply()
+    assert len(captured) > 4
+    assert not hints.is_first("messaging.sweep", 60)
+
+
+def test_hint_of_a_job_that_failed_is_not_the_last(db, redis):
+    assert hints.is_first("messaging.sweep", 60)
+    with pytest.raises(ValueError, match="a fault"):
+        worker.perform("messaging.sweep", _fail)
+    assert hints.is_first("messaging.sweep", 60)
+
+
+def test_hints_without_redis_are_all_taken(settings):
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+    bell.client.cache_clear()
+    try:
+        assert [hints.is_first("messaging.sweep", 60) for _ in range(2)] == [True, True]
+        hints.forget("messaging.sweep")
+    finally:
+        bell.client.cache_clear()
+
+
+def _fail() -> None:
+    raise ValueError("a fault")

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ import requests
 from django.conf import settings
 from django.db import connection
 
+from rme.run import programs
 from tests import factories
 from tests.crm.bots import connect
 from tests.crm.breaking import BREAKS
@@ -39,10 +39,8 @@ def web(redis: Any) -> Iterator[str]:
         "BASE_URL": f"http://127.0.0.1:{port}",
         "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
     }
-    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "rme.wsgi:application"]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--blocking-threads", str(THREADS), "--log-level", "warning"]
-    process = subprocess.Popen(command, cwd=ROOT, env=env)
+    env |= {"PORT": str(port), "WEB_WORKERS": "1", "WEB_THREADS": str(THREADS)}
+    process = subprocess.Popen(programs.web(env), cwd=ROOT, env=env)
     try:
         until = time.monotonic() + 30
         while not answers(port):

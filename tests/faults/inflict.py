@@ -15,7 +15,7 @@ from rme.run.places import engine_env, sockets
 from tests.service import ROOT, Service
 
 POSTGRES = "-c unix_socket_directories="
-WORKER, WEB = "rme.celery worker", "granian"
+WORKER, WEB = "rme.workers", "granian"
 FROZEN_SECONDS = 3.0
 
 
@@ -84,7 +84,6 @@ def read_only(service: Service) -> None:
 def two_beats(service: Service) -> None:
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "rme.celery", "beat"]
     command += ["--loglevel", "WARNING", "--pidfile", ""]
-    command += ["--schedule", str(service.var / "second-beat")]
     env = {**service.env, **engine_env(service.var)}
     beat = subprocess.Popen(command, cwd=ROOT, env=env)
     try:
@@ -127,5 +126,5 @@ LONG_FAULTS = [
     *FAULTS,
     Fault("PostgreSQL frozen", frozen(POSTGRES), kills_senders=True),
     Fault("worker frozen", frozen(WORKER), kills_senders=True),
-    Fault("beat killed", killed("rme.celery beat")),
+    Fault("beat killed", killed("rme-beat")),
 ]

@@ -17,7 +17,7 @@ from tests.service import ROOT, free_port, running
 pytestmark = pytest.mark.xdist_group("service")
 
 WINDOW = 50
-WORKERS = 2
+WORKERS = 2  # processes that send email
 MESSAGES = 5000
 CATCH_UP_SECONDS = 90
 
@@ -79,7 +79,7 @@ def test_nothing_is_lost_and_doubles_are_bounded(sink):
             for number in range(MESSAGES // 500):
                 accepted += persistent_bulk(demo, token, f"part-{number}")
                 if number == 2:
-                    service.kill("celery --quiet -A rme.celery worker")
+                    service.kill("rme.workers")
                 elif number == 5:
                     service.kill("granian")
                 elif number == 7:

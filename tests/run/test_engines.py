@@ -126,7 +126,8 @@ def pids(word):
 SCRIPT = """
 import sys
 from pathlib import Path
-from rme.run.supervisor import Program, Supervisor
+from rme.run.programs import Program
+from rme.run.supervisor import Supervisor
 sleep = "import pathlib, sys, time; pathlib.Path(sys.argv[2]).touch(); time.sleep(600)"
 there = sys.argv[1] + "/there"
 children = [Program("one", [sys.executable, "-c", sleep, sys.argv[2], there])]
@@ -196,3 +197,33 @@ def test_a_program_that_dies_is_started_again(tree):
     while not [pid for pid in pids(mark) if pid not in (process.pid, child)]:
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+def test_engines_that_die_are_started_again_however_often(tree):
+    process, _, var = tree
+    for _ in range(4):  # three deaths in a row were the end of the service
+        server = f"bin/postgres -D {postgres_data(var)}"
+        until = time.monotonic() + 60
+        while not (first := pids(server)) or not answering(var):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        for pid in first:
+            os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + 30
+        while set(pids(server)) & set(first):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    until = time.monotonic() + 60
+    while not answering(var):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert process.poll() is None
+
+
+def answering(var):
+    try:
+        with connect(var) as connection:
+            return connection.execute("SELECT 1").fetchone() == (1,)
+    except psycopg.OperationalError:
+        return False

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rme.run.supervisor import Program, Supervisor, lock, port_refusal, state
+from rme.run.programs import Program
+from rme.run.supervisor import Supervisor, lock, port_refusal, state
 from tests.service import ROOT, free_port
 
 ELSEWHERE = {"DATABASE_URL": "x", "REDIS_URL": "x"}
@@ -19,7 +20,8 @@ ELSEWHERE = {"DATABASE_URL": "x", "REDIS_URL": "x"}
 SCRIPT = """
 import sys
 from pathlib import Path
-from rme.run.supervisor import Program, Supervisor, lock
+from rme.run.programs import Program
+from rme.run.supervisor import Supervisor, lock
 var, port = Path(sys.argv[1]), sys.argv[2]
 held = lock(var)
 ends = (
@@ -37,6 +39,16 @@ children = [
     Program("worker", [python, "-c", ends + "time.sleep(60)", str(var / "ends"), "worker"]),
 ]
 env = {"DATABASE_URL": "x", "REDIS_URL": "x", "PORT": port, "PATH": "/bin"}
+if sys.argv[3:] == ["dying"]:
+    die = "import os, pathlib, sys, time; file = pathlib.Path(sys.argv[1]); "
+    die += "again = file.exists(); file.touch(); time.sleep(0.4); "
+    die += "os.kill(os.getpid(), 9) if again else sys.exit(3)"
+    children.append(Program("dying", [python, "-c", die, str(var / "died")]))
+if sys.argv[3:] == ["talking"]:
+    talk = "import pathlib, sys, time; print('word ' * 400_000); sys.stdout.flush(); "
+    talk += "[print('line') for _ in range(50_000)]; sys.stdout.flush(); "
+    talk += "pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
+    children.append(Program("talking", [python, "-c", talk, str(var / "talked")]))
 if sys.argv[3:] == ["slowly"]:
     prepare = [[python, "-c", "import time; print('begun'); time.sleep(60)"]]
 else:
@@ -96,7 +108,7 @@ def test_a_service_that_still_starts_has_no_state_yet(tmp_path):
 def test_what_cannot_be_prepared_is_told(tmp_path, capsys, _handlers):
     failing = [sys.executable, "-c", "raise SystemExit('no way')"]
     assert Supervisor(tmp_path, [], ELSEWHERE | {"PORT": "9"}).up([failing]) == 1
-    assert capsys.readouterr().err.startswith("no way\nrme: -c raise SystemExit")
+    assert capsys.readouterr().err == "rme: -c raise SystemExit('no way') failed: no way\n"
 
 
 def test_a_port_that_cannot_be_had_is_told():
@@ -122,7 +134,85 @@ def _handlers():
         signal.signal(number, handler)
 
 
-def test_what_cannot_live_is_given_up(tmp_path, capsys, _handlers):
+def test_program_that_cannot_start_is_told(tmp_path, capsys, _handlers):
     failing = Program("broken", [sys.executable, "-c", "raise SystemExit(3)"])
     assert Supervisor(tmp_path, [failing], ELSEWHERE | {"PORT": "9"}).up() == 1
-    assert "broken keeps failing; see above." in capsys.readouterr().err
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(" after ")[0] for line in told[:-1]] == [
+        "rme: broken ended (exit code 3)",
+        "rme: broken ended (exit code 3)",
+        "rme: broken ended (exit code 3)",
+    ]
+    assert told[-1] == "rme: broken does not start (exit code 3); see above."
+
+
+def test_program_that_is_not_there_is_told(tmp_path, capsys, _handlers):
+    missing = Program("missing", ["/nowhere/program"])
+    assert Supervisor(tmp_path, [missing], ELSEWHERE | {"PORT": "9"}).up() == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "rme: missing does not start (/nowhere/program cannot be used: "
+        "No such file or directory.); see above."
+    )
+
+
+def test_traceback_of_what_prepares_is_kept_apart(tmp_path, capsys, _handlers):
+    failing = [sys.executable, "-c", "raise ValueError('no such database')"]
+    assert Supervisor(tmp_path, [], ELSEWHERE | {"PORT": "9"}).up([failing]) == 1
+    log = tmp_path / "log" / "start.log"
+    assert capsys.readouterr().err == (
+        "rme: -c raise ValueError('no such database') failed: "
+        f"ValueError: no such database (more in {log})\n"
+    )
+    assert log.read_text().startswith("Traceback (most recent call last):")
+
+
+def test_service_that_was_up_is_never_given_up(tmp_path):
+    port = str(free_port())
+    process = start(tmp_path, port, "dying")
+    try:
+        assert process.stdout.readline() == "started\n"
+        assert process.stdout.readline() == "how to reach it\n"
+        ends = []
+        while len(ends) < 5:  # one more than it had before all was given up
+            line = process.stderr.readline()
+            assert line, "it gave up"
+            if "dying ended" in line:
+                ends.append(line.partition(" after ")[0])
+        assert set(ends) == {
+            "rme: dying ended (exit code 3)",
+            "rme: dying ended (signal 9, SIGKILL)",
+        }
+        socket.create_connection(("127.0.0.1", int(port)), timeout=5).close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_full_disk_does_not_end_a_service_that_runs(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "state.json").symlink_to("/dev/full")
+    port = str(free_port())
+    process = start(tmp_path, port)
+    assert process.stdout.readline() == "started\n"
+    assert process.stdout.readline() == "how to reach it\n"
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output) == (0, "")
+    assert "rme: No space left on device.\n" in errors
+
+
+def test_terminal_that_is_gone_ends_nothing(tmp_path):
+    port = str(free_port())
+    process = start(tmp_path, port, "talking")
+    assert process.stdout.readline() == "started\n"
+    process.stderr.close()
+    process.stdout.close()
+    until = time.monotonic() + 20
+    while not (tmp_path / "talked").exists():  # two megabytes through a pipe that nobody reads
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0

@@ -24,6 +24,10 @@ ProviderAccount.objects.create(organization=Organization.objects.get(id="demo"),
 """
 
 
+LINKS = 4
+"""Processes that send SMS: two of the channel, two that answer what people write."""
+
+
 def add_account(service, priority, port):
     settings = {"host": "127.0.0.1", "port": port, "system_id": "esme"}
     code = ACCOUNT.format(priority, orjson.dumps(settings).decode())
@@ -42,8 +46,8 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely():
         with running(Path(var), **env) as service:
             add_account(service, 1, smsc.port)
             add_account(service, 2, other.port)
-            wait_for(lambda: len(smsc.sessions) == 2, 20)
-            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == 2, 20)
+            wait_for(lambda: len(smsc.sessions) == LINKS, 20)
+            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == LINKS, 20)
 
             demo = service.demo()
             answer = requests.post(
@@ -63,11 +67,11 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely():
             wait_for(lambda: statuses(service) == ["DELIVERED"], 20)
 
             before = set(smsc.sessions)
-            service.kill("celery --quiet -A rme.celery worker")
+            service.kill("rme.workers")
             wait_for(lambda: not before & set(smsc.sessions), 20)
-            wait_for(lambda: len(smsc.sessions) == 2, 30)
-            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == 4, 20)
+            wait_for(lambda: len(smsc.sessions) == LINKS, 30)
+            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == 2 * LINKS, 20)
             assert other.of(Command.UNBIND) == []
             assert service.stop() == 0
         wait_for(lambda: not smsc.sessions, 20)
-        wait_for(lambda: len(other.of(Command.UNBIND)) == 2, 20)
+        wait_for(lambda: len(other.of(Command.UNBIND)) == LINKS, 20)

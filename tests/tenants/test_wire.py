@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 import time
 from urllib.parse import quote, urlencode
 
@@ -12,6 +11,7 @@ import requests
 from django.conf import settings
 from django.db import connection
 
+from rme.run import programs
 from tests.service import ROOT, free_port
 from tests.tenants.conftest import GRANT
 from tests.threads import at_once
@@ -34,13 +34,8 @@ def environment(port):
 def web(program, redis):
     """Run granian as `make run` does, with two processes, on the database of the tests."""
     port = free_port()
-    options = ["--host", "127.0.0.1", "--port", str(port), "--workers", "2"]
-    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "rme.wsgi:application"]
-    process = subprocess.Popen(
-        [*command, *options, "--blocking-threads", "4", "--log-level", "warning"],
-        cwd=ROOT,
-        env=environment(port),
-    )
+    env = {**environment(port), "PORT": str(port)}
+    process = subprocess.Popen(programs.web(env), cwd=ROOT, env=env)
     try:
         until = time.monotonic() + 20
         while not answers(port):

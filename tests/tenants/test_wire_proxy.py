@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from rme.core.json_bodies import BODY_LIMIT
-from rme.run.supervisor import programs
+from rme.run import programs
 from tests.service import ROOT, free_port
 from tests.tenants.test_wire import answers, environment
 
@@ -23,9 +23,9 @@ def serving(tmp_path, **more):
     """Run the web's command of `make run`, in one process, until the block ends."""
     port = free_port()
     env = {**environment(port), "TMPDIR": str(tmp_path), "RME_VAR": str(tmp_path / "var"), **more}
-    (web, *_) = programs({**env, "PORT": str(port), "WEB_WORKERS": "1"})
+    web = programs.web({**env, "PORT": str(port), "WEB_WORKERS": "1"})
     with (tmp_path / "web.log").open("wb") as log:
-        process = subprocess.Popen(web.command, cwd=ROOT, env=env, stderr=log)
+        process = subprocess.Popen(web, cwd=ROOT, env=env, stderr=log)
     try:
         until = time.monotonic() + 30
         while not answers(port):

@@ -1,0 +1,75 @@
+"""The programs of the service and their command lines."""
+
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from signal import SIGTERM
+from subprocess import Popen
+
+from rme.run.process import say, spawn
+
+NUMBERS = {"WEB_WORKERS": "2", "WEB_THREADS": "4", "WORKER_CONCURRENCY": "2"}
+"""Settings of how many processes and threads there are, with their defaults."""
+HEAD_MILLISECONDS = "15000"
+"""How long a request's head may take; a connection that is kept may be idle for as long."""
+HEAD_BYTES = "65536"
+STOP_SECONDS = "8"
+"""How long requests in hand may take when the web server is asked to stop."""
+CONNECTIONS = "1024"
+"""Most connections of a web process. One that does not send costs a few kilobytes."""
+
+
+@dataclass
+class Program:
+    """A child that is kept running."""
+
+    name: str
+    command: Sequence[str]
+    process: Popen[bytes] | None = None
+    reader: threading.Thread | None = field(default=None, repr=False)
+
+    def start(self, env: Mapping[str, str]) -> None:
+        """Start the program. Raises OSError."""
+        self.process = spawn(self.command, env=env, death=SIGTERM, pipe=True)
+        self.reader = threading.Thread(target=self._show, args=(self.process,), daemon=True)
+        self.reader.start()
+
+    def _show(self, process: "Popen[bytes]") -> None:
+        """Pass the child's output on, each line with its name."""
+        assert process.stdout is not None  # spawn(pipe=True)
+        for line in process.stdout:
+            say(f"{self.name:>6} | {line.decode(errors='replace').rstrip()}")
+
+
+def refusal(env: Mapping[str, str]) -> str | None:
+    """Return in a sentence which number of the environment cannot be; None if all can."""
+    for name, default in NUMBERS.items():
+        value = env.get(name) or default
+        if not value.isdecimal() or not 0 < int(value) < 1000:
+            return f"{name}={value} is not a number from 1 to 999."
+    return None
+
+
+def web(env: Mapping[str, str]) -> list[str]:
+    """Return the command of the web server."""
+    return [
+        *(sys.executable, "-m", "granian", "--interface", "asginl", "rme.asgi:application"),
+        *("--host", env.get("HOST") or "127.0.0.1", "--port", env.get("PORT") or "8000"),
+        *("--workers", env.get("WEB_WORKERS") or NUMBERS["WEB_WORKERS"]),
+        # A proxy speaks HTTP/1.1; HTTP/2 would be a second way in, with limits of its own.
+        *("--http", "1", "--no-ws"),
+        *("--http1-header-read-timeout", HEAD_MILLISECONDS, "--http1-buffer-size", HEAD_BYTES),
+        *("--backlog", CONNECTIONS, "--backpressure", CONNECTIONS),
+        # One process that dies is replaced; without this its death ends all others.
+        "--respawn-failed-workers",
+        # A body that drips does not hold up the end of the service.
+        *("--workers-kill-timeout", STOP_SECONDS, "--log-level", "warning"),
+    ]
+
+
+def programs(env: Mapping[str, str]) -> list[Program]:
+    """Return the programs of the service, in the order in which they are stopped."""
+    concurrency = env.get("WORKER_CONCURRENCY") or NUMBERS["WORKER_CONCURRENCY"]
+    workers = [sys.executable, "-m", "rme.workers", "--beat", "--concurrency", concurrency]
+    return [Program("web", web(env)), Program("worker", workers)]

@@ -1,0 +1,143 @@
+"""`python -m rme.workers [--concurrency N] [--beat] [QUEUES …]`: the workers, one for each queue.
+
+Each argument is a worker and names its queues (`sms` or `sms,default`); without one there is a
+worker for each queue. All are forked from this process once the service's modules are loaded, so
+that they share that memory. One that ends is started again, for ever.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+
+from celery.exceptions import SecurityWarning
+
+from rme.celery import QUEUES, app
+from rme.core import garbage
+from rme.run.backoff import Backoff, ending, sentence
+from rme.run.process import die_with_parent, name_process, say
+
+LOOK_SECONDS = 0.1
+
+
+class Child:
+    """A Celery worker, or beat, in a process of its own."""
+
+    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+        self.name = name
+        self.arguments = ["--quiet", *arguments]
+        self.backoff = Backoff()
+        self.pid = 0
+        self.started = 0.0
+        self.next_start = 0.0
+
+    def keep(self, stopping: bool) -> None:
+        """Start the process if its time has come, or notice that it ended."""
+        now = time.monotonic()
+        if not self.pid:
+            if now >= self.next_start and not stopping:
+                self.started = now
+                self.pid = self._fork()
+            return
+        ended, status = os.waitpid(self.pid, os.WNOHANG)
+        if not ended:
+            return
+        self.pid = 0
+        if not stopping:
+            lived, why = now - self.started, ending(os.waitstatus_to_exitcode(status))
+            delay = self.backoff.failed(lived)
+            self.next_start = now + delay
+            say(f"rme: {sentence(self.name, why, lived, self.backoff.failures, delay)}")
+
+    def _fork(self) -> int:
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 0
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            die_with_parent(parent, signal.SIGTERM)
+            warnings.simplefilter("ignore", SecurityWarning)  # of running as root, as engines do
+            name_process(f"rme-{self.name}")
+            app.start(self.arguments)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        except Exception:  # noqa: BLE001 - it is shown, and the process ends
+            traceback.print_exc()
+            code = 1
+        finally:
+            sys.stderr.flush()
+            os._exit(code)  # nothing of the parent's runs here
+
+
+def worker(queues: str, concurrency: int) -> Child:
+    """Return a worker of some queues, whose child processes do the tasks."""
+    # Sweeps that overlap would only wait for each other's rows.
+    processes = 1 if queues == "sweep" else concurrency
+    options = ["--hostname", f"{queues}@%h", "--queues", queues, "--concurrency", str(processes)]
+    options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    return Child(queues, ["worker", "--loglevel", "WARNING", *options])
+
+
+def beat() -> Child:
+    """Return the process that hints at periodic tasks."""
+    return Child("beat", ["beat", "--loglevel", "WARNING", "--pidfile", ""])
+
+
+def load() -> None:
+    """Import and check, before any fork, all that each child would otherwise do for itself."""
+    app.loader.import_default_modules()
+    app.finalize()
+    import celery.bin.worker
+    import celery.concurrency.asynpool
+    import celery.worker.consumer  # noqa: F401
+    import kombu.transport.redis  # noqa: F401
+    from django.core.checks import run_checks
+
+    run_checks()
+    os.environ["CELERY_SKIP_CHECKS"] = "1"
+    garbage.spare()
+
+
+def keep(children: Sequence[Child]) -> None:
+    """Keep children running until this process is asked to stop; then let them finish."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    while not stopping.is_set():
+        for child in children:
+            child.keep(stopping=False)
+        stopping.wait(LOOK_SECONDS)
+    for child in children:
+        if child.pid:
+            os.kill(child.pid, signal.SIGTERM)
+    while any(child.pid for child in children):
+        for child in children:
+            child.keep(stopping=True)
+        time.sleep(LOOK_SECONDS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m rme.workers", description=__doc__)
+    parser.add_argument("--concurrency", type=int, default=2, help="processes of each worker")
+    parser.add_argument("--beat", action="store_true", help="run beat too")
+    parser.add_argument("queues", nargs="*", default=QUEUES, help="a worker's queues, with commas")
+    options = parser.parse_args()
+    if options.concurrency < 1:
+        parser.error("--concurrency is at least 1")
+    if unknown := sorted({each for one in options.queues for each in one.split(",")} - {*QUEUES}):
+        parser.error(f"there is no queue {', '.join(unknown)}; there are {', '.join(QUEUES)}")
+    load()
+    workers = [worker(queues, options.concurrency) for queues in options.queues]
+    keep([*workers, beat()] if options.beat else workers)
+
+
+if __name__ == "__main__":
+    main()

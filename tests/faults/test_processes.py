@@ -1,0 +1,337 @@
+"""A service as `make run` starts it: what is slow, hung, killed or late holds up nobody else."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+from redis import Redis
+
+from rme.beat import WAITING_LIMIT
+from rme.run.places import engine_env
+from tests.fakes.tcp import TcpServer
+from tests.service import ROOT, free_port, running
+
+pytestmark = pytest.mark.xdist_group("service")
+
+CATCH_UP_SECONDS = 60
+PROMPT_SECONDS = 2.0
+"""Within which others are answered, whatever one client does."""
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+
+ACCOUNTS = """
+import sys
+from messaging.models import ProviderAccount
+ProviderAccount.objects.update_or_create(organization_id=sys.argv[1], name="hung", defaults={
+    "kind": "http_sms", "channel": "SMS", "credentials": sys.argv[2]})
+"""
+HINTS = """
+from rme.celery import app
+with app.producer_pool.acquire() as producer:
+    for _ in range(3600):
+        app.send_task("messaging.sweep", producer=producer, queue="sweep")
+"""
+
+
+@pytest.fixture(scope="module")
+def mail_server():
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "bench.sinks", "--port", str(port)], cwd=ROOT)
+    yield port
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def service(mail_server):
+    env = {
+        "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
+        "SMTP_URL": f"smtp+plain://127.0.0.1:{mail_server}",
+        "WORKER_CONCURRENCY": "2",
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder,
+        running(Path(folder), **env) as started,
+    ):
+        demo = started.demo()
+        started.api = f"{demo['base_url']}/messages"
+        started.organization, started.people = demo["org"], demo["contact_ids"]
+        started.headers = {"Authorization": f"Bearer {started.token(demo)}"}
+        wait_for(lambda: all_there(started))
+        yield started
+
+
+EXPECTED = {
+    "rme-email": 3,
+    "rme-sms": 3,
+    "rme-push": 3,
+    "rme-sweep": 2,
+    "rme-default": 3,
+    "rme-beat": 1,
+}
+
+
+def processes(service):
+    """Return the workers and beat with their child processes, by the name that `ps` shows."""
+    found = {}
+    for child in psutil.Process(service.process.pid).children(recursive=True):
+        try:
+            if child.name().startswith("rme-"):
+                found.setdefault(child.name(), []).append(child)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def all_there(service):
+    return {name: len(each) for name, each in processes(service).items()} == EXPECTED
+
+
+def wait_for(condition, seconds=CATCH_UP_SECONDS):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def manage(service, script, *arguments):
+    code = f"import django; django.setup(){script}"
+    env = {**service.env, "DJANGO_SETTINGS_MODULE": "rme.settings"}
+    command = [sys.executable, "-c", code, *arguments]
+    subprocess.run(command, cwd=ROOT, env=env, check=True)
+
+
+def body(service, channel, **more):
+    return {
+        "channel": channel,
+        "category": "TRANSACTIONAL",
+        "to": [{"contactId": service.people[0]}],
+        "template": {"name": "note", "language": "en_US"},
+        "context": {"variables": {"note": "n"}},
+        **more,
+    }
+
+
+def send(service, channel="EMAIL", **more):
+    answer = requests.post(
+        service.api, json=body(service, channel, **more), headers=service.headers, timeout=20
+    )
+    assert answer.status_code == 202, answer.text
+    return answer.json()["messageId"]
+
+
+def released_late(service, seconds=3):
+    """Schedule an email, wait until it was sent, and return how late it was released."""
+    at = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+    message = send(service, schedule={"mode": "AT", "at": at})
+    late = (
+        "SELECT extract(epoch FROM a.started_at - d.scheduled_for)::float8 "
+        "FROM messaging_delivery d JOIN messaging_attempt a ON a.delivery_id = d.id "
+        f"WHERE d.message_id = '{message}' AND d.status IN ('SENT', 'DELIVERED')"
+    )
+    wait_for(lambda: service.sql(late))
+    return service.sql(late)[0][0]
+
+
+def test_queues_have_workers_of_their_own(service):
+    assert {name: len(each) for name, each in processes(service).items()} == EXPECTED
+
+
+def test_hung_channel_and_hung_jobs_delay_neither_the_sweep_nor_others(service):
+    with TcpServer(lambda connection, _: time.sleep(60)) as hung, ExitStack() as stack:
+        account = {"url": f"http://127.0.0.1:{hung.port}/", "parameters_json": '{"to": "{to}"}'}
+        manage(service, ACCOUNTS, service.organization, json.dumps(account))
+        time.sleep(2.5)  # all processes have read the accounts
+        for frozen in processes(service)["rme-default"]:
+            frozen.suspend()
+            stack.callback(frozen.resume)
+        requests.post(
+            f"{service.api}/bulk",
+            json={"messages": [body(service, "SMS") for _ in range(200)]},
+            headers=service.headers,
+            timeout=20,
+        ).raise_for_status()
+        wait_for(lambda: hung.connections)
+        assert released_late(service) < 5
+        waiting = (
+            "SELECT count(*) FROM messaging_delivery WHERE channel = 'SMS' AND status = 'SENT'"
+        )
+        assert service.sql(waiting) == [(0,)]
+
+
+def statuses(service, *paths):
+    found = []
+    for path in paths:
+        try:
+            answer = requests.get(f"http://127.0.0.1:{service.port}{path}", timeout=PROMPT_SECONDS)
+            found.append(answer.status_code)
+        except requests.RequestException as error:
+            found.append(type(error).__name__)
+    return found
+
+
+def test_half_sent_requests_hold_up_nobody(service):
+    address = ("127.0.0.1", service.port)
+    post = b"POST /rme/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n{"
+    with ExitStack() as stack:
+        slow = []
+        for start in [b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: ", post] * 100:
+            connection = stack.enter_context(socket.create_connection(address, timeout=10))
+            connection.sendall(start)
+            connection.setblocking(False)
+            slow.append(connection)
+        for _ in range(5):
+            for connection in slow:
+                try:
+                    connection.send(b"a")  # a drip
+                except OSError:
+                    pytest.fail("one of them was refused before its time")
+            assert statuses(service, "/livez", "/readyz", "/admin/login/") == [200, 200, 200]
+            started = time.monotonic()
+            send(service)
+            assert time.monotonic() - started < PROMPT_SECONDS
+            time.sleep(0.5)
+
+
+def test_death_of_one_web_process_leaves_the_others(service):
+    for _ in range(2):
+        web = service.children("granian")
+        main = next(each for each in web if each.ppid() == service.process.pid)
+        victim = next(each for each in web if each.ppid() == main.pid)
+        victim.kill()
+        seen = Counter()
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            seen.update(statuses(service, "/livez"))
+        # What was just being accepted is lost with it.
+        assert seen[200] > 0.9 * seen.total(), service.said()[-2000:]
+        wait_for(lambda main=main: [listens(each) for each in main.children()] == [True, True])
+        assert main.is_running()
+        time.sleep(6)  # granian takes two deaths within 5.5 s for a program that cannot run
+
+
+def listens(process):
+    try:
+        return any(each.status == psutil.CONN_LISTEN for each in process.net_connections("tcp"))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_workers_that_are_killed_come_back_whenever_that_happens(service):
+    until = time.monotonic() + 8
+    while time.monotonic() < until:  # those that are just starting too
+        for victim in processes(service).get("rme-email", []):
+            try:
+                victim.kill()
+            except psutil.NoSuchProcess:
+                continue
+        time.sleep(0.05)
+    wait_for(lambda: all_there(service))
+    assert "rme: email ended (signal 9, SIGKILL) after" in service.said()
+    message = send(service)
+    done = f"SELECT 1 FROM messaging_delivery WHERE message_id = '{message}' AND status = 'SENT'"
+    wait_for(lambda: service.sql(done))
+
+
+def test_child_killed_while_a_worker_starts_does_not_end_it(service):
+    (launcher,) = [each for each in service.children("rme.workers") if each.name() == "python"]
+    (main,) = [each for each in processes(service)["rme-push"] if each.ppid() == launcher.pid]
+    main.kill()
+    replaced = set()
+    until = time.monotonic() + 8
+    while time.monotonic() < until:
+        for each in processes(service).get("rme-push", []):
+            try:
+                if each.ppid() == launcher.pid:
+                    replaced.add(each.pid)
+                else:
+                    each.kill()
+            except psutil.NoSuchProcess:
+                continue
+        time.sleep(0.02)
+    assert len(replaced - {main.pid}) == 1
+    wait_for(lambda: all_there(service))
+
+
+def test_engines_and_programs_that_are_killed_come_back_however_often(service):
+    for _ in range(4):
+        for word in ("valkey-server", "rme.workers"):
+            wait_for(lambda word=word: service.children(word))
+            service.kill(word)
+        time.sleep(1)
+    wait_for(lambda: all_there(service), 120)
+    assert released_late(service) < 30  # beat and the sweep are at work again
+    assert released_late(service) < 5
+
+
+def test_hints_left_behind_by_an_outage_delay_nothing_and_cost_little(service):
+    env = {**service.env, **engine_env(service.var), "DJANGO_SETTINGS_MODULE": "rme.settings"}
+    with ExitStack() as stack:
+        for name in ("rme-sweep", "rme-beat"):
+            for frozen in processes(service)[name]:
+                frozen.suspend()
+                stack.callback(frozen.resume)
+        subprocess.run([sys.executable, "-c", HINTS], cwd=ROOT, env=env, check=True)
+        assert waiting(service) > 3500
+    began, before = time.monotonic(), transactions(service)
+    assert released_late(service) < 5
+    wait_for(lambda: waiting(service) == 0, 120)
+    # One sweep is five transactions or more, and there is one in half a second.
+    took = time.monotonic() - began
+    assert transactions(service) - before < 200 + 100 * took < 5 * 3600, took
+
+
+def waiting(service):
+    return Redis.from_url(engine_env(service.var)["REDIS_URL"]).llen("sweep")
+
+
+def transactions(service):
+    return service.sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'rme'")[0][0]
+
+
+def test_beat_gives_no_hints_that_nobody_takes(service):
+    with ExitStack() as stack:
+        for frozen in processes(service)["rme-sweep"]:
+            frozen.suspend()
+            stack.callback(frozen.resume)
+        wait_for(lambda: waiting(service) >= 3)
+        env = {**service.env, **engine_env(service.var), "DJANGO_SETTINGS_MODULE": "rme.settings"}
+        hints = HINTS.replace("3600", str(WAITING_LIMIT))
+        subprocess.run([sys.executable, "-c", hints], cwd=ROOT, env=env, check=True)
+        full = waiting(service)
+        time.sleep(5)
+        assert waiting(service) == full
+    wait_for(lambda: waiting(service) == 0)
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
+@pytest.mark.parametrize("shift", ["-60s", "+60s"])
+def test_beat_with_another_clock_than_workers_is_heard(service, shift):
+    env = {**service.env, **engine_env(service.var), "LD_PRELOAD": str(FAKETIME)}
+    env |= {"FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    command = [sys.executable, "-m", "celery", "--quiet", "-A", "rme.celery", "beat"]
+    with ExitStack() as stack:
+        (own,) = processes(service)["rme-beat"]
+        own.suspend()
+        stack.callback(own.resume)
+        time.sleep(2)  # its last hints are done
+        other = subprocess.Popen([*command, "--pidfile", ""], cwd=ROOT, env=env)
+        stack.callback(other.wait)
+        stack.callback(other.send_signal, signal.SIGKILL)
+        assert released_late(service, 15) < 5
+
+
+def test_stop_leaves_nothing(service):
+    assert service.stop() == 0
+    assert not os.path.exists(f"/proc/{service.process.pid}")
