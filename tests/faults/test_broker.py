@@ -53,7 +53,7 @@ def test_a_frozen_redis_holds_nobody_up(broken, well):
 
 
 def test_without_beat_workers_do_what_is_due(broken, well):
-    (beat,) = broken.service.children("rme.celery beat")
+    (beat,) = broken.service.children("rme-beat")
     with frozen(beat):
         assert broken.send(schedule=soon(2)).status_code == 202
         until = time.monotonic() + SLOW_SECONDS * BUSY_MACHINE
