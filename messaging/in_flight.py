@@ -15,7 +15,6 @@ from time import monotonic
 import structlog
 
 from messaging import concurrency, left_behind
-from messaging.claiming import Claim
 from messaging.left_behind import Then
 from messaging.outcome import Sending, Shot
 from messaging.policy import Account
@@ -38,9 +37,9 @@ os.register_at_fork(after_in_child=_threads.forget)
 class Window:
     """Deliveries that leave at once, and what has become of their attempts so far."""
 
-    def __init__(self, claim: Claim, sendings: Sequence[Sending], until: float, then: Then) -> None:
+    def __init__(self, sendings: Sequence[Sending], until: float, then: Then) -> None:
         """Take deliveries whose attempts are stored. Nothing begins after `until` (monotonic)."""
-        self.claim, self.sendings, self.until, self.then = claim, sendings, until, then
+        self.sendings, self.until, self.then = sendings, until, then
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.is_left_behind = False
@@ -88,7 +87,7 @@ class Window:
                 self.over.set()
         ended = [each for each in late.values() if _is_answered(each)]
         if ended:
-            left_behind.store_late(self.claim, ended, self.then)
+            left_behind.store_late(ended, self.then)
 
 
 class Part:
