@@ -181,6 +181,12 @@ def _wait(sending: Sending, now: datetime) -> None:
         sending.wait_for_provider(now=now, reason="the other accounts take no more now")
 
 
+def is_slow(account: Account) -> bool:
+    """Return whether an account has lately left sends behind."""
+    load = _process.loads.get(key_of(account))
+    return load is not None and load.slow
+
+
 def patience(account: Account) -> float:
     """Return how long a part of a window is waited for, in seconds: for a slow account less."""
     load = _process.loads.get(key_of(account))
