@@ -47,7 +47,7 @@ def _send_first(channel: str) -> None:
 
     ((priority, organization_id), *_) = claiming.ready(channel)
     claim = claiming.claim(organization_id, channel, priority, 1)
-    deliver.deliver(claim, shared(), receipts.apply)
+    deliver.deliver([claim], shared(), receipts.apply)
     tasks.ring([channel])
 
 

@@ -91,6 +91,7 @@ SELECT (
 class Claimed(NamedTuple):
     """A delivery in hand, with what is to be sent. `fence` is that of this claim."""
 
+    organization_id: str
     id: str
     message_id: str
     contact_id: str
@@ -113,6 +114,7 @@ class Claimed(NamedTuple):
 
 _EXPIRES_AT = Claimed._fields.index("expires_at")
 _MESSAGE = Claimed._fields.index("message_id")
+_ID = Claimed._fields.index("id")
 _FENCE = Claimed._fields.index("fence")
 
 
@@ -187,12 +189,13 @@ def claim_many(
     given = dict(_rows(contents))
     claimed: dict[str, list[Claimed]] = defaultdict(list)
     unreadable: dict[str, list[Claimed]] = defaultdict(list)
-    for organization_id, *row in _rows(answer):
+    for row in _rows(answer):
+        organization_id = row[0]
         row.append(given.get(row[_MESSAGE]))
         try:
             claimed[organization_id].append(_claimed(row))
         except Exception:
-            log.exception("claim.unreadable", delivery_id=row[0], organization_id=organization_id)
+            log.exception("claim.unreadable", delivery_id=row[_ID], organization_id=organization_id)
             unreadable[organization_id].append(_bare(row, channel))
     counts = {each: len(claimed[each]) + len(unreadable[each]) for each in rooms}
     whole = cut or sum(counts.values()) == limit
@@ -225,8 +228,9 @@ def _claimed(row: list[Any]) -> Claimed:
 def _bare(row: list[Any], channel: str) -> Claimed:
     """Return what is needed to end a delivery whose row cannot be read."""
     return Claimed(
-        id=row[0],
-        message_id=row[1],
+        organization_id=row[0],
+        id=row[_ID],
+        message_id=row[_MESSAGE],
         contact_id="",
         category="",
         channels=[],

@@ -13,7 +13,7 @@ All this is of one process; what all processes share of an account's health is i
 import os
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
@@ -102,18 +102,28 @@ def in_doubt() -> int:
     return _process.in_doubt
 
 
-def room(organization_id: str, channel: str, wanted: int) -> int:
-    """Return how many of those wanted may be claimed now, by what their accounts may take."""
-    free = window()
-    if not free:
-        return 0
+def rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
+    """Return how many of those wanted of each organization may leave now, by what the accounts may
+    take.
+    """
+    if not window():
+        return dict.fromkeys(wanted, 0)
+    accounts = {each: _accounts(each, channel) for each in wanted}
+    shares = _shares(account for found in accounts.values() for account in found)
+    return {
+        each: _room([shares[key_of(account)] for account in accounts[each]], count)
+        for each, count in wanted.items()
+    }
+
+
+def _accounts(organization_id: str, channel: str) -> list[Account]:
     accounts = [a for a in policy.of(organization_id).accounts if a.channel == channel and a.active]
-    if not accounts:  # the simulator's; or all wait for an account, and are told so
-        accounts = [SIMULATORS[Channel(channel)]]
-    shares = _shares(accounts)
-    if None in shares.values():
-        return wanted
-    return min(wanted, sum(share or 0 for share in shares.values()))
+    # the simulator's; or all wait for an account, and are told so
+    return accounts or [SIMULATORS[Channel(channel)]]
+
+
+def _room(shares: Collection[int | None], wanted: int) -> int:
+    return wanted if None in shares else min(wanted, sum(share or 0 for share in shares))
 
 
 def _shares(accounts: Iterable[Account]) -> dict[Key, int | None]:
@@ -169,6 +179,12 @@ def _wait(sending: Sending, now: datetime) -> None:
         sending.wait("PROVIDER", now + timedelta(seconds=NO_ROOM_SECONDS))
     else:  # it was tried in this turn, and counts as that
         sending.wait_for_provider(now=now, reason="the other accounts take no more now")
+
+
+def is_slow(account: Account) -> bool:
+    """Return whether an account has lately left sends behind."""
+    load = _process.loads.get(key_of(account))
+    return load is not None and load.slow
 
 
 def patience(account: Account) -> float:

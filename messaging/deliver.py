@@ -6,13 +6,15 @@ gates. A worker that is killed leaves at most one window in doubt, and its attem
 the gates stop, which is rare, is taken back before the others leave.
 
 A window does not wait for its slowest send: what is not answered in time is left behind (see
-`in_flight`), and the next window is smaller by that.
+`in_flight`), and the next window is smaller by that. It holds deliveries of several organizations
+where each has only a few, so that many small ones cost as little as one large one.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import cached_property
 from time import monotonic
 
 import structlog
@@ -29,7 +31,7 @@ from messaging import (
     recording,
     routing,
 )
-from messaging.claiming import CLAIM_SECONDS, Claim, Claimed
+from messaging.claiming import CLAIM_SECONDS, Claim
 from messaging.in_flight import Window
 from messaging.left_behind import Then
 from messaging.outcome import Receipt, Sending, Shot
@@ -45,115 +47,216 @@ RENDER_SECONDS = CLAIM_SECONDS / 2
 """What is rendered by then leaves, though the window be not full."""
 TURN_SECONDS = 1.5 * CLAIM_SECONDS
 """What has not been tried by then goes back: other organizations have their turn."""
+SHARE = 10
+"""Of a window, so much is for each organization at least: each has connections of its own."""
 Told = Callable[[Sequence[Receipt]], object]
 Answered = Sequence[tuple[Sending, list[Shot]]]
 
 
-def deliver(
-    claim: Claim, transport: Transport, told: Told, freed: Callable[[], object] = tuple
-) -> int:
-    """Send what was claimed; return how many deliveries had their turn, and did not go back.
+class Turn:
+    """What one organization has of the windows: what was claimed of it, and where that stands."""
 
-    `told` is given the receipts that came with answers (the simulator's) once these are recorded.
-    `freed` is called when what was left behind has ended, and there is room for more.
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.rules = policy.of(claim.organization_id)
+        self.fresh = deque(claim.deliveries)
+        self.given_back = 0
+        self.window: list[Sending] = []
+        """What leaves next; then, what of it was answered in time."""
+        self.settled = self._unreadable()
+        """What is decided, and not recorded yet."""
+
+    @cached_property
+    def preparation(self) -> preparing.Preparation:
+        """Read what preparing needs, once, when the first delivery is about to leave."""
+        return preparing.Preparation(self.claim, self.rules)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether anything is still to be sent or recorded."""
+        return bool(self.window or self.fresh or self.settled)
+
+    def settle(self) -> None:
+        """Set apart what is decided. What stays in the window fails over."""
+        self.settled += [each for each in self.window if each.decided]
+        self.window = [each for each in self.window if not each.decided]
+
+    def fill(self, count: int, until: float) -> None:
+        """Add so many prepared deliveries, none after a time (monotonic) but the first."""
+        most = len(self.window) + count
+        while self.fresh and len(self.window) < most:
+            self.window += self.preparation.take(self.fresh, most - len(self.window), until)
+            self.settle()
+            if monotonic() > until:
+                break
+
+    def give_back(self) -> None:
+        """Give up the hold on what has not been tried."""
+        self.given_back += len(self.fresh)
+        for claimed in self.fresh:
+            sending = Sending(claimed, self.rules.rules(claimed.category))
+            sending.put_back(clock.now())
+            self.settled.append(sending)
+        self.fresh.clear()
+
+    def look_at_gates(self) -> gates.Look:
+        """Look at pauses, suppressions and consent a last time, in the attempts' transaction."""
+        return gates.look_at_send(
+            self.claim.organization_id,
+            [
+                gates.Candidate(
+                    sending.claimed.contact_id,
+                    self.claim.channel,
+                    sending.address,
+                    sending.rules,
+                    sending.claimed.id,
+                )
+                for sending in self.window
+            ],
+        )
+
+    def pass_gates(self, look: gates.Look) -> list[str]:
+        """Decide what is not to be sent now; return the attempts that are not made after all."""
+        not_made: list[str] = []
+        now = clock.now()
+        paused, verdicts = look()
+        for sending, (refusal, entry) in zip(self.window, verdicts, strict=True):
+            claimed = sending.claimed
+            if paused.rows and paused.cover(claimed.channel, claimed.category, claimed.template):
+                not_made += sending.take_back()
+                sending.wait("PAUSED", now + PAUSE_RECHECK)
+            elif refusal:
+                not_made += sending.take_back()
+                sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
+        return not_made
+
+    def _unreadable(self) -> list[Sending]:
+        """Return the deliveries whose rows cannot be read, as failed."""
+        failed = [Sending(each, self.rules.rules(each.category)) for each in self.claim.unreadable]
+        for sending in failed:
+            sending.decide(Status.FAILED, "TEMPLATE_ERROR", "what was to be sent cannot be read")
+        return failed
+
+
+def deliver(
+    claims: Sequence[Claim], transport: Transport, told: Told, freed: Callable[[], object] = tuple
+) -> dict[str, int]:
+    """Send what was claimed on a channel, of all organizations together.
+
+    Return, by organization, how many deliveries had their turn and did not go back. `told` is given
+    the receipts that came with answers (the simulator's) once these are recorded. `freed` is called
+    when what was left behind has ended, and there is room for more.
     """
     then = Then(told, freed)
-    rules = policy.of(claim.organization_id)
-    until = claim.until
+    turns = [Turn(claim) for claim in claims]
+    until = min((claim.until for claim in claims), default=0.0)
     turn_until = min(until, monotonic() + TURN_SECONDS)
-    preparation = preparing.Preparation(claim, rules)
-    fresh = deque(claim.deliveries)
-    settled = _unreadable(claim)
     last: set[int] = set()  # the accounts that were found to stand badly
-    before: list[Sending] = []  # the window before, as far as it was answered in time
-    given_back = 0
-    while before or fresh or settled:
-        settled += _decided(before)
-        window = _open(before)  # which fail over
-        room = _room(claim, len(window)) if fresh else 0
-        if monotonic() > turn_until or not (room or window):
-            given_back += len(fresh)
-            settled += _put_back(fresh, rules)
-        settled += _fill(window, fresh, preparation, len(window) + room)
-        routing.lower((turns for one in window for turns in one.turns.values()), last)
-        concurrency.hold(window, clock.now())
-        rates.hold(_open(window), rules.accounts, clock.now())
-        settled += _decided(window)
-        answered: Answered = [(sending, sending.heard()) for sending in before]
-        window = _recorded(claim, answered, settled, _open(window), then)
-        before = _send(claim, window, until, transport, then)
-        last |= circuits.report(_answers(before)).last
+    while going := [turn for turn in turns if turn.is_open]:
+        before = [sending for turn in going for sending in turn.window]
+        _fill(going, turn_until)
+        _hold(going, last)
+        _record(going, [(sending, sending.heard()) for sending in before], then)
+        window = _send(going, until, transport, then)
+        last |= circuits.report(_answers(window)).last
         now, may_go_on = clock.now(), monotonic() < until
-        for sending in before:
+        for sending in window:
             sending.judge(now=now, may_go_on=may_go_on)
-        settled = []
-    return len(claim.deliveries) - given_back
+    return {
+        turn.claim.organization_id: len(turn.claim.deliveries) - turn.given_back for turn in turns
+    }
 
 
-def _unreadable(claim: Claim) -> list[Sending]:
-    """Return the deliveries whose rows cannot be read, as failed."""
-    rules = policy.of(claim.organization_id)
-    failed = [Sending(claimed, rules.rules(claimed.category)) for claimed in claim.unreadable]
-    for sending in failed:
-        sending.decide(Status.FAILED, "TEMPLATE_ERROR", "what was to be sent cannot be read")
-    return failed
-
-
-def _room(claim: Claim, taken: int) -> int:
-    """Return how many deliveries may be added to a window that holds some."""
-    free = concurrency.window() - taken
-    return concurrency.room(claim.organization_id, claim.channel, free) if free > 0 else 0
-
-
-def _fill(
-    window: list[Sending], fresh: deque[Claimed], preparation: preparing.Preparation, most: int
-) -> list[Sending]:
-    """Add prepared deliveries to the window until it is full; return those decided meanwhile."""
-    decided: list[Sending] = []
+def _fill(turns: Sequence[Turn], turn_until: float) -> None:
+    """Fill the next window: with what fails over, and with a share for each organization."""
+    for turn in turns:
+        turn.settle()
+    free = concurrency.window() - sum(len(turn.window) for turn in turns)
+    fresh = [turn for turn in turns if turn.fresh]
+    rooms = concurrency.rooms(
+        {turn.claim.organization_id: max(free, 0) for turn in fresh}, turns[0].claim.channel
+    )
     until = monotonic() + RENDER_SECONDS
-    while fresh and len(window) < most:
-        taken = preparation.take(fresh, most - len(window), until)
-        decided += _decided(taken)
-        window += _open(taken)
-        if monotonic() > until:
-            break
-    return decided
+    nothing_moves = free <= 0 and not any(turn.window for turn in turns)
+    for place, turn in enumerate(fresh):
+        room = rooms[turn.claim.organization_id]
+        if monotonic() > turn_until or nothing_moves or (free > 0 and not (room or turn.window)):
+            turn.give_back()
+        elif free > 0 and not (place and monotonic() > until):
+            held = len(turn.window)
+            turn.fill(min(room, free, max(SHARE, free // (len(fresh) - place))), until)
+            free -= len(turn.window) - held
 
 
-def _recorded(
-    claim: Claim, answered: Answered, settled: list[Sending], window: list[Sending], then: Then
-) -> list[Sending]:
-    """Record what became of the window before, and the attempts of the next; return what leaves.
+def _hold(turns: Sequence[Turn], last: set[int]) -> None:
+    """Let others go before accounts that stand badly; hold what is beyond an account's limits."""
+    window = [sending for turn in turns for sending in turn.window]
+    accounts = [account for turn in turns for account in turn.rules.accounts]
+    routing.lower((accounts for one in window for accounts in one.turns.values()), last)
+    concurrency.hold(window, clock.now())
+    rates.hold([each for each in window if not each.decided], accounts, clock.now())
+    for turn in turns:
+        turn.settle()
+
+
+def _record(turns: Sequence[Turn], answered: Answered, then: Then) -> None:
+    """Record what became of the window before, and the attempts of the next.
 
     What cannot be recorded stays in doubt, and nothing leaves in its place until it is.
     """
+    settled = [sending for turn in turns for sending in turn.settled]
+    leaving = [turn for turn in turns if turn.window]
+    window = [sending for turn in leaving for sending in turn.window]
     try:
-        outcomes = recording.outcomes(claim, answered)
+        outcomes = recording.outcomes(answered)
         with _at_once(settled, window):
-            if window:
-                gate_lock.share(claim.organization_id)
+            gate_lock.share(turn.claim.organization_id for turn in leaving)
             # before the gates, so that frequency caps count it
-            attempts = {"attempts": recording.attempts(claim, window)}
-            recorded = recording.record(claim, settled, {**outcomes, **attempts})
-            look = _look_at_gates(claim, window)
+            attempts = {"attempts": recording.attempts(window)}
+            recorded = recording.record(settled, {**outcomes, **attempts})
+            looks = [turn.look_at_gates() for turn in leaving]
     except BaseException:
-        left_behind.store_again(claim, answered, then)
+        left_behind.store_again(answered, then)
         raise
-    recording.log_fenced(claim, settled, recorded)
+    recording.log_fenced(settled, recorded)
     receipts = [receipt for sending, shots in answered for receipt in sending.receipts(shots)]
     if receipts:
         then.told(receipts)
-    if not_made := _pass_gates(claim, window, look):
-        _take_back(claim, window, not_made)
-        window = _open(window)
-    return window
+    for turn in turns:
+        turn.settled = []
+    not_made = [
+        attempt_id
+        for turn, look in zip(leaving, looks, strict=True)
+        for attempt_id in turn.pass_gates(look)
+    ]
+    if not_made:
+        _take_back(leaving, not_made)
+
+
+def _take_back(turns: Sequence[Turn], not_made: list[str]) -> None:
+    """Record what the gates stopped, and that attempts were not made."""
+    for turn in turns:
+        turn.settle()
+    stopped = [sending for turn in turns for sending in turn.settled]
+    with prepared.transaction():
+        recorded = recording.record(stopped, {"not_made": recording.removing(not_made)})
+    recording.log_fenced(stopped, recorded)
+    for turn in turns:
+        turn.settled = []
 
 
 def _send(
-    claim: Claim, window: Sequence[Sending], until: float, transport: Transport, then: Then
-) -> list[Sending]:
-    """Hand the window over, and return what was answered in time."""
-    return Window(claim, window, until, then).send(transport) if window else []
+    turns: Sequence[Turn], until: float, transport: Transport, then: Then
+) -> Sequence[Sending]:
+    """Hand the window over, and return what was answered in time; the turns keep that alone."""
+    window = [sending for turn in turns for sending in turn.window]
+    if not window:
+        return []
+    answered = Window(window, until, then).send(transport)
+    chosen = {id(sending) for sending in answered}
+    for turn in turns:
+        turn.window = [sending for sending in turn.window if id(sending) in chosen]
+    return answered
 
 
 def _at_once(settled: Sequence[Sending], window: Sequence[Sending]) -> AbstractContextManager[None]:
@@ -170,66 +273,3 @@ def _answers(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:
         for shot in sending.shots
         if shot.outcome is not None
     ]
-
-
-def _put_back(fresh: deque[Claimed], rules: policy.Policy) -> list[Sending]:
-    """Give up the hold on what has not been tried."""
-    given_back = [Sending(claimed, rules.rules(claimed.category)) for claimed in fresh]
-    fresh.clear()
-    for sending in given_back:
-        sending.put_back(clock.now())
-    return given_back
-
-
-def _open(hand: Iterable[Sending]) -> list[Sending]:
-    return [sending for sending in hand if sending.status is None]
-
-
-def _decided(hand: Iterable[Sending]) -> list[Sending]:
-    return [sending for sending in hand if sending.status is not None]
-
-
-def _look_at_gates(claim: Claim, hand: Sequence[Sending]) -> gates.Look | None:
-    """Look at pauses, suppressions and consent a last time, in the transaction of the attempts."""
-    if not hand:
-        return None
-    return gates.look_at_send(
-        claim.organization_id,
-        [
-            gates.Candidate(
-                sending.claimed.contact_id,
-                claim.channel,
-                sending.address,
-                sending.rules,
-                sending.claimed.id,
-            )
-            for sending in hand
-        ],
-    )
-
-
-def _pass_gates(claim: Claim, hand: Sequence[Sending], look: gates.Look | None) -> list[str]:
-    """Decide what is not to be sent now, and return the attempts that are not made after all."""
-    if look is None:
-        return []
-    not_made: list[str] = []
-    now = clock.now()
-    paused, verdicts = look()
-    for sending, (refusal, entry) in zip(hand, verdicts, strict=True):
-        claimed = sending.claimed
-        if paused.rows and paused.cover(claim.channel, claimed.category, claimed.template):
-            not_made += sending.take_back()
-            sending.wait("PAUSED", now + PAUSE_RECHECK)
-        elif refusal:
-            not_made += sending.take_back()
-            sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
-    return not_made
-
-
-def _take_back(claim: Claim, hand: Sequence[Sending], not_made: list[str]) -> None:
-    """Record what the gates stopped, and that attempts were not made."""
-    stopped = _decided(hand)
-    with prepared.transaction():
-        steps = {"not_made": recording.removing(not_made)}
-        recorded = recording.record(claim, stopped, steps)
-    recording.log_fenced(claim, stopped, recorded)

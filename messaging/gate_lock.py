@@ -17,18 +17,20 @@ def name(organization_id: str) -> str:
     return f"consent:{organization_id}"
 
 
-def share(organization_id: str) -> None:
+def share(organization_ids: Iterable[str]) -> None:
     """Let nobody decide until the transaction ends; others may look too."""
-    _take("pg_advisory_xact_lock_shared", [organization_id])
+    _take("pg_advisory_xact_lock_shared", organization_ids)
 
 
 def hold(organization_ids: Iterable[str]) -> None:
     """Let nobody look until the transaction ends."""
-    _take("pg_advisory_xact_lock", sorted(set(organization_ids)))
+    _take("pg_advisory_xact_lock", organization_ids)
 
 
-def _take(function: str, organization_ids: list[str]) -> None:
-    if not organization_ids:
+def _take(function: str, organization_ids: Iterable[str]) -> None:
+    """Take locks in one order: in another, two could wait for each other."""
+    ordered = sorted(set(organization_ids))
+    if not ordered:
         return
     statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
-    prepared.send(statement, [sql.array(list(map(name, organization_ids)))])
+    prepared.send(statement, [sql.array(list(map(name, ordered)))])

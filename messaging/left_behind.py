@@ -24,7 +24,6 @@ from django.db import (
 )
 
 from messaging import circuits, concurrency, recording
-from messaging.claiming import Claim
 from messaging.outcome import Receipt, Sending, Shot
 from rme.core import clock, prepared
 
@@ -40,9 +39,8 @@ _FAULTS = (DataError, IntegrityError, ProgrammingError, TypeError, ValueError)
 
 @dataclass(slots=True)
 class _Item:
-    """Deliveries of one claim, each with its attempts whose outcomes are to be stored."""
+    """Deliveries, each with its attempts whose outcomes are to be stored."""
 
-    claim: Claim
     answered: list[tuple[Sending, list[Shot]]]
     then: "Then"
 
@@ -57,12 +55,12 @@ class Then:
     """Is called when what was left behind has ended: there is room for more."""
 
 
-def store_late(claim: Claim, sendings: Sequence[Sending], then: Then) -> None:
+def store_late(sendings: Sequence[Sending], then: Then) -> None:
     """Have deliveries judged and stored whose last outcome has come now. They are in doubt."""
-    _process.add(_Item(claim, [(each, []) for each in sendings], then))
+    _process.add(_Item([(each, []) for each in sendings], then))
 
 
-def store_again(claim: Claim, answered: Sequence[tuple[Sending, list[Shot]]], then: Then) -> None:
+def store_again(answered: Sequence[tuple[Sending, list[Shot]]], then: Then) -> None:
     """Have stored what the loop could not store. What was to be tried once more goes back."""
     now = clock.now()
     for sending, _ in answered:
@@ -71,7 +69,7 @@ def store_again(claim: Claim, answered: Sequence[tuple[Sending, list[Shot]]], th
             sending.put_back(now)
     concurrency.add_doubt(len(answered))
     if answered:
-        _process.add(_Item(claim, list(answered), then))
+        _process.add(_Item(list(answered), then))
 
 
 def finish(seconds: float) -> bool:
@@ -107,7 +105,8 @@ class _Process:
             try:
                 _store(item)
             except Exception:
-                log.exception("deliver.left_behind", organization_id=item.claim.organization_id)
+                ids = [sending.claimed.id for sending, _ in item.answered]
+                log.exception("deliver.left_behind", delivery_ids=ids)
             finally:
                 concurrency.add_doubt(-len(item.answered))
                 if self.items.empty():
@@ -132,11 +131,11 @@ def _store(item: _Item) -> None:
     wait = RETRY_SECONDS
     while True:
         try:
-            _record(item.claim, answered)
+            _record(answered)
             break
         except _FAULTS:
             for each in answered:
-                _record_alone(item.claim, each)
+                _record_alone(each)
             break
         except (DatabaseError, InterfaceError) as error:
             log.warning("deliver.not_stored", count=len(answered), error=type(error).__name__)
@@ -148,17 +147,17 @@ def _store(item: _Item) -> None:
         item.then.told(found)
 
 
-def _record(claim: Claim, answered: recording.Answered) -> None:
+def _record(answered: recording.Answered) -> None:
     sendings = [sending for sending, _ in answered]
     with prepared.transaction():
-        moved = recording.record(claim, sendings, recording.outcomes(claim, answered))
-    recording.log_fenced(claim, sendings, moved)
+        moved = recording.record(sendings, recording.outcomes(answered))
+    recording.log_fenced(sendings, moved)
 
 
-def _record_alone(claim: Claim, answered: tuple[Sending, list[Shot]]) -> None:
+def _record_alone(answered: tuple[Sending, list[Shot]]) -> None:
     """Store one delivery of several of which one cannot be stored; the log shows which."""
     try:
-        _record(claim, [answered])
+        _record([answered])
     except _FAULTS:
         log.exception("deliver.not_storable", delivery_id=answered[0].claimed.id)
 

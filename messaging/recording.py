@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import structlog
 
 from messaging import references, suppression
-from messaging.claiming import Claim
 from messaging.events import of_moved
 from messaging.models import Attempt, Delivery, ProviderReference
 from messaging.outcome import Sending, Shot, storable
@@ -21,7 +20,7 @@ Answered = Sequence[tuple[Sending, Sequence[Shot]]]
 """Deliveries, each with its attempts whose outcomes are to be written."""
 
 
-def attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
+def attempts(hand: Sequence[Sending]) -> sql.Part | None:
     """Return the step that writes, for each delivery, attempts with the account that is next."""
     now = clock.now()
     rows = []
@@ -32,11 +31,11 @@ def attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
             rows.append(
                 {
                     "id": shot.attempt_id,
-                    "organization_id": claim.organization_id,
+                    "organization_id": sending.claimed.organization_id,
                     "message_id": sending.claimed.message_id,
                     "delivery_id": sending.claimed.id,
                     "fence": sending.claimed.fence,
-                    "channel": claim.channel,
+                    "channel": sending.claimed.channel,
                     "provider": account.name,
                     "account_id": account.id,
                     "device_id": device_id,
@@ -46,11 +45,11 @@ def attempts(claim: Claim, hand: Sequence[Sending]) -> sql.Part | None:
     return sql.inserting(Attempt, rows)
 
 
-def outcomes(claim: Claim, answered: Answered) -> sql.Steps:
+def outcomes(answered: Answered) -> sql.Steps:
     """Return the steps that write what attempts came to, and which tokens are dead."""
     rows, said, own_ids = [], [], []
     not_made: list[str] = []
-    for _, shots in answered:
+    for sending, shots in answered:
         for shot in shots:
             account, outcome = shot.account, shot.outcome
             assert outcome is not None  # it was answered
@@ -59,7 +58,8 @@ def outcomes(claim: Claim, answered: Answered) -> sql.Steps:
                 continue
             own_ids += references.row(shot.attempt_id, account.id, account.provider, outcome)
             if shot.device_id:
-                said.append(feedback.Said(shot.device_id, shot.started_at, outcome))
+                whose = sending.claimed.organization_id
+                said.append(feedback.Said(whose, shot.device_id, shot.started_at, outcome))
             if isinstance(outcome, Accepted):
                 reason, provider_id = "", outcome.provider_id
             else:
@@ -67,7 +67,7 @@ def outcomes(claim: Claim, answered: Answered) -> sql.Steps:
             rows.append(
                 {
                     "id": shot.attempt_id,
-                    "organization_id": claim.organization_id,
+                    "organization_id": sending.claimed.organization_id,
                     "outcome": type(outcome).__name__,
                     "reason": storable(reason[:200]) or None,
                     "provider_id": storable(provider_id[:255]) or None,
@@ -77,7 +77,7 @@ def outcomes(claim: Claim, answered: Answered) -> sql.Steps:
     return {
         "outcomes": sql.updating(Attempt, rows),
         "own_ids": sql.inserting(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
-        "feedback": feedback.noting(claim.organization_id, said),
+        "feedback": feedback.noting(said),
         "not_made": removing(not_made),
     }
 
@@ -90,7 +90,7 @@ def removing(attempt_ids: Sequence[str]) -> sql.Part | None:
     return sql.Part(text, [sql.array(attempt_ids)])
 
 
-def record(claim: Claim, hand: Sequence[Sending], steps: sql.Steps) -> prepared.Answer:
+def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared.Answer:
     """Write where the deliveries stand now, the events of it, and the steps that attempts make.
 
     All that by one statement; addresses found dead, which are few, by another.
@@ -99,39 +99,43 @@ def record(claim: Claim, hand: Sequence[Sending], steps: sql.Steps) -> prepared.
         {
             **steps,
             "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
-            **of_moved(_events(claim, hand)),
+            **of_moved(_events(hand)),
             "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
         }
     )
     suppression.suppress(
         [
             suppression.Entry(
-                claim.organization_id, claim.channel, s.address, "HARD_BOUNCE", "PROVIDER"
+                each.claimed.organization_id,
+                each.claimed.channel,
+                each.address,
+                "HARD_BOUNCE",
+                "PROVIDER",
             )
-            for s in hand
-            if s.address and s.bounced_hard
+            for each in hand
+            if each.address and each.bounced_hard
         ]
     )
     return moved
 
 
-def log_fenced(claim: Claim, hand: Sequence[Sending], moved: prepared.Answer) -> None:
+def log_fenced(hand: Sequence[Sending], moved: prepared.Answer) -> None:
     """Log deliveries that another worker had taken over, and moved."""
     if hand and (count := len(hand) - moved.rows()[0][0]):
-        log.warning("deliver.fenced", count=count, channel=claim.channel)
+        log.warning("deliver.fenced", count=count, channel=hand[0].claimed.channel)
 
 
-def _events(claim: Claim, hand: Sequence[Sending]) -> list[sql.Row]:
+def _events(hand: Sequence[Sending]) -> list[sql.Row]:
     now = clock.now()
     return [
         {
             "id": ids.new_text_id(),
-            "organization_id": claim.organization_id,
+            "organization_id": sending.claimed.organization_id,
             "message_id": sending.claimed.message_id,
             "delivery_id": sending.claimed.id,
             "type": event.type,
             "at": now,
-            "channel": claim.channel,
+            "channel": sending.claimed.channel,
             "provider": event.provider,
             "detail": event.detail,
         }

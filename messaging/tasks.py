@@ -97,14 +97,13 @@ def send_ready(channel: str) -> None:
         at_rate.update(each for each, room in rooms.items() if not room)
         claims = claiming.claim_many(channel, waiting[0][0], rooms)
         prefetch.read_ahead(claims)
-        for claim in claims:
-            begun = time.monotonic()
-            if claim.full and not called:
-                ring([channel])  # there is more than that: let another worker join
-                called = True
-            count = deliver.deliver(claim, shared(), receipts.apply, partial(ring, [channel]))
-            limits[claim.organization_id] = claiming.size(count, time.monotonic() - begun)
-        several = claiming.breadth(len(claims), time.monotonic() - started)
+        if any(claim.full for claim in claims) and not called:
+            ring([channel])  # there is more than that: let another worker join
+            called = True
+        counts = deliver.deliver(claims, shared(), receipts.apply, partial(ring, [channel]))
+        seconds = time.monotonic() - started
+        limits |= {each: claiming.size(count, seconds) for each, count in counts.items()}
+        several = claiming.breadth(len(claims), seconds)
         if time.monotonic() > until:
             ring([channel])
             return
@@ -113,7 +112,7 @@ def send_ready(channel: str) -> None:
 def _rooms(channel: str, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many of those wanted of each organization may leave now."""
     policy.of_many(list(wanted))  # read for all at once
-    free = {each: concurrency.room(each, channel, count) for each, count in wanted.items()}
+    free = concurrency.rooms(wanted, channel)
     some = {each: count for each, count in free.items() if count}
     return {**free, **rates.rooms(some, channel)}
 

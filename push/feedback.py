@@ -59,6 +59,7 @@ FROM unseen WHERE t.id = unseen.id
 class Said(NamedTuple):
     """The outcome of one attempt at one device."""
 
+    organization_id: str
     device_id: str
     tried_at: datetime
     outcome: Outcome
@@ -72,17 +73,17 @@ class Said(NamedTuple):
         return datetime.fromtimestamp(since / 1000, UTC)
 
 
-def note(organization_id: str, said: Sequence[Said]) -> None:
+def note(said: Sequence[Said]) -> None:
     """Note which tokens are dead: one statement, none where all live."""
-    sql.execute({"feedback": noting(organization_id, said)})
+    sql.execute({"feedback": noting(said)})
 
 
-def noting(organization_id: str, said: Sequence[Said]) -> sql.Part | None:
-    """Give the INSERT that notes which tokens are dead."""
+def noting(said: Sequence[Said]) -> sql.Part | None:
+    """Return the INSERT that notes which tokens are dead."""
     rows = [
         {
             "id": ids.new_id(),
-            "organization_id": organization_id,
+            "organization_id": each.organization_id,
             "device_id": each.device_id,
             "reason": each.outcome.reason[:64],
             "at": each.at,

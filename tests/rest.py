@@ -101,7 +101,7 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
         while (waiting := claiming.ready(channel)) and not (once and windows):
             for organization_id, priority in claiming.turn(waiting):
                 window = claiming.claim(organization_id, channel, priority)
-                deliver.deliver(window, transport or shared(), receipts.apply)
+                deliver.deliver([window], transport or shared(), receipts.apply)
                 windows += 1
     return windows
 

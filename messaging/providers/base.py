@@ -195,35 +195,15 @@ class Provider:
         """Send a window of dispatches at once; the outcomes come in the same order.
 
         Once the transport's patience has passed, `progress` is given each outcome as it is known.
-        A dispatch that this provider cannot write, or whose answer it cannot read, fails alone: a
-        fault of ours, which the log shows, must not keep its whole window from going.
         """
-        requests: list[Request] = []
-        places: list[int] = []  # of the requests' dispatches
-        outcomes: dict[int, Outcome] = {}
-        for place, dispatch in enumerate(dispatches):
-            try:
-                requests.append(self.request(dispatch))
-                places.append(place)
-            except Exception:
-                log.exception("provider.request", kind=self.kind, attempt=dispatch.attempt_id)
-                outcomes[place] = Rejected("the provider cannot write this message", Fault.CONTENT)
+        return send_together([(self, dispatch) for dispatch in dispatches], transport, progress)
 
-        def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
-            known = [
-                (places[index], self._judge(dispatches[places[index]], reply))
-                for index, reply in answered
-            ]
-            outcomes.update(known)
-            progress(known)
+    @property
+    def sends_requests(self) -> bool:
+        """Return whether a dispatch is one request, so that accounts can be sent to together."""
+        return type(self).send is Provider.send
 
-        replies = transport.perform(requests, report)
-        for place, reply in zip(places, replies, strict=True):
-            if place not in outcomes:
-                outcomes[place] = self._judge(dispatches[place], reply)
-        return [outcomes[place] for place in range(len(dispatches))]
-
-    def _judge(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+    def read_outcome(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         """Return the outcome of one attempt; Unknown if the answer is one that raises."""
         if reply is NOT_BEGUN:
             return NOT_TRIED
@@ -282,3 +262,41 @@ class Provider:
     def told(self, taken: Taken, reply: Reply | Failure) -> Sequence[Report | UnknownCode] | None:
         """Say what the answer reports; nothing where there is no news, None where it is none."""
         raise NotImplementedError
+
+
+def send_together(
+    dispatches: Sequence[tuple[Provider, Dispatch]],
+    transport: Transport,
+    progress: Progress = no_progress,
+) -> list[Outcome]:
+    """Send dispatches of one or more accounts at once; the outcomes come in the same order.
+
+    Once the transport's patience has passed, `progress` is given each outcome as it is known. A
+    dispatch that its provider cannot write, or whose answer it cannot read, fails alone: a fault of
+    ours, which the log shows, must not keep the whole window from going.
+    """
+    requests: list[Request] = []
+    places: list[int] = []  # of the requests' dispatches
+    outcomes: dict[int, Outcome] = {}
+    for place, (provider, dispatch) in enumerate(dispatches):
+        try:
+            requests.append(provider.request(dispatch))
+            places.append(place)
+        except Exception:
+            log.exception("provider.request", kind=provider.kind, attempt=dispatch.attempt_id)
+            outcomes[place] = Rejected("the provider cannot write this message", Fault.CONTENT)
+
+    def judge(place: int, reply: Reply | Failure) -> Outcome:
+        provider, dispatch = dispatches[place]
+        return provider.read_outcome(dispatch, reply)
+
+    def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
+        known = [(places[index], judge(places[index], reply)) for index, reply in answered]
+        outcomes.update(known)
+        progress(known)
+
+    replies = transport.perform(requests, report)
+    for place, reply in zip(places, replies, strict=True):
+        if place not in outcomes:
+            outcomes[place] = judge(place, reply)
+    return [outcomes[place] for place in range(len(dispatches))]

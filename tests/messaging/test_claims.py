@@ -102,5 +102,5 @@ def test_what_waited_for_its_turn_until_half_the_lease_goes_back(org, api, ada):
     claim = claiming.claim(org.pk, "EMAIL", 0)
     assert monotonic() < claim.until <= monotonic() + settings.LEASE_SECONDS / 2
     late = replace(claim, until=monotonic() - 1)
-    assert deliver.deliver(late, shared(), receipts.apply) == 0
+    assert deliver.deliver([late], shared(), receipts.apply) == {late.organization_id: 0}
     assert (Delivery.objects.get().status, Attempt.objects.count()) == ("ACCEPTED", 0)

@@ -195,7 +195,7 @@ def test_a_small_organization_waits_for_one_claim_of_a_large_one_at_most(api, or
     for _ in range(2):  # rounds
         for organization_id, priority in claiming.turn(claiming.ready(Channel.EMAIL)):
             window = claiming.claim(organization_id, "EMAIL", priority, claiming.WINDOW)
-            deliver.deliver(window, shared(), receipts.apply)
+            deliver.deliver([window], shared(), receipts.apply)
             served.append(organization_id)
     assert sorted(served[:2]) == ["acme", "other"]
     assert Attempt.objects.filter(organization_id="other").count() == 1

@@ -115,7 +115,7 @@ def test_workers_side_by_side_send_each_message_once(api, org):
 
     def send_some():
         while (window := claiming.claim(org.pk, "EMAIL", 0, 20)).deliveries:
-            deliver.deliver(window, shared(), receipts.apply)
+            deliver.deliver([window], shared(), receipts.apply)
 
     at_once(send_some, 4)
     assert Counter(Delivery.objects.values_list("status", "fence")) == {("DELIVERED", 1): 300}

@@ -42,7 +42,7 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     assert (len(window.deliveries), len(captured)) == (count, 2)
     found: list[Receipt] = []
     with CaptureQueriesContext(connection) as captured:
-        deliver.deliver(window, Transport(), found.extend)
+        deliver.deliver([window], Transport(), found.extend)
     # contacts; savepoint, lock, gates, attempts, release; savepoint, what became of it, release
     assert len(captured) == 9
     with CaptureQueriesContext(connection) as captured:
@@ -69,7 +69,7 @@ def test_a_bulk_of_500_is_one_claim(api, org):
     api.bulk([message(person) for person in people])
     claim = claiming.claim(org.pk, "EMAIL", 0)
     assert len(claim.deliveries) == 500
-    deliver.deliver(claim, Transport(), receipts.apply)
+    deliver.deliver([claim], Transport(), receipts.apply)
     work()  # what did not fit into the claim's turn, on a busy machine
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert Attempt.objects.filter(outcome="Accepted").count() == 500

@@ -84,10 +84,10 @@ def test_a_dead_workers_claim_is_taken_back_and_it_cannot_write(api, org, script
     assert delivery().status == "ACCEPTED"  # no attempt was written: nothing can have left
     fresh = claiming.claim(org.pk, "EMAIL", 0)
     assert (stale.deliveries[0].fence, fresh.deliveries[0].fence) == (1, 2)
-    deliver.deliver(fresh, Transport(), receipts.apply)
+    deliver.deliver([fresh], Transport(), receipts.apply)
     assert delivery().status == "SENT"
     Delivery.objects.update(status=Status.SENDING)
-    deliver.deliver(stale, Transport(), receipts.apply)
+    deliver.deliver([stale], Transport(), receipts.apply)
     assert (delivery().status, delivery().fence) == ("SENDING", 2)
 
 
@@ -139,7 +139,7 @@ def test_the_simulator_acts_out_outcomes(api, org, word, status, types):
 
 def work_once(org):
     window = claiming.claim(org.pk, "EMAIL", 0)
-    deliver.deliver(window, Transport(), receipts.apply)
+    deliver.deliver([window], Transport(), receipts.apply)
 
 
 def test_receipts_in_any_order_end_the_same(api, org, script):

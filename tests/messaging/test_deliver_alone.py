@@ -121,7 +121,7 @@ def test_rendering_looks_at_the_clock_between_two_texts(api, org):
 def test_texts_that_fail_and_cost_leave_the_rest_of_the_claim_in_time(api, org, costly):
     api.bulk([message(person, **costly) for person in factories.contacts(org, 400)])
     claim = claiming.claim(org.pk, "EMAIL", 0)
-    count = deliver.deliver(claim, shared(), receipts.apply)
+    count = deliver.deliver([claim], shared(), receipts.apply)[org.pk]
     found = statuses()
     assert 1 <= count <= 300  # each may cost 10,000 turns of a loop
     assert found == {"FAILED": count, "ACCEPTED": 400 - count}
@@ -135,7 +135,7 @@ def test_what_is_ready_leaves_before_all_that_is_costly_is_rendered(api, org, co
     api.bulk([message(people[0])])
     api.bulk([message(person, **costly) for person in people])
     claim = claiming.claim(org.pk, "EMAIL", 0)
-    deliver.deliver(claim, shared(), receipts.apply)
+    deliver.deliver([claim], shared(), receipts.apply)
     assert statuses()["DELIVERED"] == 1
     assert statuses()["ACCEPTED"] >= 10
 
@@ -147,6 +147,6 @@ def test_another_organizations_turn_comes_between(api, org, costly):
     Api(other).bulk([message(person) for person in factories.contacts(other, 10)])
     for organization_id, priority in claiming.turn(claiming.ready("EMAIL")):
         claim = claiming.claim(organization_id, "EMAIL", priority)
-        deliver.deliver(claim, shared(), receipts.apply)
+        deliver.deliver([claim], shared(), receipts.apply)
     assert statuses(organization_id="other") == {"DELIVERED": 10}
     assert statuses(organization_id=org.pk)["ACCEPTED"] >= 80

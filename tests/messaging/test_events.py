@@ -62,7 +62,7 @@ def test_a_delivery_that_somebody_else_holds_gets_no_event_and_nobody_is_told(ap
     Delivery.objects.filter(pk=held.id).update(fence=held.fence + 1)
     left: list[Receipt] = []  # with the simulator, whose confirmations would be told of, too
     with capture_logs() as logs:
-        deliver.deliver(claim, Transport(), left.extend)
+        deliver.deliver([claim], Transport(), left.extend)
     assert [each for each in logs if each["event"] == "deliver.fenced"] == [
         {"event": "deliver.fenced", "log_level": "warning", "count": 1, "channel": "EMAIL"}
     ]

@@ -67,7 +67,7 @@ def test_nothing_claimed_after_a_suppression_was_committed_is_sent(api, org):
             began = time.perf_counter()
             claim = claiming.claim(org.pk, "EMAIL", 0, 1)
             claimed_at.update({each.contact_id: began for each in claim.deliveries})
-            deliver.deliver(claim, shared(), receipts.apply)
+            deliver.deliver([claim], shared(), receipts.apply)
         connections.close_all()
 
     thread = threading.Thread(target=send)

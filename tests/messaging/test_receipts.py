@@ -99,7 +99,7 @@ def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
             connections.close_all()
             return scene.transport.perform(requests)
 
-    deliver.deliver(claim, Early(), receipts.apply)
+    deliver.deliver([claim], Early(), receipts.apply)
     assert made == {"call": 200, "settled": 1, "state": "SENDING"}
     assert (state(), Callback.objects.get().tries) == ("SENT", 1)  # put off for a second
     due()

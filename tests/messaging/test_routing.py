@@ -185,7 +185,7 @@ def test_what_redis_is_asked_does_not_grow_with_the_sends(
         while not (claim := claiming.claim(org.pk, "EMAIL", 0)).deliveries:
             time.sleep(0.01)  # accepted by a clock that may be a trifle before the database's
         with redis.monitor() as heard:
-            deliver.deliver(claim, Transport(), receipts.apply)
+            deliver.deliver([claim], Transport(), receipts.apply)
             redis.echo("the end")
             said = _until_the_end(heard, own)
         return [command for command in said if command.startswith("EVAL")]

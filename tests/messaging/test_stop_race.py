@@ -35,7 +35,7 @@ def test_nothing_begins_after_a_stop_was_committed(api, org, scene):
         began = datetime.now(UTC)
         claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
         claimed_at.update({each.contact_id: began for each in claim.deliveries})
-        deliver.deliver(claim, scene.transport, receipts.apply)
+        deliver.deliver([claim], scene.transport, receipts.apply)
 
     stopped_at = race(people, lambda person: write_stop(scene, person.mobile), send)
     gone = sum(seen.body.count(b"Note") for seen in scene.server.seen)
@@ -75,7 +75,7 @@ def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
     held.wait(10)
     claim = claiming.claim(org.pk, "SMS", 0)
     going.set()
-    deliver.deliver(claim, scene.transport, receipts.apply)
+    deliver.deliver([claim], scene.transport, receipts.apply)
     thread.join()
     assert scene.server.seen == []
     assert Delivery.objects.get().status == "BLOCKED"
@@ -89,7 +89,7 @@ def test_other_organizations_do_not_wait(api, org):
 
         def send() -> None:
             with transaction.atomic():
-                gate_lock.share(org.pk)
+                gate_lock.share([org.pk])
                 done.append(True)
             connections.close_all()
 
@@ -97,7 +97,7 @@ def test_other_organizations_do_not_wait(api, org):
         thread.start()
         thread.join(5)
         assert done
-        gate_lock.share(other.pk)  # one's own lock is no obstacle
+        gate_lock.share([other.pk])  # one's own lock is no obstacle
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = "
                        "pg_backend_pid()")  # fmt: skip

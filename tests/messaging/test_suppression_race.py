@@ -65,7 +65,7 @@ def by_simulator(api, org, scene):
     api.send(message(factories.contact(org, email="complaint@simulator.rme.test")))
     claim = claiming.claim(org.pk, "EMAIL", 0)
     told: list[Receipt] = []
-    deliver.deliver(claim, scene.transport, told.extend)
+    deliver.deliver([claim], scene.transport, told.extend)
     return lambda: receipts.apply(told)
 
 
@@ -81,7 +81,7 @@ def test_who_suppresses_waits_for_those_who_have_looked(api, org, scene, way):
 
     thread = threading.Thread(target=do)
     with transaction.atomic():
-        gate_lock.share(org.pk)
+        gate_lock.share([org.pk])
         thread.start()
         thread.join(0.5)
         assert thread.is_alive()
@@ -97,7 +97,7 @@ def test_other_receipts_wait_for_nobody(api, org, scene):
     report(scene, "failed", "30008", Attempt.objects.get().pk)
     thread = threading.Thread(target=lambda: [callbacks.work(), connections.close_all()])
     with transaction.atomic():
-        gate_lock.share(org.pk)
+        gate_lock.share([org.pk])
         thread.start()
         thread.join(20)
         assert not thread.is_alive()
@@ -109,7 +109,7 @@ def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
     people = factories.contacts(org, TIMES)
     api.bulk([message(each, channel="SMS") for each in people])
     while (claim := claiming.claim(org.pk, "SMS", 0, 50)).deliveries:
-        deliver.deliver(claim, scene.transport, receipts.apply)
+        deliver.deliver([claim], scene.transport, receipts.apply)
     api.bulk([message(each, channel="SMS") for each in people])
     first = {d.contact_id: d for d in Delivery.objects.filter(status="SENT")}
     attempts = dict(Attempt.objects.values_list("delivery_id", "id"))
@@ -120,7 +120,7 @@ def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
 
     def send() -> None:
         claim = claiming.claim(org.pk, "SMS", 0, AT_ONCE)
-        deliver.deliver(claim, scene.transport, receipts.apply)
+        deliver.deliver([claim], scene.transport, receipts.apply)
 
     bounced_at = race(people, bounce, send)
 

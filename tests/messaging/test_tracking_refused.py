@@ -35,7 +35,7 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
             connections.close_all()
             return mail_scene.transport.perform(requests)
 
-    deliver.deliver(claim, Early(), receipts.apply)
+    deliver.deliver([claim], Early(), receipts.apply)
     assert made == {"applied": 1}
     assert events(message_id) == ["accepted", "sent"]
     assert tracking.work() == 0  # put off for some seconds

@@ -25,8 +25,9 @@ def person(org):
     return factories.contact(org)
 
 
-def said(device, outcome=None, at=None):
-    return Said(device.pk, at or clock.now(), outcome or Gone("Unregistered"))
+def said(device, outcome=None, at=None, org=None):
+    whose = org.pk if org else device.organization_id
+    return Said(whose, device.pk, at or clock.now(), outcome or Gone("Unregistered"))
 
 
 def now():
@@ -36,7 +37,7 @@ def now():
 
 def test_a_dead_token_deactivates_its_device_alone(org, person):
     dead, alive = factories.device(org, person, "dead"), factories.device(org, person, "alive")
-    feedback.note(org.pk, [said(dead, at=now()), said(alive, Accepted("x"))])
+    feedback.note([said(dead, at=now()), said(alive, Accepted("x"))])
     tasks.retire_devices()
     dead.refresh_from_db()
     alive.refresh_from_db()
@@ -54,7 +55,7 @@ def test_no_other_outcome_touches_a_device(org, person, outcome):
     device = factories.device(org, person)
     one = said(device, outcome, now())
     with CaptureQueriesContext(connection) as captured:
-        feedback.note(org.pk, [one])
+        feedback.note([one])
     assert len(captured) == 0
     tasks.retire_devices()
     device.refresh_from_db()
@@ -73,7 +74,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
         one = said(device, at=died)
     else:
         one = said(device, Gone("Unregistered", int(died.timestamp() * 1000)), now())
-    feedback.note(org.pk, [one])
+    feedback.note([one])
     tasks.retire_devices()
     device.refresh_from_db()
     assert device.active is active
@@ -81,7 +82,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
 
 def test_a_device_that_registers_again_is_active_again(api, org, person):
     device = factories.device(org, person, "token")
-    feedback.note(org.pk, [said(device, at=now())])
+    feedback.note([said(device, at=now())])
     tasks.retire_devices()
     body = {"contactId": str(person.pk), "platform": "ANDROID", "token": "token"}
     answer = api.call("POST", "/devices", body)
@@ -93,7 +94,7 @@ def test_a_device_that_registers_again_is_active_again(api, org, person):
 def test_another_organization_s_word_is_none(org, person):
     other = factories.organization("other")
     device = factories.device(org, person)
-    feedback.note(other.pk, [said(device, at=now())])
+    feedback.note([said(device, at=now(), org=other)])
     tasks.retire_devices()
     device.refresh_from_db()
     assert (device.active, Feedback.objects.count()) == (True, 0)
@@ -102,7 +103,7 @@ def test_another_organization_s_word_is_none(org, person):
 def test_the_same_word_twice_is_one(org, person):
     device = factories.device(org, person)
     for _ in range(2):
-        feedback.note(org.pk, [said(device, at=now()), said(device, at=now())])
+        feedback.note([said(device, at=now()), said(device, at=now())])
         tasks.retire_devices()
     device.refresh_from_db()
     assert len(device.history) == 1
@@ -113,7 +114,7 @@ def test_a_batch_is_one_statement(org, person, count):
     devices = [factories.device(org, person, f"token-{n}") for n in range(count)]
     everything = [said(device, at=now()) for device in devices]
     with CaptureQueriesContext(connection) as captured:
-        feedback.note(org.pk, everything)
+        feedback.note(everything)
         assert feedback.retire() == (count, count)
     assert len(captured) == 2
     assert not Device.objects.filter(active=True).exists()
