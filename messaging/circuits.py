@@ -65,7 +65,7 @@ for i, key in ipairs(KEYS) do
         if kind == 'b' then failed = failed + count end
       end
     end
-    fails = (all >= sends and failed >= share * all and bad > 0) or (broken > 0 and good == 0)
+    fails = (all >= sends and failed >= share * all and bad > 0) or broken > 0
     if good > 0 then redis.call('HINCRBY', key, 'g' .. part, good) end
     if bad > 0 then redis.call('HINCRBY', key, 'b' .. part, bad) end
   elseif state == 'HALF_OPEN' and good + bad > 0 then
@@ -231,6 +231,8 @@ def _exchange(
     if not tallies:
         return Standing(), {}
     for account_id, tally in tallies.items():
+        if tally.good:  # it takes others just now: its settings are not all wrong
+            tally.broken = 0
         before = _untold.get(account_id, lambda: None)
         tally.good += before.good if before else 0
         _untold.forget(account_id)
