@@ -11,7 +11,7 @@ where each has only a few, so that many small ones cost as little as one large o
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import cached_property
@@ -26,6 +26,7 @@ from messaging import (
     gates,
     left_behind,
     policy,
+    prefetch,
     preparing,
     rates,
     recording,
@@ -39,6 +40,7 @@ from messaging.states import Status
 from rme.core import clock, prepared
 from rme.core.outcomes import Outcome
 from rme.core.transport import Transport
+from rme.crm.connectors.records import ContactRecord
 
 log = structlog.get_logger(__name__)
 
@@ -56,8 +58,8 @@ Answered = Sequence[tuple[Sending, list[Shot]]]
 class Turn:
     """What one organization has of the windows: what was claimed of it, and where that stands."""
 
-    def __init__(self, claim: Claim) -> None:
-        self.claim = claim
+    def __init__(self, claim: Claim, contacts: Mapping[str, ContactRecord] | None) -> None:
+        self.claim, self.contacts = claim, contacts
         self.rules = policy.of(claim.organization_id)
         self.fresh = deque(claim.deliveries)
         self.given_back = 0
@@ -69,7 +71,7 @@ class Turn:
     @cached_property
     def preparation(self) -> preparing.Preparation:
         """Read what preparing needs, once, when the first delivery is about to leave."""
-        return preparing.Preparation(self.claim, self.rules)
+        return preparing.Preparation(self.claim, self.rules, self.contacts)
 
     @property
     def is_open(self) -> bool:
@@ -148,7 +150,8 @@ def deliver(
     when what was left behind has ended, and there is room for more.
     """
     then = Then(told, freed)
-    turns = [Turn(claim) for claim in claims]
+    contacts = prefetch.read_ahead(claims)
+    turns = [Turn(claim, contacts.get(claim.organization_id)) for claim in claims]
     until = min((claim.until for claim in claims), default=0.0)
     turn_until = min(until, monotonic() + TURN_SECONDS)
     last: set[int] = set()  # the accounts that were found to stand badly

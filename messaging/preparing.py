@@ -36,7 +36,13 @@ class Preparation:
     processor's cache.
     """
 
-    def __init__(self, claim: Claim, rules: Policy) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        rules: Policy,
+        known: Mapping[str, ContactRecord] | None = None,
+    ) -> None:
+        """Read what is not `known`: the contacts that are kept here may have been read for many."""
         self.claim, self.rules = claim, rules
         self.channel = Channel(claim.channel)
         self.router = routing.Router(rules, claim.channel)
@@ -45,7 +51,7 @@ class Preparation:
         self.devices: dict[str, list[DeviceRecord]] = {}
         contact_ids = list({claimed.contact_id for claimed in claim.deliveries})
         try:
-            self.contacts = get_contacts(claim.organization_id, contact_ids)
+            self.contacts = get_contacts(claim.organization_id, contact_ids, known)
         except errors.Unavailable:  # an organization's platform is away, and holds up no other's
             return
         if self.channel is Channel.PUSH:

@@ -32,7 +32,6 @@ from messaging import (
     notify,
     policy,
     polling,
-    prefetch,
     rates,
     receipts,
     references,
@@ -96,7 +95,6 @@ def send_ready(channel: str) -> None:
         rooms = _rooms(channel, {each: limits.get(each, claiming.WINDOW) for each in turn})
         at_rate.update(each for each, room in rooms.items() if not room)
         claims = claiming.claim_many(channel, waiting[0][0], rooms)
-        prefetch.read_ahead(claims)
         if any(claim.full for claim in claims) and not called:
             ring([channel])  # there is more than that: let another worker join
             called = True

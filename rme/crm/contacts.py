@@ -1,6 +1,6 @@
 """Contacts and other records of an organization's platform, whichever that is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -9,6 +9,7 @@ from rme.core.cache import TtlCache
 from rme.crm import platforms
 from rme.crm.connectors import REGISTRY
 from rme.crm.connectors.base import Connector, Deadline, PlatformError, PlatformLimit
+from rme.crm.connectors.embedded import contacts_of_many
 from rme.crm.connectors.records import ContactRecord, Record
 
 log = structlog.get_logger(__name__)
@@ -25,16 +26,29 @@ def connector_of(organization_id: str) -> Connector:
     return REGISTRY[platforms.get(organization_id).kind](organization_id)
 
 
-def get_contacts(organization_id: str, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
+def get_contacts(
+    organization_id: str,
+    contact_ids: Sequence[str],
+    known: Mapping[str, ContactRecord] | None = None,
+) -> dict[str, ContactRecord]:
     """Find contacts of one organization by id; unknown ids are not in the answer.
 
-    Those of a remote platform are kept for a minute. Raises Unavailable where it fails.
+    Those of a remote platform are kept for a minute. Raises Unavailable where it fails. `known` are
+    those that are kept here, where they have been read already (`own_contacts`).
     """
     own, remote = _parted(contact_ids)
-    found = REGISTRY["embedded"](organization_id).get_contacts(own) if own else {}
+    if known is not None:
+        found = dict(known)
+    else:
+        found = REGISTRY["embedded"](organization_id).get_contacts(own) if own else {}
     if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
         found |= _remote_contacts(organization_id, remote)
     return found
+
+
+def own_contacts(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
+    """Return, of each organization, the wanted contacts that are kept here; one query for all."""
+    return contacts_of_many({each: _parted(given)[0] for each, given in wanted.items()})
 
 
 def find_by_mobile(organization_id: str, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:

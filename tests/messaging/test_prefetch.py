@@ -8,6 +8,7 @@ from messaging import claiming, prefetch, rates, tasks
 from messaging.models import Delivery, ProviderAccount
 from messaging.providers.base import ProviderSettings
 from rme.core.cache import TtlCache
+from rme.crm.contacts import own_contacts
 from tests import factories
 from tests.rest import Api, message
 
@@ -39,11 +40,14 @@ def test_statements_do_not_grow_with_the_organizations(count):
         (name, 2) for name in names
     ]
     with CaptureQueriesContext(connection) as captured:
-        prefetch.read_ahead(claims)
-    assert len(captured) == 3  # organizations, endpoints, template versions
+        contacts = prefetch.read_ahead(claims)
+    assert len(captured) == 4  # organizations, endpoints, contacts, template versions
+    assert {each: list(found) for each, found in contacts.items()} == {
+        claim.organization_id: [claim.deliveries[0].contact_id] for claim in claims
+    }
     with CaptureQueriesContext(connection) as captured:
         prefetch.read_ahead(claims)
-    assert len(captured) == 0
+    assert len(captured) == 1  # contacts
 
 
 def test_rooms_of_organizations_are_those_of_their_own_accounts():
@@ -58,6 +62,14 @@ def test_rooms_of_organizations_are_those_of_their_own_accounts():
             rate=rate,
         )
     assert rates.rooms(dict.fromkeys(names, 5), "EMAIL") == {names[0]: 5, names[1]: 3, names[2]: 5}
+
+
+def test_contacts_of_another_organization_are_none():
+    one, other = factories.organization("one"), factories.organization("other")
+    own, foreign = factories.contact(one), factories.contact(other)
+    wanted = {one.pk: [str(own.pk), str(foreign.pk), "003000000000001"], other.pk: []}
+    found = {each: list(contacts) for each, contacts in own_contacts(wanted).items()}
+    assert found == {one.pk: [str(own.pk)], other.pk: []}
 
 
 def test_a_task_sends_all_of_many_organizations():
