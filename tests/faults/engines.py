@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ def frozen(*processes: psutil.Process) -> Iterator[None]:
         yield
     finally:
         for each in processes:
-            each.send_signal(signal.SIGCONT)
+            with suppress(psutil.NoSuchProcess):  # whose client went away has ended meanwhile
+                each.send_signal(signal.SIGCONT)
 
 
 class Broken:
