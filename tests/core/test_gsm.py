@@ -3,8 +3,8 @@
 import pytest
 
 from rme.core import gsm
-from rme.core.smpp import texts
-from rme.core.smpp.texts import Alphabet
+from rme.transport.smpp import texts
+from rme.transport.smpp.texts import Alphabet
 
 
 def test_every_character_comes_back() -> None:
