@@ -14,6 +14,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
+from messaging.content.inputs import ContextInput
 from rme.core.errors import InvalidPayload
 from rme.core.http.fields import (
     Badge,
@@ -72,11 +73,6 @@ class PushInput(Schema):
     ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), Whole] | None = None
     collapse_key: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
-
-
-class ContextInput(Schema):
-    record_id: RecordId | None = None
-    variables: Variables = Field(default_factory=dict)
 
 
 class FromInput(Schema):

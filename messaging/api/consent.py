@@ -7,8 +7,8 @@ from rest_framework.request import Request
 
 from messaging.api.common import caller, page, request_id
 from messaging.api.description import consent as description
-from messaging.api.inputs.consent import CONSENT, CONSENT_ENTRIES, ConsentQuery
 from messaging.consent import entries
+from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentQuery
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response

@@ -7,10 +7,10 @@ from rest_framework.request import Request
 
 from messaging.api.common import caller, page, request_id
 from messaging.api.description import devices as description
-from messaging.api.inputs.devices import DEVICES, REPLACE, DevicesQuery, read_device
 from messaging.reports import queries
 from push import devices, vapid
 from push.devices import Registration
+from push.inputs import DEVICES, REPLACE, DevicesQuery, read_device
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul

@@ -9,8 +9,8 @@ from messaging.accept import acceptance, cancel, dry_run, idempotency, waiting
 from messaging.accept.requests import BULK, BULK_ITEM, MESSAGE, MessageInput
 from messaging.api.common import caller, page, request_id
 from messaging.api.description import messages as description
+from messaging.api.history_query import HistoryQuery
 from messaging.reports import queries
-from messaging.reports.history_query import HistoryQuery
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul

@@ -7,7 +7,8 @@ from rest_framework.request import Request
 
 from messaging.api.common import caller, page, request_id
 from messaging.api.description import suppressions as description
-from messaging.api.inputs.suppressions import (
+from messaging.consent import suppressions
+from messaging.consent.suppression_inputs import (
     SUPPRESSIONS,
     LiftQuery,
     SuppressionsQuery,
@@ -15,7 +16,6 @@ from messaging.api.inputs.suppressions import (
     read_entry,
     read_lift,
 )
-from messaging.consent import suppressions
 from messaging.reports import queries
 from rme.core import errors, ids
 from rme.core.channels import ALL

@@ -5,8 +5,8 @@ from rest_framework.request import Request
 
 from messaging.api.common import caller, page
 from messaging.api.description import templates as description
-from messaging.api.inputs.templates import RENDER, TemplatesQuery
 from messaging.content import catalog, previews
+from messaging.content.inputs import RENDER, TemplatesQuery
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.core.http.parsing import parse

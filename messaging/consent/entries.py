@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from messaging.api.inputs.consent import ConsentInput
 from messaging.consent import ledger
+from messaging.consent.entry_inputs import ConsentInput
 from messaging.models import ConsentEntry
 from messaging.policy import organization_policy
 from rme.core import errors

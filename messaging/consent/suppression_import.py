@@ -6,9 +6,9 @@ A part that ran twice would find its entries there.
 from typing import IO
 from uuid import UUID
 
-from messaging.api.inputs.suppressions import read_entry
 from messaging.consent import suppressions
 from messaging.consent.suppression_export import COLUMNS, MORE
+from messaging.consent.suppression_inputs import read_entry
 from messaging.models import SuppressionImport
 from rme.core import csv_lines
 from rme.core.csv_lines import Reader, Unreadable

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from messaging.api.inputs.templates import TemplatesQuery
+from messaging.content.inputs import TemplatesQuery
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
 from rme.core.db.clock import iso

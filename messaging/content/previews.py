@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from messaging.api.inputs.templates import RenderInput
 from messaging.content import compose, rendering, templates
+from messaging.content.inputs import RenderInput
 from messaging.content.templates import ActiveTemplate
 from messaging.models import TemplateVersion
 from messaging.policy import organization_policy

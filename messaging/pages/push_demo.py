@@ -18,9 +18,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.accept.acceptance import send_push
-from messaging.api.inputs.devices import read_device
 from messaging.content import brand
 from push import devices, vapid
+from push.inputs import read_device
 from rme.core import errors
 from rme.core.http.api import error_response, json_response
 from rme.core.http.json import refuse_nul

@@ -3,8 +3,8 @@
 from drf_spectacular.utils import extend_schema
 
 from messaging.api.description.common import WITH_BODY, Decorator, query, responses
-from messaging.api.inputs.consent import ConsentBody, ConsentQuery
 from messaging.api.outputs import consent as outputs
+from messaging.consent.entry_inputs import ConsentBody, ConsentQuery
 from rme.core import errors
 
 

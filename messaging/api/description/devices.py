@@ -3,8 +3,8 @@
 from drf_spectacular.utils import extend_schema
 
 from messaging.api.description.common import WITH_BODY, Decorator, query, responses
-from messaging.api.inputs.devices import DeviceBody, DevicesQuery, ReplaceInput
 from messaging.api.outputs import devices as outputs
+from push.inputs import DeviceBody, DevicesQuery, ReplaceInput
 from rme.core import errors
 
 

@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from messaging.accept.requests import BulkInput, BulkItem, MessageInput
 from messaging.api.description.common import WITH_BODY, Decorator, query, responses
+from messaging.api.history_query import HistoryQuery
 from messaging.api.outputs import messages as outputs
-from messaging.reports.history_query import HistoryQuery
 from rme.core import errors
 from rme.core.http.queries import DetailQuery, SendQuery
 

@@ -3,8 +3,8 @@
 from drf_spectacular.utils import extend_schema
 
 from messaging.api.description.common import WITH_BODY, Decorator, query, responses
-from messaging.api.inputs.suppressions import LiftQuery, SuppressionBody, SuppressionsQuery
 from messaging.api.outputs import suppressions as outputs
+from messaging.consent.suppression_inputs import LiftQuery, SuppressionBody, SuppressionsQuery
 from rme.core import errors
 
 LIFTING = (errors.NotFound, errors.SuppressionProtected)

@@ -3,8 +3,8 @@
 from drf_spectacular.utils import extend_schema
 
 from messaging.api.description.common import WITH_BODY, Decorator, query, responses
-from messaging.api.inputs.templates import RenderInput, TemplatesQuery
 from messaging.api.outputs import templates as outputs
+from messaging.content.inputs import RenderInput, TemplatesQuery
 from rme.core import errors
 
 

@@ -8,7 +8,7 @@ surrogate pair is never split. So a segment may stay one short, and the rest mov
 import re
 from dataclasses import dataclass
 
-from rme.core import gsm
+from rme.transport import gsm
 
 _GSM = re.compile(f"[{re.escape(gsm.BASIC + gsm.EXTENSION)}]*")
 _ESCAPED = re.compile(f"[{re.escape(gsm.EXTENSION)}]")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rme.core import gsm
+from rme.transport import gsm
 from rme.transport.smpp.pdu import Tag
 
 UCS2 = 0x08

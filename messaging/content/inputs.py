@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter
 
-from messaging.accept.requests import ContextInput
 from rme.core.http.fields import (
     ChannelName,
     Language,
@@ -29,6 +28,11 @@ class TemplatesQuery(Query):
     status: Annotated[Literal["DRAFT", "ACTIVE", "ARCHIVED"], Upper] | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
+
+
+class ContextInput(Schema):
+    record_id: RecordId | None = None
+    variables: Variables = Field(default_factory=dict)
 
 
 class RenderInput(Schema):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rme.core import gsm
+from rme.transport import gsm
 from rme.transport.smpp import texts
 from rme.transport.smpp.texts import Alphabet
 
