@@ -182,12 +182,12 @@ def apply_callbacks() -> None:
     until = time.monotonic() + TURN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:
-        applied, answers = callbacks.work()
-        inbound_sms.send(answers, shared())
+        applied, answers = callbacks.apply_due()
+        inbound_sms.send_replies(answers, shared())
         if time.monotonic() > until:
             ring_callbacks()
             return
-    while tracking.work() == tracking.BATCH:
+    while tracking.apply_due() == tracking.BATCH:
         if time.monotonic() > until:
             ring_callbacks()
             return
@@ -202,7 +202,7 @@ def poll() -> None:
 @shared_task(name="messaging.notify_endpoints")
 def notify_endpoints() -> None:
     """Tell endpoints of events. Ordered every second; one worker at a time does it."""
-    dispatcher.notify()
+    dispatcher.dispatch()
 
 
 @worker_init.connect
@@ -216,7 +216,7 @@ def begin_process(**_: Any) -> None:
     """Bound what the process waits for, listen in it, and look for work where no task comes."""
     availability.limit(settings.LEASE_SECONDS / 2)
     if {"sms", "default"} & worker.queues():  # who sends SMS: the channel's, and who answers some
-        listeners.begin(ring_callbacks)
+        listeners.start(ring_callbacks)
     own = [channel for channel in Channel if channel.lower() in worker.queues()]
     sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in own]
     worker.begin([worker.Expected(*each) for each in sends])
@@ -234,4 +234,4 @@ def end_process(**_: Any) -> None:
     """Finish what it has in hand, store what is in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
     late_outcomes.finish(settings.LEASE_SECONDS / 2)
-    listeners.end()
+    listeners.stop()

@@ -79,7 +79,7 @@ ORDER BY a.delivery_id FOR UPDATE OF d
 """
 
 
-def decides(report: Report) -> bool:
+def needs_gate_lock(report: Report) -> bool:
     """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
     return report.type == E.UNSUBSCRIBED or _may_suppress(report)
 
@@ -88,13 +88,13 @@ def _may_suppress(said: Report | Receipt) -> bool:
     return said.soft or said.type in SUPPRESSES
 
 
-def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
+def apply_provider_receipts(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
     """Apply what accounts report, by whatever key; give the keys of what came too early.
 
     That is what a worker, which has the delivery in hand, has yet to write down. What an account
     reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
     another has taken the place of. Belongs into a transaction, which holds the gate lock of
-    organizations for which anything `decides`.
+    organizations for which anything `needs_gate_lock`.
     """
     named = (report.attempt_id for entries in reports.values() for _, report in entries)
     wanted = {attempt_id for attempt_id in named if attempt_id}

@@ -68,7 +68,9 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     ),
     "settle": (
         Status.SENT,
-        lambda rows: receipts.settle({row.pk: [(7, Report(row.pk, "delivered"))] for row in rows}),
+        lambda rows: receipts.apply_provider_receipts(
+            {row.pk: [(7, Report(row.pk, "delivered"))] for row in rows}
+        ),
         ROWS,
     ),
 }
