@@ -24,9 +24,10 @@ AWAY_SECONDS = 1.0
 """The pause after Redis could not be reached, in which no caller tries it."""
 
 # TAT, the theoretical arrival time, is when the bucket will be empty. It is stored with the count
-# that it was computed from: where the limit's count has changed since, what was used remains used, so that a limit that was raised has room at once. A TAT farther away than the largest
-# debt is cut, which repairs it when the clock was set back. Numbers are stored as doubles: as text
-# Lua would round them to 0.1 ms.
+# that it was computed from: where the limit's count has changed since, what was used remains used,
+# and a limit that was raised has room at once. A TAT farther away than the largest debt is cut,
+# which repairs it when the clock was set back. Numbers are stored as doubles: as text Lua would
+# round them to 0.1 ms.
 _BUCKET = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
