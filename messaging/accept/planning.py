@@ -30,7 +30,7 @@ def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> li
     open_plans = [p for p in plans if p.error is None]
     _read_people(caller.organization, open_plans)
     _read_records(caller.organization, open_plans)
-    found = templates.active(
+    found = templates.find_active(
         caller.organization.id, {p.given.template.name for p in open_plans if p.given.template}
     )
     for each in open_plans:

@@ -121,7 +121,7 @@ def present_of(rows: sql.Rows) -> Present:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ConsentDecision:
     """What one person decided. `evidence` says how it is known; without `occurred_at` it is now."""
 
     contact_id: str
@@ -168,12 +168,12 @@ def _digest(previous: str, row: sql.Row, seal: str) -> str:
     return hashlib.sha256(previous.encode() + line).hexdigest()
 
 
-def record(organization_id: str, decisions: Sequence[Decision]) -> list[str]:
+def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[str]:
     """Append decisions to the ledger, in order, and give the new entries' ids."""
     return [str(row["id"]) for row in append(organization_id, decisions)]
 
 
-def append(organization_id: str, decisions: Sequence[Decision]) -> list[sql.Row]:
+def append(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[sql.Row]:
     """Append decisions to the ledger, in order, and give the new rows.
 
     A lock per organization keeps the chain of digests single; the number of statements does not
@@ -216,7 +216,7 @@ def _hold_chain(organization_id: str) -> datetime:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0)), clock_timestamp()",
-            [gate_lock.name(organization_id)],
+            [gate_lock.lock_name(organization_id)],
         )
         now: datetime = cursor.fetchone()[1]
     return now.astimezone(UTC)

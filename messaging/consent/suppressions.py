@@ -114,7 +114,7 @@ def listed_of(rows: sql.Rows) -> Listed:
     )
 
 
-class Name(NamedTuple):
+class SuppressionKey(NamedTuple):
     """What an entry is about, which is there once."""
 
     organization_id: str
@@ -124,7 +124,7 @@ class Name(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NewSuppression:
     """An address (in its normal form) or a contact to suppress, and why."""
 
     organization_id: str
@@ -137,8 +137,8 @@ class Entry:
     expires_at: datetime | None = None
 
     @property
-    def name(self) -> Name:
-        return Name(self.organization_id, self.channel, self.address, self.contact_id)
+    def name(self) -> SuppressionKey:
+        return SuppressionKey(self.organization_id, self.channel, self.address, self.contact_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def missing_contacts(organization_id: str, contact_ids: Iterable[str]) -> set[st
     return wanted - get_contacts(organization_id, list(wanted)).keys() if wanted else set()
 
 
-def fold(channel: str, address: str, region: str | None) -> str | None:
+def normalize_address(channel: str, address: str, region: str | None) -> str | None:
     """Give the normal form of an address on a channel, or ALL; None if it is none of that channel.
 
     Devices have no address that anybody could write down, so PUSH takes contacts alone.
@@ -170,7 +170,7 @@ def fold(channel: str, address: str, region: str | None) -> str | None:
     return mail or (addresses.phone(address, region) if channel in (Channel.SMS, ALL) else None)
 
 
-def suppress(entries: Sequence[Entry]) -> Change:
+def suppress(entries: Sequence[NewSuppression]) -> Change:
     """Put entries on the list in one statement.
 
     Who calls this holds the gate lock, and took it before any row of a delivery (where there is
@@ -201,15 +201,15 @@ def suppress(entries: Sequence[Entry]) -> Change:
     return Change(frozenset(added), len(written) - len(added))
 
 
-def suppress_alone(entries: Sequence[Entry]) -> Change:
+def suppress_alone(entries: Sequence[NewSuppression]) -> Change:
     """Put entries on the list while nobody looks at it. Belongs into a transaction."""
-    gate_lock.hold(entry.organization_id for entry in entries)
+    gate_lock.take_exclusive(entry.organization_id for entry in entries)
     return suppress(entries)
 
 
-def _by_name(entries: Iterable[Entry]) -> list[tuple[Name, Entry]]:
+def _by_name(entries: Iterable[NewSuppression]) -> list[tuple[SuppressionKey, NewSuppression]]:
     """Give what entries come to, in one order everywhere: two calls cannot deadlock."""
-    found: dict[Name, Entry] = {}
+    found: dict[SuppressionKey, NewSuppression] = {}
     for entry in entries:
         name = entry.name
         kept = found.get(name)
@@ -217,7 +217,7 @@ def _by_name(entries: Iterable[Entry]) -> list[tuple[Name, Entry]]:
     return sorted(found.items(), key=lambda pair: pair[0])
 
 
-def _together(kept: Entry, entry: Entry) -> Entry:
+def _together(kept: NewSuppression, entry: NewSuppression) -> NewSuppression:
     if _strength(entry.reason) >= _strength(kept.reason):
         return kept
     both = kept.expires_at and entry.expires_at
@@ -232,14 +232,15 @@ def _strength(reason: str) -> int:
     return STRENGTH.index(reason) if reason in STRENGTH else len(STRENGTH)
 
 
-def add(organization_id: str, entries: Sequence[Entry]) -> list[tuple[Suppression, bool]]:
+def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[tuple[Suppression, bool]]:
     """Suppress, and give for each entry what is on the list now and whether it is new."""
     named, contacts = [e.address for e in entries], [e.contact_id for e in entries]
     with transaction.atomic():  # what the first statement found there is locked until the second
         change = suppress_alone(entries)
         rows = Suppression.objects.raw(_NAMED, [organization_id, named, organization_id, contacts])
         found = {
-            Name(organization_id, row.channel, row.address, row.contact_id): row for row in rows
+            SuppressionKey(organization_id, row.channel, row.address, row.contact_id): row
+            for row in rows
         }
     stored = [found[entry.name] for entry in entries]
     return [(row, str(row.pk) in change.added) for row in stored]

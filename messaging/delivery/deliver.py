@@ -204,7 +204,7 @@ def _record(turns: Sequence[Turn], answered: Answered, then: Then) -> None:
     try:
         outcomes = record.outcomes(answered)
         with _at_once(settled, window):
-            gate_lock.share(turn.claim.organization_id for turn in leaving)
+            gate_lock.take_shared(turn.claim.organization_id for turn in leaving)
             # before the gates, so that frequency caps count it
             attempts = {"attempts": record.attempts(window)}
             recorded = record.record(settled, {**outcomes, **attempts})
