@@ -131,12 +131,12 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         if recipient.error is None
         for option in recipient.options
     ]
+    own = caller.organization.id
     verdicts = gates.check(
-        caller.organization.id,
         [
-            gates.Candidate(r.given.contact_id, o.channel, o.address, each.rules)
+            gates.Candidate(own, r.given.contact_id, o.channel, o.address, each.rules)
             for each, r, o in undecided
-        ],
+        ]
     )
     refused: dict[int, errors.ApiError] = {}
     for (each, recipient, option), verdict in zip(undecided, verdicts, strict=True):
