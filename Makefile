@@ -26,7 +26,7 @@ test-browser: browser $(VENV)/.dev  ## the tests in real browsers, which are ins
 test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on first use (or says why not)
 	@$(BIN)/python -m tests.crm.real_odoo $(ARGS)
 
-SMS := tests/sms tests/core/smpp tests/messaging/providers/test_smpp.py tests/messaging/test_listening.py
+SMS := tests/sms tests/transport/smpp tests/messaging/providers/test_smpp.py tests/messaging/feedback/test_listeners.py
 test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
 	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
 
@@ -62,7 +62,7 @@ broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs i
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null 2>&1; } || \
 	  echo "RabbitMQ cannot be installed here: the test that needs it is skipped." >&2
 
-postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/test_postgresql_15.py (as root)
+postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/delivery/test_postgresql_15.py (as root)
 	@test -x /usr/lib/postgresql/15/bin/postgres || { apt-get update -qq && \
 	  mkdir -p /etc/postgresql-common/createcluster.d && \
 	  echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.d/rme.conf && \

@@ -10,9 +10,9 @@ def accept_in_process(
     scene: Scene, count: int, body: Callable[[int], dict[str, Any]] | None = None
 ) -> None:
     """Accept messages in bulks of 500; `body` writes the request of a number."""
-    from messaging import accept as accepting
-    from messaging.schemas.messages import MESSAGE
-    from messaging.schemas.parsing import parse
+    from messaging.accept import acceptance as accepting
+    from messaging.accept.requests import MESSAGE
+    from rme.core.http.parsing import parse
     from rme.tenants import organizations
     from rme.tenants.authentication import Caller
 

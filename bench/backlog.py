@@ -131,13 +131,14 @@ def _send(start: "multiprocessing.synchronize.Barrier", count: int) -> None:
     import django
 
     django.setup()
-    from messaging import claiming, tasks
+    from messaging import tasks
+    from messaging.delivery import claims
     from messaging.models import Delivery
-    from rme.core import garbage
+    from rme.core.process import memory
 
-    garbage.spare()
-    garbage.keep_memory()
-    claiming.ready("EMAIL")
+    memory.spare()
+    memory.keep_memory()
+    claims.ready("EMAIL")
     waiting = Delivery.objects.filter(status="ACCEPTED")
     goal = waiting.count() - count
     start.wait(60)
@@ -147,13 +148,13 @@ def _send(start: "multiprocessing.synchronize.Barrier", count: int) -> None:
 
 def _claim_beside(scene: Scene) -> float:
     """Return the milliseconds from a commit until that message is claimed on another channel."""
-    from messaging import claiming
+    from messaging.delivery import claims
     from messaging.models import Delivery
 
     _fill([scene.own()], 1, "SMS", priority=0)
     started = time.perf_counter()
-    ((priority, organization_id), *_) = claiming.ready("SMS")
-    (claimed,) = claiming.claim(organization_id, "SMS", priority).deliveries
+    ((priority, organization_id), *_) = claims.ready("SMS")
+    (claimed,) = claims.claim(organization_id, "SMS", priority).deliveries
     took = (time.perf_counter() - started) * 1000
     Delivery.objects.filter(pk=claimed.id).update(status="SENT", due_at=None)
     return took

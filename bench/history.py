@@ -44,7 +44,7 @@ def fill(until: datetime) -> None:
     from django.db import connection
 
     from messaging.models import Delivery, Message
-    from rme.core import partitions
+    from rme.core.db import partitions
 
     tables = [Message._meta.db_table, Delivery._meta.db_table]
     partitions.create_ahead(tables, now=until - timedelta(days=DAYS), months=12)
@@ -95,7 +95,7 @@ def filters(until: datetime) -> dict[str, dict[str, Any]]:
 
 def walk(fields: dict[str, Any], pages: int) -> tuple[UUID | None, int]:
     """Go through pages as a caller does; gives the cursor after them, and how many messages."""
-    from messaging import queries
+    from messaging.reports import queries
 
     cursor, found = None, 0
     for _ in range(pages):
@@ -122,7 +122,7 @@ def history(scene: Scene) -> None:
 
 
 def _measure(name: str, fields: dict[str, Any]) -> None:
-    from messaging import queries
+    from messaging.reports import queries
 
     def page(cursor: UUID | None) -> float:
         wanted = queries.Filter(**fields, limit=PAGE, cursor=cursor)
@@ -141,7 +141,7 @@ def _measure(name: str, fields: dict[str, Any]) -> None:
 def _drop_months(until: datetime) -> None:
     """Take away the months made for this: the other sections measure without them."""
     from messaging.models import Delivery, Message
-    from rme.core import partitions
+    from rme.core.db import partitions
 
     tables = [Message._meta.db_table, Delivery._meta.db_table]
     for month in partitions.past(tables, before=until):

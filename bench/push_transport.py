@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bench.push_server import PushServer, program
-from rme.core.transport import AddressPolicy, Reply, Request, Transport
+from rme.transport import AddressPolicy, Reply, Request, Transport
 
 COUNT, UNDER_WAY = 10_000, 50
 BODY = b'{"aps":{"alert":{"title":"Hello","body":"Hi"},"sound":"default"}}'

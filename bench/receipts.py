@@ -129,7 +129,7 @@ def _work(start: Barrier) -> None:
     import django
 
     django.setup()
-    from messaging import callbacks
+    from messaging.feedback import callbacks
     from messaging.models import ProviderAccount
 
     ProviderAccount.objects.count()  # the connection stands, as a worker's does

@@ -46,7 +46,7 @@ class Scene:
         from django.contrib.auth.models import Group
         from django.test import Client
 
-        from messaging import templates
+        from messaging.content import templates
         from messaging.models import SenderDomain, Template
         from rme.crm.models import Contact
         from rme.tenants import applications

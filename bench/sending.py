@@ -23,18 +23,20 @@ def _get_ready(channel: str) -> None:
     import django
 
     django.setup()
-    from messaging import claiming, tasks  # noqa: F401 a worker has long imported it
-    from rme.core import garbage
+    from messaging import tasks  # noqa: F401 a worker has long imported it
+    from messaging.delivery import claims
+    from rme.core.process import memory
 
-    garbage.spare()
-    garbage.keep_memory()
-    claiming.ready(channel)  # the connection stands, as a worker's does
+    memory.spare()
+    memory.keep_memory()
+    claims.ready(channel)  # the connection stands, as a worker's does
 
 
 def _send(channel: str) -> None:
-    from messaging import claiming, tasks
+    from messaging import tasks
+    from messaging.delivery import claims
 
-    while claiming.ready(channel):
+    while claims.ready(channel):
         tasks.send_ready(channel)
 
 
@@ -42,11 +44,13 @@ def _send_first(channel: str) -> None:
     """Send one: what a process does once (read keys, connect, log in, load Celery's queues) is
     done before the clock starts, as it is by the peers.
     """
-    from messaging import claiming, deliver, receipts, tasks
-    from rme.core.transport import shared
+    from messaging import tasks
+    from messaging.delivery import claims, deliver
+    from messaging.feedback import receipts
+    from rme.transport import shared
 
-    ((priority, organization_id), *_) = claiming.ready(channel)
-    claim = claiming.claim(organization_id, channel, priority, 1)
+    ((priority, organization_id), *_) = claims.ready(channel)
+    claim = claims.claim(organization_id, channel, priority, 1)
     deliver.deliver([claim], shared(), receipts.apply)
     tasks.ring([channel])
 

@@ -59,15 +59,15 @@ def webhooks(scene: Scene) -> None:
 
 def _rows(scene: Scene) -> list[dict[str, object]]:
     """Accept messages, and give rows of an event for each."""
-    from messaging import accept, batch
+    from messaging.accept import acceptance, batch
+    from messaging.accept.requests import MessageInput
     from messaging.models import Delivery
-    from messaging.schemas.messages import MessageInput
     from rme.tenants import organizations
     from rme.tenants.authentication import Caller
 
     caller = Caller(organizations.get("bench"), scene.application_id, user_id=1, test=True)
     taken = [batch.Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
-    accept.accept_bulk(caller, taken, key=None, request_id="bench")
+    acceptance.accept_bulk(caller, taken, key=None, request_id="bench")
     found = Delivery.objects.filter(organization_id="bench").values_list("id", "message_id")
     return [
         {
@@ -85,9 +85,10 @@ def _rows(scene: Scene) -> list[dict[str, object]]:
 
 
 def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool = False) -> float:
-    from messaging.events import write_events
     from messaging.models import Event
-    from rme.core import ids, sql
+    from messaging.webhooks.events import write_events
+    from rme.core import ids
+    from rme.core.db import sql
 
     took = []
     for _ in range(rounds):
@@ -102,26 +103,26 @@ def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool =
 
 
 def _endpoint(port: int) -> None:
-    from messaging import endpoints, signing
     from messaging.models import WebhookEndpoint
+    from messaging.webhooks import endpoints, signatures
 
     WebhookEndpoint.objects.create(
         organization_id="bench",
         url=f"http://127.0.0.1:{port}/",
         types=["message.*"],
-        secret=signing.new_secret(),
+        secret=signatures.new_secret(),
     )
     endpoints.forget("bench")
 
 
 def _tell() -> float:
-    from messaging import notify
     from messaging.models import Notice
+    from messaging.webhooks import dispatcher
 
     count = Notice.objects.count()
     started = time.perf_counter()
     while Notice.objects.filter(due_at__isnull=False).exists():
-        notify.notify()
+        dispatcher.notify()
         assert time.perf_counter() - started < 120
     took = time.perf_counter() - started
     assert Notice.objects.filter(status="DELIVERED").count() == count

@@ -8,8 +8,8 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from bot import actions
 from bot.models import BotSettings
-from rme.tenants.admin_base import TenantAdmin
-from rme.tenants.key_admin import ApiKeyAdmin, ApiKeyForm
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.admin.keys import ApiKeyAdmin, ApiKeyForm
 from rme.tenants.models import ApiKey
 from rme.tenants.roles import OWNERS
 

@@ -4,8 +4,9 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from bot.envelope import Failure, Unauthorized
-from rme.core import edge, logs
-from rme.core.limits import Limit, address_of, limiter
+from rme.core import logs
+from rme.core.http import edge
+from rme.core.redis.rate_limits import Limit, address_of, limiter
 from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
 

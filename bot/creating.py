@@ -11,7 +11,7 @@ from bot import once
 from bot.envelope import Failure
 from bot.once import Token
 from bot.policy import OnDuplicate, Policy
-from rme.core import locks
+from rme.core.db import locks
 from rme.crm import finding, folding
 from rme.crm.connectors.base import (
     Connector,

@@ -1,7 +1,7 @@
 """What bots are told when a platform fails: never its own words."""
 
 from bot.envelope import Failure
-from rme.core.watchdog import StatementLate
+from rme.core.db.statement_timeout import StatementLate
 from rme.crm.connectors.base import MappingWrong, PlatformLimit, PlatformRefused, PlatformSlow
 
 UNKNOWN = {"outcome": "unknown"}

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from rme.core.clock import iso
+from rme.core.db.clock import iso
 from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,

@@ -18,8 +18,10 @@ from bot import actions, callers, creating, envelope, faults, forms, policy, sch
 from bot.envelope import Failure, Unauthorized
 from bot.forms import Parameters
 from bot.policy import Policy
-from rme.core import counters, errors, logs, watchdog
-from rme.core.api import JsonView
+from rme.core import errors, logs
+from rme.core.db import statement_timeout
+from rme.core.http.api import JsonView
+from rme.core.redis import counters
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
 from rme.tenants.api_keys import KeyRecord
@@ -78,9 +80,9 @@ class BotView(JsonView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.deadline = Deadline.after(settings.BOT_SECONDS)
         try:
-            with watchdog.bounded(self.deadline.until):
+            with statement_timeout.bounded(self.deadline.until):
                 return super().dispatch(request, *args, **kwargs)
-        except watchdog.StatementLate as error:
+        except statement_timeout.StatementLate as error:
             return _fail(request, error)
 
     def check_throttles(self, request: Request) -> None:
@@ -90,7 +92,7 @@ class BotView(JsonView):
         callers.meter(key)
 
     def handle_exception(self, exc: Exception) -> Any:
-        """Answer what is foreseen; all else is logged and answered by `rme.core.api`."""
+        """Answer what is foreseen; all else is logged and answered by `rme.core.http.api`."""
         if isinstance(exc, Failure | PlatformError):
             return _fail(self.request._request, exc)
         raise exc
@@ -172,7 +174,7 @@ def _repeat_key(request: HttpRequest) -> str:
 
 
 def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """Answer what no rule foresaw in the shape that bots read (`rme.core.api` calls this)."""
+    """Answer what no rule foresaw in the shape that bots read (`rme.core.http.api` calls this)."""
     failure = (
         Unauthorized()
         if error.status == 401

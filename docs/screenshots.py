@@ -28,7 +28,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
     sys.path.insert(0, str(ROOT))
     django.setup()
-    from messaging.links import Link
+    from messaging.content.links import Link
 
     demo = _demo()
     token = Link(demo["org"], demo["contact_ids"][0], "EMAIL", "MARKETING").token

@@ -18,35 +18,37 @@ from django.conf import settings
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging import (
-    callbacks,
-    claiming,
-    concurrency,
+from messaging.accept import idempotency
+from messaging.consent import suppression_import
+from messaging.delivery import (
+    claims,
     deliver,
-    idempotency,
-    inbound_sms,
-    left_behind,
-    letters,
-    listening,
-    notices,
-    notify,
-    policy,
-    polling,
-    rates,
-    receipts,
-    references,
+    late_outcomes,
+    provider_references,
     render_limit,
     retention,
-    schedule,
-    suppression_import,
+    sweeper,
+)
+from messaging.delivery.accounts import concurrency, rates
+from messaging.feedback import (
+    callbacks,
+    inbound_sms,
+    listeners,
+    polling,
+    receipts,
+    sms_parts,
     tracking,
 )
 from messaging.models import PARTITIONED
-from rme.core import bell, clock, database, overruns, partitions, signs, worker
+from messaging.policy import organization_policy
+from messaging.webhooks import dispatcher, outbox
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
-from rme.core.transport import shared
+from rme.core.db import availability, clock, partitions
+from rme.core.process import time_budget, worker
+from rme.core.redis import heartbeats, redis_client
 from rme.tenants.oauth import assertions, tokens
+from rme.transport import shared
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +76,7 @@ def _call(
     if not anew and _lost.get("", lambda: None):
         return
     try:
-        if not once or bell.ring(name):
+        if not once or redis_client.ring(name):
             order(ignore_result=True)
     except (RedisError, KombuError, OSError) as error:
         _lost.put("", True)
@@ -84,24 +86,24 @@ def _call(
 @shared_task(name="messaging.send_ready")
 def send_ready(channel: str) -> None:
     """Send what is ready on a channel, one claim after the other."""
-    bell.answer(channel)
+    redis_client.answer(channel)
     until = time.monotonic() + TURN_SECONDS
-    called, several = False, claiming.SEVERAL
+    called, several = False, claims.SEVERAL
     limits: dict[str, int] = {}  # by organization: what one's texts cost is no other's matter
     at_rate: set[str] = set()  # whose accounts may be sent no more: the sweep rings for them
-    while waiting := claiming.ready(channel, at_rate):
+    while waiting := claims.ready(channel, at_rate):
         started = time.monotonic()
-        turn = [each for each, _ in claiming.turn(waiting, several)]
-        rooms = _rooms(channel, {each: limits.get(each, claiming.WINDOW) for each in turn})
+        turn = [each for each, _ in claims.turn(waiting, several)]
+        rooms = _rooms(channel, {each: limits.get(each, claims.WINDOW) for each in turn})
         at_rate.update(each for each, room in rooms.items() if not room)
-        claims = claiming.claim_many(channel, waiting[0][0], rooms)
-        if any(claim.full for claim in claims) and not called:
+        batches = claims.claim_many(channel, waiting[0][0], rooms)
+        if any(claim.full for claim in batches) and not called:
             ring([channel])  # there is more than that: let another worker join
             called = True
-        counts = deliver.deliver(claims, shared(), receipts.apply, partial(ring, [channel]))
+        counts = deliver.deliver(batches, shared(), receipts.apply, partial(ring, [channel]))
         seconds = time.monotonic() - started
-        limits |= {each: claiming.size(count, seconds) for each, count in counts.items()}
-        several = claiming.breadth(len(claims), seconds)
+        limits |= {each: claims.size(count, seconds) for each, count in counts.items()}
+        several = claims.breadth(len(batches), seconds)
         if time.monotonic() > until:
             ring([channel])
             return
@@ -109,7 +111,7 @@ def send_ready(channel: str) -> None:
 
 def _rooms(channel: str, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many of those wanted of each organization may leave now."""
-    policy.of_many(list(wanted))  # read for all at once
+    organization_policy.of_many(list(wanted))  # read for all at once
     free = concurrency.rooms(wanted, channel)
     some = {each: count for each, count in free.items() if count}
     return {**free, **rates.rooms(some, channel)}
@@ -119,29 +121,29 @@ def _rooms(channel: str, wanted: Mapping[str, int]) -> dict[str, int]:
 def sweep() -> None:
     """Do what time brings, and ring where something waits. Runs every second, by any beat."""
     until = time.monotonic() + TURN_SECONDS
-    while schedule.release() and time.monotonic() < until:
-        ring(schedule.waiting_channels(), anew=True)
-    while schedule.reclaim() == schedule.BATCH:
+    while sweeper.release() and time.monotonic() < until:
+        ring(sweeper.waiting_channels(), anew=True)
+    while sweeper.reclaim() == sweeper.BATCH:
         pass
-    while schedule.resolve_unknown() == schedule.BATCH:
+    while sweeper.resolve_unknown() == sweeper.BATCH:
         pass
-    while schedule.fall_back() == schedule.BATCH:
+    while sweeper.fall_back() == sweeper.BATCH:
         pass
-    ring(schedule.waiting_channels(), anew=True)
+    ring(sweeper.waiting_channels(), anew=True)
     if not worker.is_unprompted():
-        signs.leave("scheduler")
+        heartbeats.leave("scheduler")
 
 
 @shared_task(name="messaging.housekeeping")
-@database.unlimited()
+@availability.unlimited()
 def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
     idempotency.purge()
     callbacks.purge()
-    letters.purge()
-    references.purge()
+    sms_parts.purge()
+    provider_references.purge()
     tracking.purge()
-    notices.purge()
+    outbox.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
@@ -158,7 +160,7 @@ def ring_import() -> None:
 
 
 @shared_task(name="messaging.import_suppressions")
-@database.unlimited()
+@availability.unlimited()
 def import_suppressions() -> None:
     """Import files of suppressions, part by part. What was left behind is found by any beat."""
     until = time.monotonic() + IMPORT_SECONDS
@@ -176,7 +178,7 @@ def ring_callbacks() -> None:
 @shared_task(name="messaging.apply_callbacks")
 def apply_callbacks() -> None:
     """Apply what providers called us with, batch by batch. Any beat finds what was left behind."""
-    bell.answer("callbacks")
+    redis_client.answer("callbacks")
     until = time.monotonic() + TURN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:
@@ -200,21 +202,21 @@ def poll() -> None:
 @shared_task(name="messaging.notify_endpoints")
 def notify_endpoints() -> None:
     """Tell endpoints of events. Ordered every second; one worker at a time does it."""
-    notify.notify()
+    dispatcher.notify()
 
 
 @worker_init.connect
 def make_places(sender: Any, **_: Any) -> None:
     """Make room for what each process of the pool is rendering."""
-    overruns.prepare(sender.concurrency)
+    time_budget.prepare(sender.concurrency)
 
 
 @worker_process_init.connect
 def begin_process(**_: Any) -> None:
     """Bound what the process waits for, listen in it, and look for work where no task comes."""
-    database.limit(settings.LEASE_SECONDS / 2)
+    availability.limit(settings.LEASE_SECONDS / 2)
     if {"sms", "default"} & worker.queues():  # who sends SMS: the channel's, and who answers some
-        listening.begin(ring_callbacks)
+        listeners.begin(ring_callbacks)
     own = [channel for channel in Channel if channel.lower() in worker.queues()]
     sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in own]
     worker.begin([worker.Expected(*each) for each in sends])
@@ -223,7 +225,7 @@ def begin_process(**_: Any) -> None:
 @worker_process_init.connect
 def take_place(**_: Any) -> None:
     """Fail the delivery that ended the process whose place this one takes."""
-    if step := overruns.begin(current_process().index):  # type: ignore[attr-defined]
+    if step := time_budget.begin(current_process().index):  # type: ignore[attr-defined]
         render_limit.fail_later(step)
 
 
@@ -231,5 +233,5 @@ def take_place(**_: Any) -> None:
 def end_process(**_: Any) -> None:
     """Finish what it has in hand, store what is in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
-    left_behind.finish(settings.LEASE_SECONDS / 2)
-    listening.end()
+    late_outcomes.finish(settings.LEASE_SECONDS / 2)
+    listeners.end()

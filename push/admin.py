@@ -11,8 +11,8 @@ from django.utils.safestring import mark_safe
 from push import device_tokens
 from push.models import Device
 from rme.core.errors import InvalidPayload
-from rme.tenants.admin_base import TenantAdmin
-from rme.tenants.admin_choices import TenantForm
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.admin.choices import TenantForm
 
 
 class DeviceForm(TenantForm):

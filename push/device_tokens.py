@@ -23,7 +23,7 @@ from push import endpoints
 from push.encoding import decoded
 from push.models import Device, token_digest
 from rme.core.errors import InvalidPayload
-from rme.core.transport import AddressPolicy
+from rme.transport import AddressPolicy
 
 LONGEST = 4096
 _PATTERNS = {

@@ -15,8 +15,9 @@ from django.db.models import Exists, OuterRef
 from push import device_tokens
 from push.device_tokens import DeviceToken
 from push.models import Device
-from rme.core import clock, errors, ids, prepared, sql
-from rme.core.clock import iso
+from rme.core import errors, ids
+from rme.core.db import clock, prepared_statements, sql
+from rme.core.db.clock import iso
 from rme.crm.contacts import get_contacts
 from rme.tenants.models import Organization
 
@@ -55,7 +56,7 @@ def active_devices(
 
     Contacts without a device are not in the answer.
     """
-    rows = prepared.execute(_ACTIVE, [organization_id, sql.array(contact_ids)])
+    rows = prepared_statements.execute(_ACTIVE, [organization_id, sql.array(contact_ids)])
     found: dict[str, list[DeviceRecord]] = {}
     for *row, registered in rows:
         record = DeviceRecord._make((*row, clock.of_epoch(registered)))

@@ -12,7 +12,8 @@ from django.db import connection
 
 from push.devices import HISTORY
 from push.models import Device, Feedback
-from rme.core import ids, sql
+from rme.core import ids
+from rme.core.db import sql
 from rme.core.outcomes import Gone, Outcome
 
 BATCH = 1000

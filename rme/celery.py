@@ -12,19 +12,19 @@ from celery.signals import worker_process_init
 from django.conf import settings
 from kombu import Queue
 
-from rme.core import garbage
+from rme.core.process import memory
 from rme.run.process import die_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
-app = Celery("rme", task_cls="rme.core.worker:WorkerTask")
+app = Celery("rme", task_cls="rme.core.process.worker:WorkerTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 QUEUES = ("email", "sms", "push", "sweep", "default")
 """Each has a worker of its own, so that what is slow holds up only its like (`rme.workers`)."""
 app.conf.task_queues = [Queue(name) for name in QUEUES]
 app.conf.task_default_queue = "default"
 # No hint expires: that would be a time by beat's clock, which a worker with another clock takes for
-# past. Those that an outage left behind are cheap instead (`rme.core.hints`).
+# past. Those that an outage left behind are cheap instead (`rme.core.redis.hints`).
 app.conf.beat_schedule = {
     "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"queue": "sweep"}},
     "retire_devices": {"task": "push.retire_devices", "schedule": 5.0},
@@ -58,6 +58,6 @@ app.autodiscover_tasks(["messaging", "push", "rme.crm"])
 
 @worker_process_init.connect
 def _spare(**_: object) -> None:
-    garbage.spare()
-    garbage.keep_memory()
+    memory.spare()
+    memory.keep_memory()
     die_with_parent(os.getppid(), SIGKILL)  # what it has in hand is covered by its lease

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import transaction
 
-from messaging import templates
+from messaging.content import templates
 from messaging.models import SenderDomain, Template
 from push.models import Device, token_digest
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker

@@ -1,7 +1,7 @@
 """`/metrics` in Prometheus's text format, for this machine or whoever has the token.
 
 Nothing is kept for it in the web process, of which there are several: the backlog is read from
-PostgreSQL, and what processes count is added up in Redis (`rme.core.counters`).
+PostgreSQL, and what processes count is added up in Redis (`rme.core.redis.counters`).
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,11 @@ from prometheus_client.core import CollectorRegistry, CounterMetricFamily, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from redis import RedisError
 
-from messaging import metrics, unknown_codes
-from rme.core import counters, edge, proxies, signs
+from messaging.providers import unknown_codes
+from messaging.reports import metrics
 from rme.core.errors import ApiError
+from rme.core.http import edge, proxies
+from rme.core.redis import counters, heartbeats
 
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
@@ -76,8 +78,8 @@ class Deployment:
             backlog = []
             up.add_metric(["database"], 0)
         try:
-            works = any(each.works for each in signs.heartbeats())
-            (scheduler,) = signs.seen(("scheduler",))
+            works = any(each.works for each in heartbeats.heartbeats())
+            (scheduler,) = heartbeats.seen(("scheduler",))
             counted = list(_counted())
             up.add_metric(["redis"], 1)
             up.add_metric(["workers"], works)

@@ -5,7 +5,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from rme.core import database
+from rme.core.db import availability
 
 READY_SECONDS = 2.0
 """How long the database has to answer: whoever asks waits no longer either."""
@@ -21,7 +21,7 @@ def livez(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Say whether this process can serve: the database answers and all migrations are applied."""
     try:
-        with database.within(READY_SECONDS):
+        with availability.within(READY_SECONDS):
             executor = MigrationExecutor(connection)
             waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except Error:

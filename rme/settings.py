@@ -13,10 +13,10 @@ import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
-from rme.core.bell import broker_url
-from rme.core.database import BoundedConnection
+from rme.core.db.availability import BoundedConnection
 from rme.core.logs import logging_config
-from rme.core.secret import secret_key
+from rme.core.redis.redis_client import broker_url
+from rme.core.secret_key import secret_key
 from rme.core.smtp_url import opened_by
 from rme.run.places import engine_env
 from rme.sidebar import NAVIGATION
@@ -51,7 +51,7 @@ ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
 TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
 """A proxy that ends TLS stands in front, and says so by `Forwarded` (where that is the value) or by
-X-Forwarded-Proto and -For: see `rme.core.proxies`."""
+X-Forwarded-Proto and -For: see `rme.core.http.proxies`."""
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called though they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")
@@ -83,9 +83,9 @@ INSTALLED_APPS = [
     "messaging",
 ]
 MIDDLEWARE = [
-    "rme.core.api.RequestMiddleware",
+    "rme.core.http.api.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "rme.core.browser.BrowserMiddleware",
+    "rme.core.http.browser.BrowserMiddleware",
 ]
 BROWSER_MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -97,7 +97,7 @@ BROWSER_MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-"""What pages for people need and REST calls do not: see `rme.core.browser`."""
+"""What pages for people need and REST calls do not: see `rme.core.http.browser`."""
 # The admin's checks look for its middleware in MIDDLEWARE alone.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
 ROOT_URLCONF = "rme.urls"
@@ -119,7 +119,7 @@ TEMPLATES = [
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
-# Files are dropped unread; views that take some bring handlers (`rme.core.edge`).
+# Files are dropped unread; views that take some bring handlers (`rme.core.http.edge`).
 FILE_UPLOAD_HANDLERS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -135,7 +135,7 @@ _database: dict[str, Any] = {**dj_database_url.parse(ENV["DATABASE_URL"])}
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         **_database,
-        "ENGINE": "rme.core.postgresql",
+        "ENGINE": "rme.core.db.postgresql",
         "OPTIONS": {
             # A host that is gone without a word is noticed within ten seconds.
             "connect_timeout": 3,
@@ -200,7 +200,7 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "interval_max": 0,
 }
 # Celery's Django fixup would close connection and pool after every task. Whether the connection is
-# still open is looked at before each (`rme.core.worker`).
+# still open is looked at before each (`rme.core.process.worker`).
 CELERY_DB_REUSE_MAX = 1_000_000
 
 # --- log-in and tokens --------------------------------------------------------------------------
@@ -238,9 +238,9 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.call_limits.CallThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["rme.core.json_bodies.JsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rme.core.json_bodies.JsonRenderer"],
-    "EXCEPTION_HANDLER": "rme.core.api.exception_handler",
+    "DEFAULT_PARSER_CLASSES": ["rme.core.http.json.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rme.core.http.json.JsonRenderer"],
+    "EXCEPTION_HANDLER": "rme.core.http.api.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,
 }
@@ -350,9 +350,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
     "POSTPROCESSING_HOOKS": [
-        "messaging.description.messages.add_items",
-        "messaging.description.common.add_headers",
-        "messaging.description.common.require_bodies",
+        "messaging.api.description.messages.add_items",
+        "messaging.api.description.common.add_headers",
+        "messaging.api.description.common.require_bodies",
     ],
     "SERVERS": [{"url": BASE_URL}],
 }

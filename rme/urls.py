@@ -5,24 +5,24 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from messaging import webhooks
-from messaging.views import push_demo
+from messaging.feedback import views
+from messaging.pages import push_demo
 from rme import metrics, probes
 from rme.tenants import logins
 
-handler500 = "rme.core.api.failed"
+handler500 = "rme.core.http.api.failed"
 
 urlpatterns = [
     # first: Django tries one after the other
-    path("rme/v1/", include("messaging.urls")),
+    path("rme/v1/", include("messaging.api.urls")),
     path("", RedirectView.as_view(url="/admin/")),
     path("livez", probes.livez),
     path("readyz", probes.readyz),
     path("metrics", metrics.show),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
-    path("hooks/<str:public_id>", webhooks.receive),
-    path("p/", include("messaging.public_urls")),
-    path("t/", include("messaging.tracking_urls")),
+    path("hooks/<str:public_id>", views.receive),
+    path("p/", include("messaging.pages.urls")),
+    path("t/", include("messaging.pages.tracking_urls")),
     path("push-demo", push_demo.show),
     path("push-demo/worker.js", push_demo.worker),
     path("push-demo/devices", push_demo.register),

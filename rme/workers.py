@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from celery.exceptions import SecurityWarning
 
 from rme.celery import QUEUES, app
-from rme.core import garbage
+from rme.core.process import memory
 from rme.run.backoff import Backoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
 
@@ -103,7 +103,7 @@ def load() -> None:
 
     run_checks()
     os.environ["CELERY_SKIP_CHECKS"] = "1"
-    garbage.spare()
+    memory.spare()
 
 
 def keep(children: Sequence[Child]) -> None:

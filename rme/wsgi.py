@@ -7,9 +7,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from rme.core import database, garbage
-from rme.core.chunked import ChunkedBodies
+from rme.core.db import availability
+from rme.core.http.chunked import ChunkedBodies
+from rme.core.process import memory
 
-database.limit(settings.DATABASE_SECONDS)
+availability.limit(settings.DATABASE_SECONDS)
 application = ChunkedBodies(get_wsgi_application())
-garbage.spare()
+memory.spare()

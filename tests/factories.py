@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from messaging import templates
+from messaging.content import templates
 from messaging.models import SenderDomain, Template, TemplateVersion
 from push.models import Device, token_digest
 from rme.crm.models import Contact

@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 import orjson
 from django.test import Client
 
-from messaging import claiming, deliver, receipts
+from messaging.delivery import claims, deliver
+from messaging.feedback import receipts
 from messaging.models import Event
 from rme.core.channels import Channel
-from rme.core.transport import Transport, shared
 from rme.tenants import applications
 from rme.tenants.models import Application, Organization
+from rme.transport import Transport, shared
 from tests import factories
 
 FORM = "application/x-www-form-urlencoded"
@@ -98,9 +99,9 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
     """
     windows = 0
     for channel in Channel:
-        while (waiting := claiming.ready(channel)) and not (once and windows):
-            for organization_id, priority in claiming.turn(waiting):
-                window = claiming.claim(organization_id, channel, priority)
+        while (waiting := claims.ready(channel)) and not (once and windows):
+            for organization_id, priority in claims.turn(waiting):
+                window = claims.claim(organization_id, channel, priority)
                 deliver.deliver([window], transport or shared(), receipts.apply)
                 windows += 1
     return windows

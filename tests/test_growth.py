@@ -13,15 +13,10 @@ from uuid import UUID
 
 import pytest
 
-from messaging import keywords, tracked_links, waiting
-from messaging.providers import http, mime, simulator
-from messaging.providers.anymail import answers, services
-from messaging.providers.base import Callback, Sms
-from messaging.providers.ses import ERRORS
-from messaging.providers.ses import _refused as ses_refused
-from messaging.providers.smtp import REPLIES, in_order
-from messaging.providers.smtp import _refused as smtp_refused
-from messaging.rendering import (
+from messaging.accept import waiting
+from messaging.consent import keywords
+from messaging.content import tracked_links
+from messaging.content.rendering import (
     Limits,
     RenderFailed,
     RenderLimit,
@@ -33,18 +28,25 @@ from messaging.rendering import (
     render_email,
     segments,
 )
-from messaging.rendering.advice import RenderedEmail
-from messaging.rendering.plain_text import from_html, strip_tags
-from messaging.views.preferences import _preferred
+from messaging.content.rendering.advice import RenderedEmail
+from messaging.content.rendering.plain_text import from_html, strip_tags
+from messaging.pages.preference_views import _preferred
+from messaging.providers import http, mime, simulator
+from messaging.providers.anymail import answers, services
+from messaging.providers.base import Callback, Sms
+from messaging.providers.ses import ERRORS
+from messaging.providers.ses import _refused as ses_refused
+from messaging.providers.smtp import REPLIES, in_order
+from messaging.providers.smtp import _refused as smtp_refused
 from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
+from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
-from rme.core.machines import is_machine
-from rme.core.transport import AddressPolicy, Reply
-from rme.core.transport.dialogue import Replies, Senseless
-from rme.core.transport.verdict import _headers
 from rme.crm import folding
 from rme.crm.connectors.odoo import _text_of
+from rme.transport import AddressPolicy, Reply
+from rme.transport.http1.results import _headers
+from rme.transport.smtp.dialogue import Replies, Senseless
 from tests.core import growth, patterns
 
 _ID = UUID(int=1)
@@ -66,7 +68,9 @@ MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
         for service in services.SERVICES.values()
         for pattern in (service.hard, service.soft)
     ],
-    "messaging/rendering/mjml.py: re.compile(f'{self.sign}(\\\\d+)x')": [mjml._Marks("")._mark],
+    "messaging/content/rendering/mjml.py: re.compile(f'{self.sign}(\\\\d+)x')": [
+        mjml._Marks("")._mark
+    ],
 }
 """Patterns that only the running code has, by the call that makes them."""
 FULLMATCH = frozenset(["messaging/providers/smtp.py", "push/device_tokens.py"])

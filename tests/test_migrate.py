@@ -20,9 +20,9 @@ from django.db.migrations.loader import MigrationLoader
 from psycopg.errors import QueryCanceled
 
 from messaging.models import Delivery
-from rme.core import locks
-from rme.core.partitioned_indexes import AddPartitionedIndex
-from rme.core.partitions import LOCK
+from rme.core.db import locks
+from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitions import LOCK
 from tests import factories
 from tests.rest import message
 

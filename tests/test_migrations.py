@@ -11,7 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import NOT_PROVIDED, GeneratedField
 
 from messaging.models import PARTITIONED
-from rme.core.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitioned_indexes import AddPartitionedIndex
 
 OWN = {config.label for config in apps.get_app_configs() if "site-packages" not in config.path}
 PARTITIONED_MODELS = {model._meta.model_name for model in PARTITIONED}

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from bot import callers, envelope
 from bot.views import KeyAuthentication
-from rme.core.api import JsonView
+from rme.core.http.api import JsonView
 
 
 class Empty(JsonView):

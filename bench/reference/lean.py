@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from oauth2_provider.models import AccessToken
 
-from messaging.schemas.messages import MESSAGE, MessageInput
+from messaging.accept.requests import MESSAGE, MessageInput
 from rme.core import ids
 
 _organizations: dict[str, str] = {}

@@ -17,7 +17,7 @@ from unfold import widgets
 from messaging import providers
 from messaging.models import ProviderAccount
 from rme.core.credentials import GIVE_AGAIN, is_secret, keep_secrets, types_of
-from rme.tenants.admin_choices import TenantForm
+from rme.tenants.admin.choices import TenantForm
 
 
 class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]

@@ -10,14 +10,17 @@ from django.utils.html import format_html, format_html_join
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from messaging import account_hour, policy, providers
+from messaging import providers
 from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
 from messaging.providers.base import Content, Dispatch, Email, Push, Sms
-from rme.core import addresses, clock, ids
-from rme.core.transport import shared
+from messaging.reports import account_hour
+from rme.core import addresses, ids
+from rme.core.db import clock
 from rme.tenants.roles import OWNERS
+from rme.transport import shared
 
 ORDER = ("priority", "weight")
 
@@ -96,7 +99,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     @admin.display(description="Callback URL")
     def callback_url(self, row: ProviderAccount) -> str:
         """Show where the provider is to call, if it has to be told."""
-        return policy.account_of(row).callback_url
+        return organization_policy.account_of(row).callback_url
 
     @admin.display(description="Last hour")
     def last_hour(self, row: ProviderAccount) -> str:
@@ -234,7 +237,7 @@ class TestForm(forms.Form):
 
 def test_send(account: ProviderAccount, to: str) -> str:
     """Send a test message by one account; gives the outcome in words."""
-    ready = policy.account_of(account)
+    ready = organization_policy.account_of(account)
     if ready.provider is None:
         return "The account's settings are broken."
     content = _test_content(account, to)
@@ -252,7 +255,7 @@ def _test_content(account: ProviderAccount, to: str) -> Content:
             kind = providers.REGISTRY[account.kind]
             platform = next(iter(kind.platforms), "ANDROID")
             return Push(token=to, platform=platform, title="Test", body=text)
-    verified = policy.of(account.organization_id).default_domain
+    verified = organization_policy.of(account.organization_id).default_domain
     domain = verified.domain if verified else "localhost.localdomain"
     return Email(
         to=to,

@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from messaging import configuration
 from messaging.models import Delivery, Pause
-from messaging.states import Status
+from messaging.models.statuses import Status
+from messaging.reports import configuration
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.tenants.roles import EVERYBODY, READERS, organizations_for

@@ -16,12 +16,12 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from messaging import endpoints, notices, replaying, signing
 from messaging.models import Notice, WebhookEndpoint
 from messaging.models.endpoints import TYPES
-from rme.core.clock import iso
-from rme.tenants.admin_base import TenantAdmin
-from rme.tenants.admin_choices import TenantForm
+from messaging.webhooks import endpoints, outbox, replays, signatures
+from rme.core.db.clock import iso
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import OWNERS
 
 REPLAY_DAYS = 3
@@ -93,8 +93,8 @@ class WebhookEndpointAdmin(TenantAdmin):
             "", '<th scope="col" class="text-left pr-4">{}</th>', ((name,) for name in _COLUMNS)
         )
         cells = "<td>{}</td>" * len(_COLUMNS)
-        body = format_html_join("", f"<tr>{cells}</tr>", map(_line, notices.last_tried(row)))
-        waiting = notices.waiting(row)
+        body = format_html_join("", f"<tr>{cells}</tr>", map(_line, outbox.last_tried(row)))
+        waiting = outbox.waiting(row)
         told = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
         return format_html(told, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
 
@@ -103,7 +103,7 @@ class WebhookEndpointAdmin(TenantAdmin):
         self, request: HttpRequest, obj: WebhookEndpoint, form: ModelForm, change: bool
     ) -> None:
         if not change:
-            obj.secret = signing.new_secret()
+            obj.secret = signatures.new_secret()
             obj.save()
         elif form.changed_data:
             # Only these: a worker may be writing down how it stands.
@@ -128,7 +128,7 @@ class WebhookEndpointAdmin(TenantAdmin):
 
     def _deleted(self, organization_id: str, key: int) -> None:
         endpoints.forget(organization_id)
-        notices.drop(key)
+        outbox.drop(key)
 
     # --- buttons ----------------------------------------------------------------------------------
     @action(description="Send a test event", url_path="test-event", permissions=["change"])
@@ -139,9 +139,9 @@ class WebhookEndpointAdmin(TenantAdmin):
         if request.method == "POST" and not row.enabled:
             result = "The endpoint is disabled."
         elif request.method == "POST":
-            result = f"{replaying.add_test(row)} is on its way: see the last attempts."
+            result = f"{replays.add_test(row)} is on its way: see the last attempts."
             self.note(request, row, "Test event")
-        question = f"Send {row} an event of the type {replaying.TEST}?"
+        question = f"Send {row} an event of the type {replays.TEST}?"
         context = {"title": "Send a test event", "question": question, "result": result}
         return self.show(request, "ask", row, **context)
 
@@ -154,12 +154,12 @@ class WebhookEndpointAdmin(TenantAdmin):
         if form.is_valid():
             given = form.cleaned_data
             if given["what"] == FAILED:
-                told, count = "what failed", replaying.replay_failed(row)
+                told, count = "what failed", replays.replay_failed(row)
             else:
                 since, until = given["since"], given["until"]
                 told = f"{iso(since)} to {iso(until)}"
-                count = replaying.replay(row, since, until)
-            full = " (there is more: begin later)" if count == replaying.REPLAY_LIMIT else ""
+                count = replays.replay(row, since, until)
+            full = " (there is more: begin later)" if count == replays.REPLAY_LIMIT else ""
             result = f"{count} events are told again{full}."
             self.note(request, row, f"Replay of {told}: {count} events")
         question = f"Tell {row} again. What it has had has the same webhook-id as before."

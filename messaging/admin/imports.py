@@ -4,9 +4,10 @@ from typing import IO, Any
 
 from django.db.models import QuerySet
 
-from messaging import suppression_export, suppression_import, tasks
+from messaging import tasks
+from messaging.consent import suppression_export, suppression_import
 from messaging.models import SuppressionImport
-from rme.tenants.import_pages import FilePages
+from rme.tenants.admin.imports import FilePages
 
 
 class ImportPages(FilePages):

@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from unfold.paginator import InfinitePaginator
 
-from messaging import trace
 from messaging.models import (
     Attempt,
     Category,
@@ -24,13 +23,14 @@ from messaging.models import (
     MessageContent,
     ProviderAccount,
 )
-from messaging.policy import BUILT_IN
+from messaging.models.statuses import Status, aggregate
+from messaging.policy.organization_policy import BUILT_IN
 from messaging.providers.simulator import Simulator
-from messaging.states import Status, aggregate
+from messaging.reports import trace
 from rme.core import ids
 from rme.core.channels import Channel
-from rme.tenants.admin_base import ReadOnly, TenantAdmin
-from rme.tenants.admin_lists import TenantList
+from rme.tenants.admin.base import ReadOnly, TenantAdmin
+from rme.tenants.admin.lists import TenantList
 from rme.tenants.roles import EVERYBODY, READERS, organizations_for
 
 SIMULATOR = Simulator.kind

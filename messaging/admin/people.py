@@ -8,13 +8,14 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
-from messaging import consent, gate_lock, policy, suppression
 from messaging.admin.imports import ImportPages
+from messaging.consent import gate_lock, ledger, suppressions
 from messaging.models import ConsentEntry, Suppression
+from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.channels import ALL
-from rme.tenants.admin_base import TenantAdmin
-from rme.tenants.admin_choices import TenantForm
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import organizations_for
 
 
@@ -26,7 +27,7 @@ class ConsentForm(TenantForm):
         given = super().clean()
         organization, category = self.own_organization(), given.get("category", "").upper()
         if organization and category:
-            known = {ALL, *policy.of(organization.pk).categories}
+            known = {ALL, *organization_policy.of(organization.pk).categories}
             if category not in known:
                 self.add_error("category", f"There is no such category: {', '.join(known)}.")
             given["category"] = category
@@ -72,7 +73,7 @@ class ConsentEntryAdmin(TenantAdmin):
     def save_model(
         self, request: HttpRequest, obj: ConsentEntry, form: ModelForm, change: bool
     ) -> None:
-        decision = consent.Decision(
+        decision = ledger.Decision(
             contact_id=obj.contact_id,
             channel=obj.channel,
             category=obj.category,
@@ -82,7 +83,7 @@ class ConsentEntryAdmin(TenantAdmin):
             evidence=obj.evidence,
             recorded_by=request.user.get_username(),
         )
-        (obj.pk,) = consent.record(obj.organization_id, [decision])
+        (obj.pk,) = ledger.record(obj.organization_id, [decision])
 
 
 class SuppressionForm(TenantForm):
@@ -104,7 +105,7 @@ class SuppressionForm(TenantForm):
         if address:
             organization = self.own_organization()
             region = organization.region if organization else None
-            folded = suppression.fold(given.get("channel", ""), address, region)
+            folded = suppressions.fold(given.get("channel", ""), address, region)
             if folded is None:
                 self.add_error("address", "This is no address of that channel.")
             given["address"] = folded or address
@@ -133,7 +134,7 @@ class SuppressionAdmin(ImportPages):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fixed = super().get_readonly_fields(request, obj)
         # An end in the past would lift it without a reason.
-        return (*fixed, "expires_at") if obj and obj.reason in suppression.PROTECTED else fixed
+        return (*fixed, "expires_at") if obj and obj.reason in suppressions.PROTECTED else fixed
 
     def changeform_view(
         self,
@@ -154,7 +155,7 @@ class SuppressionAdmin(ImportPages):
         if chosen not in own:
             return ""  # the form refuses it
         try:
-            missing = suppression.missing_contacts(chosen, [contact_id])
+            missing = suppressions.missing_contacts(chosen, [contact_id])
         except errors.Unavailable as error:
             return error.message
         return "There is no such contact." if missing else ""
@@ -184,7 +185,7 @@ class SuppressionAdmin(ImportPages):
     ) -> HttpResponse:
         """Ask for a reason before a complaint or a STOP is lifted: it is what the log keeps."""
         row = self.get_object(request, object_id)
-        needed = row.reason in suppression.PROTECTED
+        needed = row.reason in suppressions.PROTECTED
         if request.method == "POST" and needed and not self.reason(request):
             messages.error(request, f"{row.reason} is the recipient's own word: say why it ends.")
             return HttpResponseRedirect(request.path)

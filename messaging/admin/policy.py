@@ -11,11 +11,11 @@ from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from messaging import pausing, policy
 from messaging.models import Category, Pause, SenderDomain, SendingRules
+from messaging.policy import organization_policy, pausing
 from rme.core.channels import Channel
-from rme.tenants.admin_base import TenantAdmin
-from rme.tenants.admin_choices import TenantForm
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import OWNERS
 
 
@@ -26,7 +26,7 @@ class PolicyAdmin(TenantAdmin):
 
     def changed(self, organization_id: str) -> None:
         """Let sending know. Other processes read it anew within two seconds."""
-        policy.forget(organization_id)
+        organization_policy.forget(organization_id)
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -94,7 +94,11 @@ class PauseForm(TenantForm):
         """Find the category."""
         given = super().clean()
         organization, category = self.own_organization(), given.get("category")
-        if organization and category and category not in policy.of(organization.pk).categories:
+        if (
+            organization
+            and category
+            and category not in organization_policy.of(organization.pk).categories
+        ):
             self.add_error("category", "There is no such category.")
         return given
 

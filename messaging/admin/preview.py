@@ -7,12 +7,13 @@ import orjson
 from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from messaging import composing, policy, rendering, templates
+from messaging.content import compose, rendering, templates
 from messaging.models import TemplateVersion
+from messaging.policy import organization_policy
 from rme.crm import connectors
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants import organizations
-from rme.tenants.json_field import JsonField
+from rme.tenants.admin.json_fields import JsonField
 
 SAMPLE = ContactRecord(
     id="00000000-0000-7000-8000-000000000000",
@@ -103,9 +104,9 @@ def _context(
     variables: dict[str, Any],
 ) -> dict[str, Any]:
     organization = organizations.get(version.template.organization_id)
-    domain = policy.of(organization.id).default_domain
+    domain = organization_policy.of(organization.id).default_domain
     sender = {"name": (domain and domain.name) or organization.name}
-    letter = composing.Letter(
+    letter = compose.Letter(
         organization=organization,
         delivery_id="",
         message_id="",

@@ -10,12 +10,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action
 
-from messaging import partials, policy, rendering, templates
 from messaging.admin.preview import SAMPLE, PreviewForm, preview, sample_variables
+from messaging.content import partials, rendering, templates
 from messaging.models import Partial, Template, TemplateVersion
+from messaging.policy import organization_policy
 from rme.core.errors import InvalidPayload
-from rme.tenants.admin_base import TenantAdmin, TenantInline
-from rme.tenants.admin_choices import TenantForm
+from rme.tenants.admin.base import TenantAdmin, TenantInline
+from rme.tenants.admin.choices import TenantForm
 
 TEXTS = {
     "EMAIL": ("subject", "text", "html", "mjml"),
@@ -53,7 +54,7 @@ class TemplateForm(TenantForm):
         given = super().clean()
         organization, category = self.own_organization(), given.get("category", "")
         if organization and category:
-            known = policy.of(organization.pk).categories
+            known = organization_policy.of(organization.pk).categories
             if category not in known:
                 self.add_error("category", f"There is no such category: {', '.join(known)}.")
         return given

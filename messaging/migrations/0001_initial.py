@@ -7,10 +7,10 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import messaging.providers
-import rme.core.fields
+import rme.core.db.encrypted_fields
 import rme.core.ids
 import rme.tenants.models
-from rme.core import partitions
+from rme.core.db import partitions
 
 
 class Migration(migrations.Migration):
@@ -680,7 +680,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "credentials",
-                    rme.core.fields.EncryptedTextField(blank=True, default="{}"),
+                    rme.core.db.encrypted_fields.EncryptedTextField(blank=True, default="{}"),
                 ),
                 (
                     "created_at",

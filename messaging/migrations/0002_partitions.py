@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from django.db import migrations
 
-from rme.core import partitions
+from rme.core.db import partitions
 
 TABLES = ["message", "messagecontent", "delivery", "attempt", "event"]
 

@@ -3,7 +3,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import rme.core.fields
+import rme.core.db.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -79,8 +79,11 @@ class Migration(migrations.Migration):
                 ),
                 ("enabled", models.BooleanField(default=True)),
                 ("disabled_reason", models.CharField(blank=True, db_default="", max_length=200)),
-                ("secret", rme.core.fields.EncryptedTextField()),
-                ("former_secret", rme.core.fields.EncryptedTextField(blank=True, db_default="")),
+                ("secret", rme.core.db.encrypted_fields.EncryptedTextField()),
+                (
+                    "former_secret",
+                    rme.core.db.encrypted_fields.EncryptedTextField(blank=True, db_default=""),
+                ),
                 ("former_until", models.DateTimeField(null=True)),
                 (
                     "free_at",

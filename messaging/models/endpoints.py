@@ -7,8 +7,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from messaging.states import EventType
-from rme.core.fields import EncryptedTextField
+from messaging.models.statuses import EventType
+from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization
 
 EVERYTHING = "message.*"

@@ -1,7 +1,7 @@
 """What was accepted and what became of it. The tables here are partitioned by month on their id.
 
-Rows are written by `rme.core.sql` in sets; foreign keys are plain columns, because partitions are
-dropped whole and a message is always written together with what belongs to it.
+Rows are written by `rme.core.db.sql` in sets; foreign keys are plain columns, because partitions
+are dropped whole and a message is always written together with what belongs to it.
 """
 
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from messaging.states import Status
+from messaging.models.statuses import Status
 from rme.core import ids
 
 
@@ -89,7 +89,9 @@ class Delivery(models.Model):
     fence = models.IntegerField(default=0)
     tries = models.IntegerField(default=0)
     test = models.BooleanField(default=False)
-    trace = models.JSONField(null=True)  # how it was decided: messaging.trace says what is in it
+    trace = models.JSONField(
+        null=True
+    )  # how it was decided: messaging.reports.trace says what is in it
     updated_at = models.DateTimeField(db_default=Now())
 
     class Meta:

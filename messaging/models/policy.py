@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from messaging import providers
 from rme.core.channels import Channel
-from rme.core.fields import EncryptedTextField
+from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization, new_text_id
 
 CHANNEL_CHOICES = [(channel.value, channel.value) for channel in Channel]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from push.notification import Notification
 from rme.core.channels import Channel
 from rme.core.outcomes import NOT_TRIED, Fault, Outcome, Rejected, Unknown
-from rme.core.transport import NOT_BEGUN, AddressPolicy, Failure, Reply, Request, Transport
+from rme.transport import NOT_BEGUN, AddressPolicy, Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 

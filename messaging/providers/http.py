@@ -15,10 +15,10 @@ import orjson
 from pydantic import Field, StringConstraints
 
 from messaging.providers.base import Callback, Dispatch, ProviderSettings, Sms
-from rme.core import ids, patience
+from rme.core import ids, retry_after_header
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
-from rme.core.transport import Failure, FailureKind
+from rme.transport import Failure, FailureKind
 
 Url = Annotated[
     str, StringConstraints(pattern=r"^https?://[\x21-\x7e]+$", max_length=500), DESTINATION
@@ -27,7 +27,7 @@ CALLBACK_AGE = timedelta(days=7)
 """A report on an older attempt is none: networks give up after three days."""
 _AHEAD = timedelta(minutes=5)
 _PARAMETERS = 200
-retry_after = patience.retry_after
+retry_after = retry_after_header.retry_after
 
 
 class HttpSettings(ProviderSettings):

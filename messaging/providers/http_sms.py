@@ -33,7 +33,7 @@ from messaging.providers.base import (
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Failure, Reply, Request
+from rme.transport import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
 _PLACE = re.compile(r"\{(to|number|sender|text|id|callback)\}")

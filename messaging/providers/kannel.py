@@ -32,12 +32,11 @@ from messaging.providers.base import (
     Report,
     UnknownCode,
 )
-from rme.core import gsm
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.smpp import texts
-from rme.core.smpp.texts import Alphabet
-from rme.core.transport import Failure, InvalidRequest, Reply, Request
+from rme.transport import Failure, InvalidRequest, Reply, Request, gsm
+from rme.transport.smpp import texts
+from rme.transport.smpp.texts import Alphabet
 
 REPORTS: dict[int, str] = {
     1: "delivered",

@@ -15,7 +15,7 @@ from push.notification import Shot
 from push.senders.base import Sender
 from rme.core.channels import Channel
 from rme.core.outcomes import Outcome
-from rme.core.transport import Transport
+from rme.transport import Transport
 
 
 class PushProvider(Provider):

@@ -48,7 +48,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Failure, InvalidRequest, Reply, Request, Transport, shared
+from rme.transport import Failure, InvalidRequest, Reply, Request, Transport, shared
 
 ERRORS: tuple[tuple[str, Verdict], ...] = (
     # `type text`; the first row that fits counts.

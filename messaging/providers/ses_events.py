@@ -8,7 +8,7 @@ import structlog
 from messaging.providers import http
 from messaging.providers.base import Report, UnknownCode
 from rme.core import addresses
-from rme.core.machines import is_machine
+from rme.core.automated_clients import is_machine
 
 log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ from messaging.providers.base import (
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Transport
+from rme.transport import Transport
 
 ACTS: dict[str, Outcome] = {
     "delivered": Accepted(receipts=("delivered", "open")),

@@ -30,7 +30,6 @@ from messaging.providers.base import (
     UnknownCode,
     no_progress,
 )
-from rme.core import smpp
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
@@ -43,11 +42,11 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.smpp import texts
-from rme.core.smpp.pdu import RESPONSE, Command, Tag, first_string
-from rme.core.smpp.texts import Alphabet, Way
-from rme.core.smpp.tickets import Answer
-from rme.core.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport
+from rme.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport, smpp
+from rme.transport.smpp import texts
+from rme.transport.smpp.pdu import RESPONSE, Command, Tag, first_string
+from rme.transport.smpp.pending import Answer
+from rme.transport.smpp.texts import Alphabet, Way
 
 CODES: dict[int, Outcome] = {
     0x01: Rejected("ESME_RINVMSGLEN", Fault.CONTENT),

@@ -34,7 +34,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import (
+from rme.transport import (
     Envelope,
     Failure,
     FailureKind,

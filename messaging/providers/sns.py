@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from rme.core.cache import TtlCache
-from rme.core.transport import Reply, Request, Transport
+from rme.transport import Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 

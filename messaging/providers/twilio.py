@@ -40,7 +40,7 @@ from messaging.providers.base import (
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Failure, Reply, Request
+from rme.transport import Failure, Reply, Request
 
 DEAD = Rejected("no mobile number", hard=True)
 NOBODY = Rejected("this number cannot be written to")

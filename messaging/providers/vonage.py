@@ -38,7 +38,7 @@ from messaging.providers.base import (
 )
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Failure, Reply, Request
+from rme.transport import Failure, Reply, Request
 
 REPORTS: dict[str, str] = {
     "submitted": "sent",

@@ -44,7 +44,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Common, Reply, Request, Transport
+from rme.transport import Common, Reply, Request, Transport
 
 PAYLOAD_LIMIT = 4096
 COLLAPSE_LIMIT = 64

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from push import holds
 from push.notification import Shot
-from rme.core import patience
+from rme.core import retry_after_header
 from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
@@ -28,18 +28,11 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import (
-    NOT_BEGUN,
-    Failure,
-    FailureKind,
-    Reply,
-    Request,
-    Transport,
-)
-from rme.core.transport.messages import TIME_OUT
+from rme.transport import NOT_BEGUN, Failure, FailureKind, Reply, Request, Transport
+from rme.transport.messages import TIME_OUT
 
 log = structlog.get_logger(__name__)
-retry_after = patience.retry_after
+retry_after = retry_after_header.retry_after
 
 SILENCE = 5.0
 """How long, in seconds, a service is left alone at first that answered nothing in time."""

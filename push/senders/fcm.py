@@ -46,7 +46,7 @@ from push.senders.base import (
 from push.tokens import Life, Token
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
-from rme.core.transport import Failure, Reply, Request, Transport
+from rme.transport import Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 

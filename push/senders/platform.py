@@ -51,7 +51,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Failure, Reply, Request, Transport
+from rme.transport import Failure, Reply, Request, Transport
 
 ACTION = "actions/standard/customNotificationAction"
 ACTIONS_LIMIT = 200

@@ -49,7 +49,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Failure, FailureKind, Reply, Request, Transport
+from rme.transport import Failure, FailureKind, Reply, Request, Transport
 
 PLAINTEXT_LIMIT = 3900
 _OTHER_KEY = re.compile(

@@ -12,8 +12,8 @@
     ├── InternalError 500           ├── ProviderError 502
     └── Unavailable 503
 
-They are raised by domain code and turned into responses in `rme.core.api` alone. What a provider
-answers is another family (`rme.core.outcomes`) and never becomes one of these by itself.
+They are raised by domain code and turned into responses in `rme.core.http.api` alone. What a
+provider answers is another family (`rme.core.outcomes`) and never becomes one of these by itself.
 """
 
 from collections.abc import Mapping, Sequence

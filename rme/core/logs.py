@@ -108,7 +108,7 @@ def logging_config(*, level: str, json: bool) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # What fails unforeseen is logged by rme.core.api, with the request id.
+            # What fails unforeseen is logged by rme.core.http.api, with the request id.
             "django.request": {"level": "CRITICAL"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},

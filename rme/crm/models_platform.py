@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.db.models.functions import Now
 
-from rme.core.fields import EncryptedTextField
+from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization
 
 

@@ -7,8 +7,8 @@ from celery import shared_task
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from rme.core import database
-from rme.crm import record_import
+from rme.core.db import availability
+from rme.crm.records import import_file
 
 log = structlog.get_logger(__name__)
 
@@ -25,11 +25,11 @@ def ring_import() -> None:
 
 
 @shared_task(name="crm.import_records")
-@database.unlimited()
+@availability.unlimited()
 def import_records() -> None:
     """Import files of records, part by part."""
     until = time.monotonic() + IMPORT_SECONDS
-    while record_import.work():
+    while import_file.work():
         if time.monotonic() > until:
             ring_import()
             return

@@ -10,7 +10,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from rme.core.limits import Decision, Limit, limiter
+from rme.core.redis.rate_limits import Decision, Limit, limiter
 from rme.tenants.organizations import OrganizationRecord
 
 DAY = 86_400

@@ -22,7 +22,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from rme.core.limits import Limit, Script, address_of, limiter
+from rme.core.redis.rate_limits import Limit, Script, address_of, limiter
 from rme.tenants.models import User
 
 log = structlog.get_logger(__name__)

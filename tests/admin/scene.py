@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from bot.models import BotSettings
-from messaging import consent
+from messaging.consent import ledger
 from messaging.models import (
     Category,
     Partial,
@@ -75,8 +75,8 @@ def fill(org: Any) -> Api:
     Suppression.objects.create(
         organization=org, channel="EMAIL", address="x@y.example", reason="STOP"
     )
-    decision = consent.Decision(str(ada.pk), "ALL", "ALL", "OPTED_IN", "API", NOW)
-    consent.record(org.pk, [decision])
+    decision = ledger.Decision(str(ada.pk), "ALL", "ALL", "OPTED_IN", "API", NOW)
+    ledger.record(org.pk, [decision])
     api_keys.issue(org, "bot")
     secret = f'{{"address": "https://odoo.example", "api_key": "{PASSWORD}"}}'
     Platform.objects.create(

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import path
 
-from messaging.views import tracking
+from messaging.pages import tracking_views
 from rme import urls
 from rme.tenants.models import Organization, User
 from tests.core.test_logs import lines, own, written
@@ -38,8 +38,8 @@ urlpatterns = [
     path("admin/fail-in-database", fail_in_database),
     path("p/fail", fail_for_anybody),
     # what none of these views ever gets: a number
-    path("hooks/fail", urls.webhooks.receive, {"public_id": 1}),
-    path("t/fail", tracking.show_image, {"token": 1}),
+    path("hooks/fail", urls.views.receive, {"public_id": 1}),
+    path("t/fail", tracking_views.show_image, {"token": 1}),
     *urls.urlpatterns,
 ]
 
@@ -65,7 +65,7 @@ def test_a_page_that_fails_is_logged_with_traceback_request_and_user(browser):
     assert line == {
         "event": "request.failed",
         "level": "error",
-        "logger": "rme.core.api",
+        "logger": "rme.core.http.api",
         "request_id": REQUEST_ID,
         "user_id": browser.user.pk,
     }

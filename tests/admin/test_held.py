@@ -10,7 +10,7 @@ from rme.tenants import changes
 from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import page, person
-from tests.messaging.held_scene import hold
+from tests.messaging.delivery.manual_review_scene import hold
 from tests.rest import Api, message, work
 
 pytestmark = pytest.mark.django_db

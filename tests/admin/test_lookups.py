@@ -9,8 +9,8 @@ from django.db.models import ForeignKey
 from messaging.models import Message, TemplateVersion
 from rme.core import ids
 from rme.crm.models import Account, Contact, Event
-from rme.tenants.admin_base import TenantAdmin
-from rme.tenants.admin_lists import declared_lookups
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.admin.lists import declared_lookups
 from rme.tenants.models import ApiKey, Application, Membership, Organization, User
 from tests import factories
 from tests.admin.scene import MODELS, button, fill, page, person

@@ -3,11 +3,12 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from messaging import account_hour, policy
-from messaging.circuits import State
+from messaging.delivery.accounts.circuits import State
 from messaging.models import Attempt, ProviderAccount
+from messaging.policy import organization_policy
 from messaging.providers import REGISTRY
 from messaging.providers.anymail.services import NEVER, SERVICES
+from messaging.reports import account_hour
 from tests import factories
 from tests.admin.scene import button, page
 from tests.fakes.providers import SETTINGS
@@ -99,7 +100,7 @@ def test_an_account_is_set_aside_with_a_reason(root, org, account):
     assert b"sim is DRAINING." in said
     account.refresh_from_db()
     assert (account.state, account.state_reason) == ("DRAINING", "moved")
-    kept = policy.of(org.pk).accounts[0]
+    kept = organization_policy.of(org.pk).accounts[0]
     assert (kept.active, kept.draining) == (False, True)
     root.post(url, {"state": "ACTIVE", "reason": "back", **place})
     account.refresh_from_db()
@@ -117,7 +118,7 @@ def test_an_account_is_reordered_with_a_reason(root, org, account):
     root.post(url, {**moved, "reason": "cheaper"})
     account.refresh_from_db()
     assert (account.priority, account.weight, account.state) == (5, 3, "ACTIVE")
-    assert policy.of(org.pk).accounts[0].priority == 5
+    assert organization_policy.of(org.pk).accounts[0].priority == 5
     assert [entry.get_change_message() for entry in LogEntry.objects.all()] == [
         "Order: priority: 100 → 5, weight: 1 → 3 (cheaper)"
     ]
@@ -146,7 +147,7 @@ def test_an_sms_account_is_set_up_by_the_form(root, org, kind):
             form[f"setting_{kind}_{name}"] = given[name].default
     response = root.post(page(ProviderAccount, "add"), form)
     assert response.status_code == 302, response.context["adminform"].form.errors
-    (made,) = policy.of(org.pk).accounts
+    (made,) = organization_policy.of(org.pk).accounts
     assert (made.active, made.rate, made.match) == (True, 10, ("+41",))
 
 
@@ -179,7 +180,7 @@ def mail_form(org, kind, **changes):
 def test_a_mail_account_is_set_up_by_the_form_and_shows_no_secret(root, org, kind):
     response = root.post(page(ProviderAccount, "add"), mail_form(org, kind))
     assert response.status_code == 302, response.context["adminform"].form.errors
-    (made,) = policy.of(org.pk).accounts
+    (made,) = organization_policy.of(org.pk).accounts
     assert made.active
     shown = root.get(page(ProviderAccount, "change", made.id)).content.decode()
     assert not [word for word in ("key-secret-1", "signing-secret-2") if word in shown]

@@ -5,8 +5,8 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import policy
 from messaging.models import Category, Delivery, Message, Pause, ProviderAccount
+from messaging.policy import organization_policy
 from rme.tenants import changes
 from rme.tenants.models import Membership
 from tests import factories
@@ -46,7 +46,7 @@ def test_a_provider_account_keeps_its_password(root, org):
     assert response.status_code == 302, response.context["adminform"].form.errors
     row = ProviderAccount.objects.get()
     assert '"hunter2-secret"' in row.credentials
-    assert policy.of(org.pk).accounts[0].active
+    assert organization_policy.of(org.pk).accounts[0].active
     shown = root.get(page(ProviderAccount, "change", row.pk)).content
     assert b"mail.example" in shown
     assert b"hunter2" not in shown
@@ -65,17 +65,17 @@ def test_a_provider_account_keeps_its_password(root, org):
 
 
 def test_what_sending_reads_is_read_anew(root, org):
-    assert "NEWS" not in policy.of(org.pk).categories
+    assert "NEWS" not in organization_policy.of(org.pk).categories
     form = {
         "organization": org.pk, "name": "NEWS", "regime": "OPT_IN", "on_unknown": "HOLD",
         "expires_after": 60, "cap_window": 60, "channel_order": "",
     }  # fmt: skip
     root.post(page(Category, "add"), form)
-    assert "NEWS" in policy.of(org.pk).categories
+    assert "NEWS" in organization_policy.of(org.pk).categories
     chosen = {"action": "delete_selected", "post": "yes"}
     chosen["_selected_action"] = [Category.objects.get().pk]
     root.post(page(Category, "changelist"), chosen)
-    assert "NEWS" not in policy.of(org.pk).categories
+    assert "NEWS" not in organization_policy.of(org.pk).categories
 
 
 def test_accounts_are_paused_and_activated(root, org):

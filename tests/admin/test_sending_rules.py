@@ -2,8 +2,8 @@
 
 import pytest
 
-from messaging import policy
 from messaging.models import SendingRules
+from messaging.policy import organization_policy
 from rme.tenants.models import Membership, Organization
 from tests.admin.scene import page, person
 
@@ -18,10 +18,10 @@ def save(client, org, **fields):
 
 
 def test_rules_are_felt_at_once(root, org):
-    assert policy.of(org.pk).sending.sends_per_day == 1_000_000
+    assert organization_policy.of(org.pk).sending.sends_per_day == 1_000_000
     answer = save(root, org, sends_per_day="5", sends_per_second="2", quiet_hours=QUIET)
     assert answer.status_code == 302
-    sending = policy.of(org.pk).sending
+    sending = organization_policy.of(org.pk).sending
     assert (sending.sends_per_day, sending.sends_per_second) == (5, 2)
     assert sending.quiet_hours == {"SMS": {"from": "21:00", "until": "08:00"}}
 

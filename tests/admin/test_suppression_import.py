@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from messaging import suppression, suppression_import
+from messaging.consent import suppression_import, suppressions
 from messaging.models import Suppression, SuppressionImport
 from rme.tenants.models import Membership
 from tests import factories
@@ -115,7 +115,7 @@ def test_who_may_import_and_export(org):
 
 def test_strangers_see_and_do_nothing(org):
     run = started(org)
-    suppression.suppress([suppression.Entry(org.pk, "EMAIL", "a@b.example", "STOP", "API")])
+    suppressions.suppress([suppressions.Entry(org.pk, "EMAIL", "a@b.example", "STOP", "API")])
     stranger = person("stranger", factories.organization("other"), Role.OWNER)
     assert b"list.csv" not in stranger.get(IMPORTS).content
     assert stranger.get(run_page(run)).status_code == 404
@@ -132,10 +132,10 @@ def test_strangers_see_and_do_nothing(org):
 def test_the_list_leaves_as_a_file_that_computes_nothing(root, org):
     other = factories.organization("other")
     entries = [
-        suppression.Entry(org.pk, "SMS", "+12127365000", "STOP", "API", note="=1+1"),
-        suppression.Entry(other.pk, "EMAIL", "theirs@b.example", "STOP", "API"),
+        suppressions.Entry(org.pk, "SMS", "+12127365000", "STOP", "API", note="=1+1"),
+        suppressions.Entry(other.pk, "EMAIL", "theirs@b.example", "STOP", "API"),
     ]
-    suppression.suppress(entries)
+    suppressions.suppress(entries)
     assert b"<select" in root.get(EXPORT).content
     answer = root.post(EXPORT, {"organization": org.pk})
     assert answer["Content-Disposition"] == f'attachment; filename="suppressions-{org.pk}.csv"'

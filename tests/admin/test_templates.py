@@ -2,7 +2,7 @@
 
 import pytest
 
-from messaging import templates
+from messaging.content import templates
 from messaging.models import Partial, Template, TemplateVersion
 from tests import factories
 from tests.admin.scene import button, page

@@ -7,14 +7,15 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db.models.functions import Now
 
-from messaging import configuration, endpoints
-from messaging.configuration import Finding
 from messaging.models import Notice, WebhookEndpoint
+from messaging.reports import configuration
+from messaging.reports.configuration import Finding
+from messaging.webhooks import endpoints
 from rme.tenants import changes
 from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import button, page, person
-from tests.messaging.hooks_scene import Receiver, endpoint, tell, verified
+from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, tell, verified
 from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from bot.models import BotSettings, Creation
-from rme.core import locks
+from rme.core.db import locks
 from rme.crm.connectors import REGISTRY
 from rme.crm.connectors.base import (
     Duplicate,

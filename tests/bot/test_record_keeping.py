@@ -2,7 +2,7 @@
 
 import pytest
 
-from rme.core import counters
+from rme.core.redis import counters
 from rme.crm.connectors import REGISTRY
 from rme.crm.connectors.embedded import Embedded
 from rme.tenants.models import ApiKey, Organization

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from messaging import brand
-from messaging.links import Link
+from messaging.content import brand
+from messaging.content.links import Link
 from messaging.models import ConsentEntry
 from tests import factories
 

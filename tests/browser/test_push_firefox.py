@@ -7,8 +7,8 @@ import pytest
 from messaging.models import Attempt, Delivery, Message, ProviderAccount
 from push import tasks
 from push.models import Device
-from rme.core.transport import AddressPolicy, Transport
 from rme.tenants.models import Membership, User
+from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.browser.firefox import FIREFOX, Firefox, firefox, until
 from tests.fakes.autopush import autopush

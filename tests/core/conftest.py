@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rme.core.transport import AddressPolicy, Transport
+from rme.transport import AddressPolicy, Transport
 
 
 @pytest.fixture

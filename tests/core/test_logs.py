@@ -16,10 +16,10 @@ from messaging import providers
 from messaging.models import ProviderAccount
 from messaging.providers.simulator import Simulator
 from rme import urls
-from rme.core.api import ApiView
+from rme.core.http.api import ApiView
 from rme.core.logs import add_traceback, formatter
-from rme.core.transport import AddressPolicy, Transport
 from rme.tenants.models import Organization
+from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.rest import REQUEST_ID, error, message, work
 
@@ -75,7 +75,7 @@ def test_a_request_is_one_line_with_ids(org, api):
         {
             "event": "request",
             "level": "info",
-            "logger": "rme.core.api",
+            "logger": "rme.core.http.api",
             "method": "GET",
             "path": "/rme/v1/messages",
             "status": 200,

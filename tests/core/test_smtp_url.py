@@ -11,7 +11,7 @@ from messaging.models import ProviderAccount
 from rme import demo_mail
 from rme.core import smtp_url
 from rme.core.smtp_url import MailServer
-from rme.core.transport import AddressPolicy
+from rme.transport import AddressPolicy
 from tests.service import ROOT
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from rme.core.transport import AddressPolicy, Transport
 from rme.crm import mapping
 from rme.crm.connectors.base import (
     Connector,
@@ -27,6 +26,7 @@ from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.mapping import problems_with
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
+from rme.transport import AddressPolicy, Transport
 from tests.crm.conformance import Conformance
 from tests.crm.remote import ODOO_MAPPING
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rme.core.transport import process
+from rme.transport import process
 
 
 @pytest.fixture

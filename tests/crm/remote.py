@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rme.core.transport import AddressPolicy, Transport
 from rme.crm import mapping
 from rme.crm.connectors.base import Connector
 from rme.crm.connectors.odoo import Odoo
 from rme.crm.connectors.salesforce import Salesforce
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
+from rme.transport import AddressPolicy, Transport
 from tests.fakes.odoo import DATABASE, KEY, OdooServer
 from tests.fakes.salesforce import SalesforceServer
 from tests.fakes.tls import ca_pem

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rme.core.transport import AddressPolicy, Transport
 from rme.crm import mapping
 from rme.crm.connectors.base import (
     Deadline,
@@ -22,6 +21,7 @@ from rme.crm.connectors.odoo import Odoo
 from rme.crm.connectors.records import NewAccount, NewCase, NewContact
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
+from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
 from tests.fakes.http1 import respond

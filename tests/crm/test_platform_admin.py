@@ -7,13 +7,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 
-from rme.core.transport import process
 from rme.crm import mapping, mapping_text, platforms
+from rme.crm.admin.platform_form import mapping_name
 from rme.crm.connectors import REMOTE
 from rme.crm.models_platform import Platform
-from rme.crm.platform_form import mapping_name
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
+from rme.transport import process
 from tests import factories
 from tests.admin.scene import button, page, person
 from tests.crm import remote

@@ -10,7 +10,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from rme.core.csv_lines import Unreadable
-from rme.crm import record_export, record_import
 from rme.crm.models import (
     Account,
     Case,
@@ -21,7 +20,8 @@ from rme.crm.models import (
     RecordImport,
     Speaker,
 )
-from rme.crm.record_files import COLUMNS, names
+from rme.crm.records import export, import_file
+from rme.crm.records.files import COLUMNS, names
 from rme.tenants import imports
 from rme.tenants.models import Membership
 from tests import factories
@@ -40,10 +40,10 @@ def org(db):
 def run(org, model, text, part_lines=1000):
     """Import a file to its end; gives its counts and its bad rows."""
     file = io.BytesIO(text.encode())
-    made = record_import.start(
+    made = import_file.start(
         org.pk, model, "f.csv", file, started_by="grace", part_lines=part_lines
     )
-    while record_import.work():
+    while import_file.work():
         pass
     made.refresh_from_db()
     counts = (made.state, made.rows, made.added, made.replaced, made.rejected)
@@ -169,9 +169,9 @@ def test_the_statements_of_a_part_do_not_grow_with_its_rows(org):
         rows = "".join(f",L{i},{account.pk}\n" for i in range(count))
         ada = factories.contact(org)
         text = f"id,lastName,accountId\n{rows}{ada.pk},M,\n"
-        made = record_import.start(org.pk, Contact, "f", io.BytesIO(text.encode()), started_by="g")
+        made = import_file.start(org.pk, Contact, "f", io.BytesIO(text.encode()), started_by="g")
         with CaptureQueriesContext(connection) as captured:
-            record_import.work()
+            import_file.work()
         made.refresh_from_db()
         assert (made.state, made.added, made.replaced) == ("DONE", count, 1)
         taken.append(len(captured))
@@ -195,7 +195,7 @@ def fill(org):
 def test_what_is_exported_can_be_imported(org, model):
     fill(org)
     fill(factories.organization("other"))
-    text = "".join(record_export.export(org.pk, model))
+    text = "".join(export.export(org.pk, model))
     assert text.splitlines()[0] == ",".join([*names(model), "createdAt"])
     before = list(model.objects.order_by("pk").values())
     assert len(text.splitlines()) == 2
@@ -209,8 +209,8 @@ def test_what_is_exported_can_be_imported(org, model):
 
 def test_an_export_computes_nothing(org):
     fill(org)
-    assert ",'=cmd()," in "".join(record_export.export(org.pk, Account))
-    assert ",'+12125550100," in "".join(record_export.export(org.pk, Contact))
+    assert ",'=cmd()," in "".join(export.export(org.pk, Account))
+    assert ",'+12125550100," in "".join(export.export(org.pk, Contact))
 
 
 # --- the pages ----------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_file_is_imported_by_a_person(org, redis):
     made = RecordImport.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, page(Contact, "import", made.pk))
     assert b'aria-valuenow="0"' in editor.get(answer["Location"]).content
-    assert record_import.work()
+    assert import_file.work()
     assert b'aria-valuenow="100"' in editor.get(answer["Location"]).content
     report = editor.get(page(Contact, "import_report", made.pk))
     assert b"".join(report.streaming_content) == (
@@ -245,7 +245,7 @@ def test_records_leave_as_a_file(org):
 
 def test_strangers_see_and_do_nothing(org):
     file = io.BytesIO(b"lastName\nL\n")
-    made = record_import.start(org.pk, Contact, "people.csv", file, started_by="g")
+    made = import_file.start(org.pk, Contact, "people.csv", file, started_by="g")
     stranger = person("stranger", factories.organization("other"), Role.OWNER)
     assert b"people.csv" not in stranger.get(page(Contact, "imports")).content
     assert stranger.post(page(Contact, "import", made.pk)).status_code == 404

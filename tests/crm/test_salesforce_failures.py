@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from rme.core.transport import AddressPolicy, Transport
 from rme.crm.connectors.base import (
     Deadline,
     Duplicate,
@@ -18,6 +17,7 @@ from rme.crm.connectors.base import (
 )
 from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.connectors.salesforce import Salesforce
+from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
 from tests.crm.salesforce_failures_scene import find, make

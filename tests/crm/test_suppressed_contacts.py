@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from messaging import suppression_import
+from messaging.consent import suppression_import
 from messaging.models import Suppression
 from rme.tenants.models import Membership
 from tests.admin.scene import page, person
@@ -14,7 +14,7 @@ from tests.crm import remote
 from tests.crm.test_contacts import connect
 from tests.fakes.http1 import respond
 from tests.fakes.odoo import OdooServer
-from tests.messaging.suppressions_import_scene import HEADER, counts, finish, start
+from tests.messaging.consent.suppression_import_scene import HEADER, counts, finish, start
 from tests.rest import Api, error
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("opened")]

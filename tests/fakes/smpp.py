@@ -4,7 +4,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from rme.core.smpp.pdu import Command, Pdu, take
+from rme.transport.smpp.pdu import Command, Pdu, take
 from tests.fakes.tcp import TcpServer
 
 Step = Callable[[socket.socket, Pdu], bool | None]

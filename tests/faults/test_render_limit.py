@@ -13,12 +13,13 @@ import pytest
 from django.conf import settings as deployment
 from django.db import connection
 
-from messaging import claiming, schedule
+from messaging.delivery import claims, sweeper
 from messaging.models import Delivery
-from rme.core import bell, overruns
+from rme.core.process import time_budget
+from rme.core.redis import redis_client
 from tests import factories
 from tests.faults import hanging
-from tests.messaging.deliver_scene import due_now
+from tests.messaging.delivery.deliver_scene import due_now
 from tests.rest import Api, events, message, work
 from tests.service import ROOT
 
@@ -36,7 +37,7 @@ def org():
 def claim(org):
     """Return a claim of two deliveries."""
     Api(org).bulk([message(person) for person in factories.contacts(org, 2)])
-    return claiming.claim(org.pk, "EMAIL", 0)
+    return claims.claim(org.pk, "EMAIL", 0)
 
 
 @pytest.fixture
@@ -73,9 +74,9 @@ def worker():
 def entries(name, count):
     """Return what the worker left in a list, once it is so much."""
     until = time.monotonic() + 90
-    while bell.client().llen(name) < count and time.monotonic() < until:
+    while redis_client.client().llen(name) < count and time.monotonic() < until:
         time.sleep(0.1)
-    return [found.decode() for found in bell.client().lrange(name, 0, -1)]
+    return [found.decode() for found in redis_client.client().lrange(name, 0, -1)]
 
 
 def test_delivery_that_hangs_in_native_code_fails_alone(worker, claim):
@@ -91,7 +92,7 @@ def test_delivery_that_hangs_in_native_code_fails_alone(worker, claim):
     assert found == ("FAILED", "TEMPLATE_ERROR", "rendering takes too long")
     assert events(first.message_id) == ["accepted", "failed"]
     due_now()  # the lease has ended
-    assert schedule.reclaim() == 1
+    assert sweeper.reclaim() == 1
     work()
     statuses = dict(Delivery.objects.values_list("message_id", "status"))
     assert {str(each): status for each, status in statuses.items()} == {
@@ -127,7 +128,7 @@ def test_delivery_of_a_worker_that_is_killed_does_not_fail(worker, claim):
 
 def test_step_outside_of_the_main_thread_has_no_limit():
     def step():
-        with overruns.limited(0.01, b"x"):
+        with time_budget.limited(0.01, b"x"):
             return sum(range(10**6))
 
     with ThreadPoolExecutor(1) as pool:

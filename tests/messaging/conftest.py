@@ -11,13 +11,13 @@ from rme.core.outcomes import Outcome
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
 from tests import factories
-from tests.messaging import tracking_scene
-from tests.messaging.deliver_scene import Scripted
-from tests.messaging.erasure_scene import SECRET
-from tests.messaging.hooks_scene import Receiver
-from tests.messaging.mail_scene import MailScene
-from tests.messaging.polling_scene import Twilio
-from tests.messaging.sms_scene import Scene
+from tests.messaging.consent.erasure_scene import SECRET
+from tests.messaging.delivery.deliver_scene import Scripted
+from tests.messaging.feedback import tracking_scene
+from tests.messaging.feedback.mail_scene import MailScene
+from tests.messaging.feedback.polling_scene import Twilio
+from tests.messaging.feedback.sms_scene import Scene
+from tests.messaging.webhooks.hooks_scene import Receiver
 from tests.rest import Api
 
 

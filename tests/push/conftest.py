@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rme.core.transport import AddressPolicy, Transport
+from rme.transport import AddressPolicy, Transport
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The calls for devices, as the tests make them."""
 
-from rme.core.clock import iso
+from rme.core.db.clock import iso
 from tests.push.subscriptions import Browser
 
 HEX = "0aB1" * 16

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from messaging import schedule
+from messaging.delivery import sweeper
 from messaging.models import Attempt, Delivery, ProviderAccount
 from push.models import Device, token_digest
 from tests import factories
@@ -105,7 +105,7 @@ def later(worker, redis):
     """Let all waiting be over, and work again."""
     redis.flushdb()
     Delivery.objects.filter(status__in=["ACCEPTED", "UNKNOWN"]).update(due_at="2020-01-01T00:00Z")
-    schedule.resolve_unknown()
+    sweeper.resolve_unknown()
     work(worker)
 
 

@@ -8,7 +8,7 @@ from push.notification import Shot
 from push.senders import REGISTRY
 from push.senders.base import Sender
 from rme.core.outcomes import Outcome
-from rme.core.transport import Transport
+from rme.transport import Transport
 
 GOOD = {"IOS": "ab" * 32, "ANDROID": "fcm:token", "PLATFORM": "0055g00000AbCdE", "WEB": ""}
 

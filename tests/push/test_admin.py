@@ -3,11 +3,11 @@
 import pytest
 
 from messaging.models import ProviderAccount
-from messaging.policy import account_of
+from messaging.policy.organization_policy import account_of
 from push import feedback
 from push.feedback import Said
 from push.models import Device
-from rme.core import clock
+from rme.core.db import clock
 from rme.core.outcomes import Gone
 from rme.tenants.models import Membership
 from tests import factories

@@ -8,13 +8,13 @@ import json
 
 import pytest
 
-from messaging import circuits
-from messaging.accept import send_push
+from messaging.accept.acceptance import send_push
+from messaging.delivery.accounts import circuits
 from messaging.models import Attempt, Delivery, ProviderAccount
 from push import tasks
 from push.models import Device
 from push.senders import apns, platform
-from rme.core.transport import AddressPolicy, Transport
+from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.apns import apple
 from tests.fakes.fcm import google

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from push.senders import apns
-from rme.core import bell
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -16,6 +15,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.redis import redis_client
 from tests.fakes.apns import apple
 from tests.push.apns_scene import OTHER, TOKEN, made
 from tests.push.shots import outcome, shot
@@ -166,9 +166,9 @@ def test_patience_doubles_and_ends_with_the_first_success(transport):
         waits = []
         for number in range(1, 5):
             outcome(account, transport, shot(number))
-            waits.append(bell.client().pttl(f"rme:push:hold:{lane}"))
-            bell.client().delete(f"rme:push:hold:{lane}")
+            waits.append(redis_client.client().pttl(f"rme:push:hold:{lane}"))
+            redis_client.client().delete(f"rme:push:hold:{lane}")
         outcome(account, transport, shot(8, token=OTHER))
         outcome(account, transport, shot(9))
-        waits.append(bell.client().pttl(f"rme:push:hold:{lane}"))
+        waits.append(redis_client.client().pttl(f"rme:push:hold:{lane}"))
     assert [round(ms / 1000) for ms in waits] == [1, 2, 4, 8, 1]

@@ -7,13 +7,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import schedule
+from messaging.delivery import sweeper
 from messaging.models import Attempt, Delivery, Message, ProviderAccount
 from push import tasks
 from push.models import Device
-from rme.core import clock
-from rme.core.transport import AddressPolicy, Transport
+from rme.core.db import clock
 from rme.tenants.models import Membership
+from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.admin.scene import page
 from tests.admin.scene import person as member
@@ -119,9 +119,9 @@ def test_a_push_that_nobody_confirms_is_followed_by_the_next_channel(api, org):
             )
         register(api, person, "ANDROID", "fcm:token")
         message_id = send(api, person, **given, fallbackAfter=60)
-        assert (schedule.fall_back(), len(two.sent)) == (0, 1)
+        assert (sweeper.fall_back(), len(two.sent)) == (0, 1)
         Delivery.objects.update(due_at=clock.now())
-        assert schedule.fall_back() == 1
+        assert sweeper.fall_back() == 1
         work()
     assert events(message_id) == ["accepted", "sent", "fallback", "sent", "delivered"]
     assert outcomes() == [("SMS", "Accepted", None), ("fcm", "Accepted", None)]

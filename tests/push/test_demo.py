@@ -6,7 +6,7 @@ from django.test import Client
 
 from messaging.models import Message
 from push.models import Device
-from rme.core.clock import iso
+from rme.core.db.clock import iso
 from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import person as member

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from push.models import Device
-from rme.core.clock import iso
+from rme.core.db.clock import iso
 from tests import factories
 from tests.push.devices_scene import android, shown
 from tests.rest import error

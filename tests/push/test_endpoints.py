@@ -11,14 +11,14 @@ from socket import AF_INET6
 import orjson
 import pytest
 
-from messaging.accept import send_push
+from messaging.accept.acceptance import send_push
 from messaging.models import Attempt, ProviderAccount
 from push import device_tokens
 from push.models import Device, token_digest
 from rme.core import ids
 from rme.core.errors import InvalidPayload
 from rme.core.outcomes import Gone, Retryable
-from rme.core.transport import Failure, FailureKind, InvalidRequest, Request, Transport
+from rme.transport import Failure, FailureKind, InvalidRequest, Request, Transport
 from tests import factories
 from tests.fakes.tcp import TcpServer
 from tests.fakes.webpush import push_service

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from push import feedback, tasks
 from push.feedback import Said
 from push.models import Device, Feedback
-from rme.core import clock
+from rme.core.db import clock
 from rme.core.outcomes import Accepted, Gone, Misconfigured, Rejected, Retryable, Unknown
 from tests import factories
 

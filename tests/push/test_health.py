@@ -8,13 +8,13 @@ from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import configuration
-from messaging.accept import send_push
+from messaging.accept.acceptance import send_push
 from messaging.models import Delivery, ProviderAccount
+from messaging.reports import configuration
 from push.models import Device
-from rme.core import clock
 from rme.core.cache import TtlCache
-from rme.core.transport import AddressPolicy, Transport
+from rme.core.db import clock
+from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.apns import apple
 from tests.fakes.fcm import google

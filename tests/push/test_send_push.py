@@ -6,10 +6,10 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from messaging.accept import MessageResult, send_push
+from messaging.accept.acceptance import MessageResult, send_push
 from messaging.models import Delivery, Message, ProviderAccount
 from rme.core import errors
-from rme.core.transport import AddressPolicy, Transport
+from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.smtp import SmtpServer
 from tests.rest import work

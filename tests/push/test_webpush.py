@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from push.senders.webpush import WebPushSettings
-from rme.core import bell
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -18,7 +17,8 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Transport
+from rme.core.redis import redis_client
+from rme.transport import Transport
 from tests.fakes.webpush import push_service
 from tests.push.shots import outcome, sender, shot
 from tests.push.subscriptions import Browser
@@ -221,7 +221,7 @@ def test_patience_is_forgotten_after_an_hour_at_the_latest(transport):
         account = made(service)
         outcome(account, transport, to(service.browser()))
         lane = account.lane(to(service.browser()))
-    assert bell.client().pttl(f"rme:push:hold:{lane}") <= 3600 * 1000
+    assert redis_client.client().pttl(f"rme:push:hold:{lane}") <= 3600 * 1000
 
 
 @pytest.mark.parametrize("subject", ["", "ops@example.com", "mailto:x", "http://example.com"])

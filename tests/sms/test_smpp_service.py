@@ -9,7 +9,7 @@ import orjson
 import pytest
 import requests
 
-from rme.core.smpp.pdu import Command
+from rme.transport.smpp.pdu import Command
 from tests.fakes.smpp import SmppServer
 from tests.fakes.smsc import Smsc, wait_for
 from tests.service import ROOT, running

@@ -187,7 +187,7 @@ def test_expired_and_narrow_tokens_are_refused(program):
 
 
 def test_looking_a_token_up_is_one_statement_then_none(program):
-    from rme.core import clock
+    from rme.core.db import clock
     from rme.tenants.authentication import caller_of
 
     given = token(program.client_id, program.secret).json()["access_token"]

@@ -40,7 +40,7 @@ from messaging.providers.base import (
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import NOT_TRIED, Accepted, Fault, Outcome, Rejected, Unknown
-from rme.core.transport import NOT_BEGUN, Failure, InvalidRequest, Reply, Request, Transport
+from rme.transport import NOT_BEGUN, Failure, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from messaging.providers import http
 from messaging.providers.smtp import Verdict, in_order
 from rme.core import addresses
 from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Reply
+from rme.transport import Reply
 
 REFUSALS: tuple[tuple[str, Verdict], ...] = (
     # https://developers.brevo.com/reference/sendtransacemail

@@ -30,7 +30,7 @@ from messaging.providers import http
 from messaging.providers.anymail.answers import clean
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, Service, ServiceName
 from messaging.providers.base import Callback, Report, UnknownCode
-from rme.core.machines import is_machine
+from rme.core.automated_clients import is_machine
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import orjson
 
-from rme.core.transport import Failure, FailureKind, Reply, Request, Transport
-from rme.core.transport.messages import TIME_OUT
 from rme.crm.connectors.base import (
     Deadline,
     PlatformAway,
@@ -19,6 +17,8 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.circuit import Circuit
+from rme.transport import Failure, FailureKind, Reply, Request, Transport
+from rme.transport.messages import TIME_OUT
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 3.0

@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from rme.core import ids, prepared, sql
+from rme.core import ids
+from rme.core.db import prepared_statements, sql
 from rme.crm import folding
 from rme.crm.connectors import embedded_creates as creates
 from rme.crm.connectors import embedded_finds as finds
@@ -55,7 +56,7 @@ def contacts_of_many(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str,
     if not pairs:
         return found
     columns = [sql.array(list(column)) for column in zip(*pairs, strict=True)]
-    for organization_id, *row in prepared.execute(_CONTACTS_OF_MANY, columns):
+    for organization_id, *row in prepared_statements.execute(_CONTACTS_OF_MANY, columns):
         found[organization_id][row[0]] = ContactRecord(*row)
     return found
 
@@ -67,7 +68,7 @@ class Embedded(Connector):
         self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, ContactRecord]:
         keys = [text for text in contact_ids if ids.is_canonical(text)]
-        rows = prepared.execute(_CONTACTS, [self.organization_id, sql.array(keys)])
+        rows = prepared_statements.execute(_CONTACTS, [self.organization_id, sql.array(keys)])
         return {row[0]: ContactRecord(*row) for row in rows}
 
     def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:

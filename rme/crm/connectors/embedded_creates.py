@@ -5,7 +5,8 @@ from typing import Any
 
 from django.db import transaction
 
-from rme.core import ids, watchdog
+from rme.core import ids
+from rme.core.db import statement_timeout
 from rme.crm import folding
 from rme.crm.connectors.base import Deadline, PlatformSlow, UnknownParent
 from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
@@ -55,13 +56,13 @@ def create(organization_id: str, new: New, deadline: Deadline) -> str:
                 with transaction.atomic():
                     _run(deadline, _NUMBERING, [organization_id])
                     _run(deadline, _CASE, {**values, **_case(new)})
-    except watchdog.StatementLate as error:
+    except statement_timeout.StatementLate as error:
         raise PlatformSlow from error
     return identifier
 
 
 def _run(deadline: Deadline, statement: str, values: Any) -> None:
-    with watchdog.bounded(deadline.until) as cursor:
+    with statement_timeout.bounded(deadline.until) as cursor:
         cursor.execute(statement, values)
 
 

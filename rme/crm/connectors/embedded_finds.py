@@ -9,7 +9,7 @@ rows for the ten newest.
 from collections.abc import Mapping
 from typing import Any
 
-from rme.core import watchdog
+from rme.core.db import statement_timeout
 from rme.crm.connectors.base import Deadline, PlatformSlow
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
@@ -99,10 +99,10 @@ ORDER BY event.starts_at DESC, r.id DESC LIMIT %(limit)s"""
 def rows(statement: str, values: Mapping[str, Any], deadline: Deadline) -> list[tuple[Any, ...]]:
     """Run a look-up. Raises PlatformSlow. Where our own database fails, that is no platform's."""
     try:
-        with watchdog.bounded(deadline.until) as cursor:
+        with statement_timeout.bounded(deadline.until) as cursor:
             cursor.execute(statement, values)
             found: list[tuple[Any, ...]] = cursor.fetchall()
-    except watchdog.StatementLate as error:
+    except statement_timeout.StatementLate as error:
         raise PlatformSlow from error
     return found
 

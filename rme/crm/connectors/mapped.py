@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from rme.core import addresses
-from rme.core.transport import Transport, shared
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline, MappingWrong, UnknownParent
@@ -33,6 +32,7 @@ from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.searching import Description, Where, loose_pattern, pattern
 from rme.crm.connectors.values import Row, Values
 from rme.crm.mapping import ObjectMapping, Scalar
+from rme.transport import Transport, shared
 
 SCAN = 200
 """Rows that are read to find the few that match exactly."""

@@ -19,8 +19,7 @@ from pydantic import Field, SecretStr
 
 from rme.core.cache import TtlCache
 from rme.core.credentials import DESTINATION
-from rme.core.entities import unescape
-from rme.core.transport import InvalidRequest, Reply
+from rme.core.html_entities import unescape
 from rme.crm.connectors.base import (
     Deadline,
     Duplicate,
@@ -38,6 +37,7 @@ from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.searching import Description, Where, digits_of
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Scalar
+from rme.transport import InvalidRequest, Reply
 
 _ID = re.compile(r"[1-9][0-9]{0,9}")
 _LARGEST_ID = 2**31 - 1

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 from pydantic import Field, SecretStr, model_validator
 
 from rme.core.credentials import DESTINATION
-from rme.core.transport import Transport
 from rme.crm import platforms
 from rme.crm.connectors import salesforce_session as sessions
 from rme.crm.connectors.base import (
@@ -24,6 +23,7 @@ from rme.crm.connectors.salesforce_errors import codes_of, error_of
 from rme.crm.connectors.searching import Description, Where, digits_of
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Condition, ObjectMapping, Scalar
+from rme.transport import Transport
 
 if TYPE_CHECKING:
     from simple_salesforce.api import Salesforce as Client

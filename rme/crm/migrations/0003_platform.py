@@ -2,7 +2,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import rme.core.fields
+import rme.core.db.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -25,7 +25,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("kind", models.CharField(default="embedded", max_length=32)),
-                ("credentials", rme.core.fields.EncryptedTextField(blank=True, editable=False)),
+                (
+                    "credentials",
+                    rme.core.db.encrypted_fields.EncryptedTextField(blank=True, editable=False),
+                ),
                 ("mapping", models.JSONField(blank=True, default=dict, editable=False)),
                 (
                     "updated_at",

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.models import PARTITIONED
-from rme.core import clock, partitions
+from rme.core.db import clock, partitions
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging import held
-from messaging.held import Decision
+from messaging.delivery import manual_review
+from messaging.delivery.manual_review import Decision
 from messaging.models import Delivery
 from rme.tenants.models import Organization, User
 
@@ -42,12 +42,14 @@ class Command(BaseCommand):
         if not reason:
             raise CommandError("Say why.")
         user_id = _user(options["user"]).pk
-        rows = Delivery.objects.filter(held.HELD, organization_id=organization_id).order_by("pk")
+        rows = Delivery.objects.filter(
+            manual_review.HELD, organization_id=organization_id
+        ).order_by("pk")
         if options["message"]:
             rows = rows.filter(message_id__in=options["message"])
         count, keys = 0, list(rows.values_list("pk", flat=True)[:BATCH])
         while keys:
-            moved = held.decide(
+            moved = manual_review.decide(
                 organization_id, keys, options["decision"], reason=reason, user_id=user_id
             )
             count += len(moved)

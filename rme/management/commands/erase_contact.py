@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from messaging import erasure
+from messaging.consent import erasure
 from rme.tenants.models import Organization
 
 

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging.suppression_export import export
+from messaging.consent.suppression_export import export
 from rme.tenants.models import Organization
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging import suppression_import
+from messaging.consent import suppression_import
+from messaging.consent.suppression_export import lines
 from messaging.models import SuppressionImport
-from messaging.suppression_export import lines
 from rme.tenants.models import Organization
 
 RUNNING = SuppressionImport.State.RUNNING

@@ -13,8 +13,8 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
-from rme.core import locks
-from rme.core.partitions import LOCK
+from rme.core.db import locks
+from rme.core.db.partitions import LOCK
 
 LOCK_MS = 1000
 """How long a migration waits for a lock: whoever comes after it waits as long."""

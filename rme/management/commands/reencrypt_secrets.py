@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from rme.core import reencryption
+from rme.core.db import reencryption
 
 
 class Command(BaseCommand):

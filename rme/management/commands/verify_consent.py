@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging import consent
+from messaging.consent import ledger
 from rme.tenants.models import Organization
 
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             raise CommandError(f"The ledger does not hold: {', '.join(broken)}.")
 
     def _check(self, organization_id: str) -> bool:
-        found = consent.verify(organization_id)
+        found = ledger.verify(organization_id)
         if found.broken:
             self.stdout.write(
                 f"{organization_id}: entry {found.broken} does not fit; "

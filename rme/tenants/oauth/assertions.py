@@ -13,7 +13,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from rme.core import clock
+from rme.core.db import clock
 from rme.tenants.models import ApplicationKey, Assertion
 from rme.tenants.oauth import keys
 from rme.tenants.oauth.clients import Client

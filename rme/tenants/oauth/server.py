@@ -16,7 +16,7 @@ from oauthlib.oauth2 import (
 from oauthlib.oauth2.rfc6749 import errors
 from oauthlib.oauth2.rfc6749.grant_types.base import GrantTypeBase
 
-from rme.core import clock
+from rme.core.db import clock
 from rme.tenants import authentication
 from rme.tenants.oauth import assertions, clients, proving, tokens
 from rme.tenants.oauth.clients import Client

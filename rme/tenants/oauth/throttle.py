@@ -7,7 +7,7 @@ together: so a stranger who knows a client's id can neither use its budget up no
 from django.conf import settings
 from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 
-from rme.core.limits import Decision, Limit, limiter
+from rme.core.redis.rate_limits import Decision, Limit, limiter
 
 
 class Throttled(OAuth2Error):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from oauth2_provider.models import AccessToken, set_token_value
 
-from rme.core import clock
+from rme.core.db import clock
 from rme.tenants.models import INTEGRATION_GROUP, Application
 from rme.tenants.oauth.clients import Client
 

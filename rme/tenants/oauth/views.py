@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from oauthlib.oauth2.rfc6749 import errors
 
-from rme.core import database
+from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.limits import address_of
+from rme.core.redis.rate_limits import address_of
 from rme.tenants.oauth import throttle
 from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
 from rme.tenants.oauth.tokens import SCOPE
@@ -50,9 +50,9 @@ def _endpoint(name: str) -> View:
         except errors.OAuth2Error as error:
             headers, body, status = error.headers, error.json, error.status_code
         except Exception as error:
-            if database.is_unavailable(error):
+            if availability.is_unavailable(error):
                 log.exception("database.away")
-                database.discard(error)
+                availability.discard(error)
                 headers, body, status = {"Retry-After": "5"}, _json("temporarily_unavailable"), 503
             else:
                 log.exception("oauth.failed")

@@ -12,7 +12,7 @@ from rme.core.outcomes import (
     Rejected,
     Retryable,
 )
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.fakes import smtp
 from tests.fakes.smtp import SmtpServer
 

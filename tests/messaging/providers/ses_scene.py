@@ -3,7 +3,7 @@
 from typing import Any
 
 from messaging.providers.ses import Ses, SesSettings
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.fakes.sns import TOPIC
 
 

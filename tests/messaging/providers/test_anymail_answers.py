@@ -4,7 +4,7 @@ import pytest
 
 from messaging.providers.anymail.services import ServiceName
 from rme.core.outcomes import Accepted, Rejected, Retryable, Unknown
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.messaging.providers.accounts import (
     CONTENT,
     DEAD,

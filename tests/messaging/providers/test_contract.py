@@ -17,9 +17,9 @@ from messaging.providers import REGISTRY
 from messaging.providers.base import Content, Dispatch, Email, Provider, Push, Sms
 from rme.core.channels import Channel
 from rme.core.outcomes import Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.smpp import close_all
-from rme.core.smpp.pdu import Command
-from rme.core.transport import Transport
+from rme.transport import Transport
+from rme.transport.smpp import close_all
+from rme.transport.smpp.pdu import Command
 from tests.fakes import http1, smpp, smtp, tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Server

@@ -15,8 +15,8 @@ import pytest
 from messaging.providers import REGISTRY
 from messaging.providers.base import Provider
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.smpp.pdu import Command, Pdu
-from rme.core.transport import Transport
+from rme.transport import Transport
+from rme.transport.smpp.pdu import Command, Pdu
 from tests.fakes import tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Connection, Http2Server, Stream

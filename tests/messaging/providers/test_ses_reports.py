@@ -11,7 +11,7 @@ from messaging.providers.base import Callback, Report, UnknownCode
 from messaging.providers.ses import Ses
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.fakes import sns
 from tests.fakes.providers import Call
 from tests.fakes.sns import TOPIC, Sns

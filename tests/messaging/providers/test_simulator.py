@@ -5,7 +5,7 @@ import pytest
 from messaging.providers.base import Content, Dispatch, Email, ProviderSettings, Push, Sms
 from messaging.providers.simulator import Simulator
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
-from rme.core.transport import Transport
+from rme.transport import Transport
 
 ATTEMPT = UUID(int=1)
 TAKEN = f"simulated-{ATTEMPT}"

@@ -10,10 +10,9 @@ import smpp34
 
 from messaging.providers.base import Dispatch, Sms
 from messaging.providers.smpp import CODES, Smpp
-from rme.core import smpp
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.core.smpp.pdu import Command, Pdu
-from rme.core.transport import Transport
+from rme.transport import Transport, smpp
+from rme.transport.smpp.pdu import Command, Pdu
 from tests.fakes.smpp import SmppServer, refuse
 from tests.fakes.smsc import Smsc, wait_for
 

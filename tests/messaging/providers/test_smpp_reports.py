@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from messaging.providers.base import Callback, Inbound, Part, Report, UnknownCode
 from messaging.providers.smpp import Smpp
 from rme.core.outcomes import Accepted
-from rme.core.smpp import Address, Message, Pdu
-from rme.core.smpp.pdu import Command, Tag
+from rme.transport.smpp import Address, Message, Pdu
+from rme.transport.smpp.pdu import Command, Tag
 
 PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
 TEXT = "id:{} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{} err:{} text:x"

@@ -8,7 +8,7 @@ import pytest
 from messaging.providers import REGISTRY
 from messaging.providers.base import Dispatch, Sms
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server
 from tests.messaging.providers.accounts import (

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from messaging.providers import REGISTRY
 from messaging.providers.base import Dispatch, Sms
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server, Seen
 from tests.messaging.providers.accounts import ATTEMPT

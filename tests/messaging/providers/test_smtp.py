@@ -13,7 +13,7 @@ from rme.core.outcomes import (
     Accepted,
     Misconfigured,
 )
-from rme.core.transport import AddressPolicy, MailSecurity, Transport
+from rme.transport import AddressPolicy, MailSecurity, Transport
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import SmtpServer
 from tests.fakes.tls import ca_pem, server_context

@@ -6,7 +6,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.transport import Transport
+from rme.transport import Transport
 from tests.fakes import smtp, tcp
 from tests.messaging.providers.accounts import (
     CONTENT,

@@ -7,7 +7,7 @@ import pytest
 from messaging.providers import REGISTRY
 from messaging.providers.base import Report, Taken, UnknownCode
 from rme.core import ids
-from rme.core.transport import Failure, FailureKind, Reply
+from rme.transport import Failure, FailureKind, Reply
 from tests.fakes.providers import SETTINGS
 
 ATTEMPT = ids.new_id()

@@ -7,12 +7,12 @@ import orjson
 import pytest
 from twilio.request_validator import RequestValidator
 
-from messaging import callbacks
+from messaging.feedback import callbacks
 from messaging.models import Callback, ConsentEntry, Event, Suppression
 from rme.core import ids
 from tests import factories
 from tests.fakes.providers import FORM, SECRET, Call
-from tests.messaging.sms_scene import Scene, attempt, post, settle, state
+from tests.messaging.feedback.sms_scene import Scene, attempt, post, settle, state
 
 pytestmark = pytest.mark.django_db
 BASES = [

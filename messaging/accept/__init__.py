@@ -1,0 +1,1 @@
+"""A request becomes rows: planning, dry run, idempotency, cancel, wait."""

@@ -1,0 +1,72 @@
+"""Cancelling a scheduled message. A cancel and the release of the same message never both win."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from messaging.models import Delivery, Message
+from messaging.models.statuses import TRANSITIONS, EventType, Status
+from messaging.webhooks.events import write_events
+from rme.core import errors, ids
+from rme.core.db import clock, sql
+from rme.core.db.transitions import advance
+
+_FROM = f"""
+FROM {Delivery._meta.db_table} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
+WHERE m.organization_id = %s AND m.id = %s
+"""
+# Only what is scheduled is locked: what a worker has in hand must not wait for a cancel. Whoever
+# comes second waits here, and finds the rows no longer scheduled.
+_SCHEDULED = f"""
+SELECT d.id, d.message_id, d.channel {_FROM} AND d.status = 'SCHEDULED'
+ORDER BY d.id FOR UPDATE OF d
+"""
+_STATUSES = f"SELECT DISTINCT d.status {_FROM}"
+
+
+def cancel(organization_id: str, message_id: str) -> UUID:
+    """Cancel what is still scheduled of a message; again is no error.
+
+    Raises NotFound, and NotCancellable where nothing is scheduled any more.
+    """
+    found = ids.parse(message_id)
+    if found is None:
+        raise errors.NotFound("There is no such message.")
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_SCHEDULED, [organization_id, found])
+        rows = cursor.fetchall()
+        if not rows:  # read after the lock, so that what another cancel did is seen
+            cursor.execute(_STATUSES, [organization_id, found])
+            _require_cancelled(message_id, {status for (status,) in cursor.fetchall()})
+            return found
+        now = clock.now()
+        moved = advance(
+            Delivery,
+            TRANSITIONS,
+            [{"id": row[0], "status": Status.CANCELLED, "due_at": None} for row in rows],
+        )
+        write_events([_event(organization_id, row, now) for row in rows if row[0] in moved])
+    return found
+
+
+def _require_cancelled(message_id: str, statuses: set[str]) -> None:
+    """Raise where a message without anything scheduled is none that was cancelled."""
+    if not statuses:
+        raise errors.NotFound("There is no such message.")
+    if Status.CANCELLED not in statuses:
+        raise errors.NotCancellable(message_id=message_id)
+
+
+def _event(organization_id: str, row: tuple[Any, ...], now: Any) -> sql.Row:
+    return {
+        "id": ids.new_id(),
+        "organization_id": organization_id,
+        "message_id": row[1],
+        "delivery_id": row[0],
+        "type": EventType.CANCELLED,
+        "at": now,
+        "channel": row[2],
+        "provider": None,
+        "detail": None,
+    }

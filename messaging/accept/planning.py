@@ -1,0 +1,202 @@
+"""What becomes of each recipient of each request: which channel, or why none.
+
+Pure decisions over sets: everything that has to be read (contacts, devices, templates, gates) is
+read once for all requests, and each recipient is decided from that.
+"""
+
+from collections.abc import Sequence
+
+from messaging.accept import timing
+from messaging.accept.plans import CHOSEN, QUIET_HOURS, Option, Plan, Recipient
+from messaging.accept.requests import MessageInput, duplicates
+from messaging.accept.texts import choose_texts
+from messaging.consent import gates
+from messaging.content import compose, templates
+from messaging.delivery.accounts import rates, routing
+from messaging.models.statuses import Status
+from messaging.policy.organization_policy import CategoryRules, Policy
+from push.devices import active_devices
+from rme.core import errors
+from rme.core.channels import Channel
+from rme.core.db import clock
+from rme.core.zones import quiet_until, zone
+from rme.crm.contacts import get_contacts, get_records
+from rme.tenants.authentication import Caller, OrganizationRecord
+
+
+def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> list[Plan]:
+    """Decide requests, in order. Reads contacts, devices, templates and gates once for all."""
+    plans = [_outline(policy, request) for request in requests]
+    open_plans = [p for p in plans if p.error is None]
+    _read_people(caller.organization, open_plans)
+    _read_records(caller.organization, open_plans)
+    found = templates.active(
+        caller.organization.id, {p.given.template.name for p in open_plans if p.given.template}
+    )
+    for each in open_plans:
+        _schedule(each, caller.organization)
+        choose_texts(each, caller.organization, found)
+    _pass_gates(caller, policy, [p for p in plans if p.error is None])
+    return plans
+
+
+def _outline(policy: Policy, given: MessageInput) -> Plan:
+    rules = policy.categories.get(given.category)
+    outline = Plan(
+        given=given,
+        rules=rules or next(iter(policy.categories.values())),
+        channels=_channels(given, rules),
+        recipients=[Recipient(i, recipient) for i, recipient in enumerate(given.to)],
+    )
+    if rules is None:
+        outline.error = errors.InvalidPayload.at("category", "no such category")
+        return outline
+    outline.error = duplicates(given)
+    asked = given.from_.domain if given.from_ else None
+    outline.sender = policy.domains.get(asked) if asked else policy.default_domain
+    if asked and outline.sender is None:
+        outline.error = errors.InvalidPayload.at("from.domain", "not a verified sender domain")
+    elif outline.sender is None and outline.channels == [Channel.EMAIL]:
+        outline.error = errors.InvalidPayload.at(
+            "from.domain", "the organization has no verified sender domain"
+        )
+    return outline
+
+
+def _channels(given: MessageInput, rules: CategoryRules | None) -> list[Channel]:
+    if given.channels:
+        return [Channel(name) for name in given.channels]
+    if given.channel and given.channel != "AUTO":
+        return [Channel(given.channel)]
+    return list(rules.channel_order) if rules else []
+
+
+def _read_people(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
+    """Put contacts and their addresses on the recipients."""
+    wanted = list({r.given.contact_id for p in plans for r in p.recipients})
+    contacts = get_contacts(organization.id, wanted)
+    pushed = {r.given.contact_id for p in plans if Channel.PUSH in p.channels for r in p.recipients}
+    devices = active_devices(organization.id, list(pushed)) if pushed else {}
+    for each in plans:
+        for recipient in each.recipients:
+            contact = contacts.get(recipient.given.contact_id)
+            recipient.contact = contact
+            field_name = f"to[{recipient.position}].contactId"
+            if contact is None:
+                recipient.refuse(errors.NotFound.at(field_name, "no such contact"))
+                continue
+            for channel in each.channels:
+                address = compose.address_of(contact, channel)
+                own = devices.get(contact.id, []) if channel is Channel.PUSH else []
+                if address or own:
+                    kinds = frozenset((device.platform, device.app) for device in own)
+                    recipient.options.append(Option(channel, address, kinds))
+                else:
+                    recipient.note(channel, errors.Unreachable.code)
+
+
+def _read_records(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
+    """Put the record that a text may use on each plan, as it is now."""
+    asked = [(each, c.record_id) for each in plans if (c := each.given.context) and c.record_id]
+    records = get_records(organization.id, list({record_id for _, record_id in asked}))
+    for each, record_id in asked:
+        each.record = records.get(record_id)
+        if each.record is None:
+            each.error = errors.NotFound.at("context.recordId", "no such record")
+
+
+def _schedule(each: Plan, organization: OrganizationRecord) -> None:
+    schedule = each.given.schedule
+    if schedule is None:
+        return
+    for recipient in each.recipients:
+        if recipient.contact is None:
+            continue
+        try:
+            recipient.scheduled_for = timing.due(
+                schedule,
+                contact_zone=recipient.contact.zone,
+                organization_zone=organization.zone,
+                now=clock.now(),
+            )
+        except errors.InvalidPayload as error:
+            each.error = error
+        except timing.TooLate:
+            late = errors.InvalidPayload.at("schedule.time", "this time has passed there")
+            recipient.refuse(late, Status.EXPIRED)
+
+
+def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
+    """Choose for each recipient the first channel that passes the gates and has a route."""
+    undecided = [
+        (each, recipient, option)
+        for each in plans
+        for recipient in each.recipients
+        if recipient.error is None
+        for option in recipient.options
+    ]
+    own = caller.organization.id
+    verdicts = gates.check(
+        [
+            gates.Candidate(own, r.given.contact_id, o.channel, o.address, each.rules)
+            for each, r, o in undecided
+        ]
+    )
+    refused: dict[int, errors.ApiError] = {}
+    for (each, recipient, option), verdict in zip(undecided, verdicts, strict=True):
+        if recipient.chosen is not None:
+            continue
+        error = (
+            verdict.refusal()
+            if verdict.refusal
+            else _take_route(caller, policy, each, recipient, option)
+        )
+        if error is None:
+            recipient.note(option.channel, CHOSEN, verdict.entry)
+            _mind_quiet_hours(caller.organization, policy, each, recipient)
+            recipient.status = Status.SCHEDULED if recipient.scheduled_for else Status.ACCEPTED
+        else:
+            recipient.note(option.channel, error.code, verdict.entry)
+            refused.setdefault(id(recipient), error)
+    for each in plans:
+        for recipient in each.recipients:
+            if recipient.chosen is None and recipient.error is None:
+                error = refused.get(id(recipient)) or errors.Unreachable()
+                if isinstance(error, errors.RateLimited):
+                    each.error = error  # the whole request, so that it can be made again
+                failed = isinstance(error, errors.ProviderError)
+                recipient.refuse(error, Status.FAILED if failed else Status.BLOCKED)
+
+
+def _take_route(
+    caller: Caller, policy: Policy, each: Plan, recipient: Recipient, option: Option
+) -> errors.ApiError | None:
+    accounts = routing.configured(
+        policy, option.channel, option.address, devices=option.devices, test=caller.test
+    )
+    if not accounts:
+        return errors.ProviderError(f"No provider is configured for {option.channel}.")
+    if recipient.scheduled_for is None:
+        try:
+            rates.require(caller.organization.id, option.channel, accounts, each.rules)
+        except errors.RateLimited as error:
+            return error
+    first = routing.expected(accounts)
+    recipient.chosen = option
+    recipient.provider, recipient.account_id = first.name, first.id
+    return None
+
+
+def _mind_quiet_hours(
+    organization: OrganizationRecord, policy: Policy, each: Plan, recipient: Recipient
+) -> None:
+    """Put a send that would fall into the quiet hours of its channel off to their end."""
+    chosen, contact = recipient.chosen, recipient.contact
+    hours = policy.quiet(chosen.channel, each.rules) if chosen else None
+    if hours is None or chosen is None or contact is None:
+        return
+    start = recipient.scheduled_for or clock.now()
+    until = quiet_until(start, hours, zone(contact.zone, organization.zone))
+    if until:
+        recipient.scheduled_for = until
+        recipient.note(chosen.channel, QUIET_HOURS, clock.iso(until))

@@ -1,0 +1,249 @@
+"""What the calls that send take. OpenAPI is made from these."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError
+
+from messaging.content.inputs import ContextInput
+from rme.core.errors import InvalidPayload
+from rme.core.http.fields import (
+    Badge,
+    CategoryName,
+    ChannelName,
+    Clock,
+    Data,
+    Day,
+    DomainName,
+    Instant,
+    Language,
+    Line,
+    LongText,
+    Pairs,
+    Printable,
+    RecordId,
+    Schema,
+    Upper,
+    Variables,
+    Whole,
+    any_case,
+    exactly_one,
+    given,
+)
+
+
+class RecipientInput(Schema):
+    contact_id: RecordId
+    variables: Variables = Field(default_factory=dict)
+
+
+class TemplateInput(Schema):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    language: Language | None = None
+
+
+class ContentInput(Schema):
+    """Literal content: what stands here is sent as it is."""
+
+    subject: Line | None = None
+    text: LongText | None = None
+    html: LongText | None = None
+    title: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    body: Annotated[str, StringConstraints(max_length=10_000)] | None = None
+    data: Data | None = None
+    badge: Badge | None = None
+
+
+class PushInput(Schema):
+    """What a push says beyond its template."""
+
+    data: Data | None = None
+    badge: Badge | None = None
+    image: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    link: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), Whole] | None = None
+    collapse_key: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
+
+
+class FromInput(Schema):
+    domain: Annotated[str, StringConstraints(max_length=253), DomainName] | None = None
+    name: Annotated[str, StringConstraints(max_length=200), Printable] | None = None
+    local_part: (
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._+-]+$", max_length=64)] | None
+    ) = None
+
+
+class LocalSchedule(Schema):
+    """That wall-clock time where each recipient is."""
+
+    mode: Annotated[Literal["LOCAL"], WithJsonSchema(any_case(["LOCAL"]))]
+    time: Clock
+    date: Day | None = None
+
+
+class OrgSchedule(Schema):
+    """That wall-clock time in the organization's zone."""
+
+    mode: Annotated[Literal["ORG"], WithJsonSchema(any_case(["ORG"]))]
+    time: Clock
+    date: Day | None = None
+
+
+class AtSchedule(Schema):
+    """That instant."""
+
+    mode: Annotated[Literal["AT"], WithJsonSchema(any_case(["AT"]))]
+    at: Instant
+
+
+def _known_mode(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise PydanticCustomError("schedule", "must be an object")
+    mode = value.get("mode")
+    if not isinstance(mode, str) or mode.upper() not in ("LOCAL", "ORG", "AT"):
+        raise PydanticCustomError("schedule_mode", "mode must be LOCAL, ORG or AT")
+    return {**value, "mode": mode.upper()}
+
+
+ScheduleInput = Annotated[
+    LocalSchedule | OrgSchedule | AtSchedule,
+    Field(discriminator="mode"),
+    BeforeValidator(_known_mode),
+]
+
+
+def _filled(*names: str) -> JsonSchemaValue:
+    """Describe that one of these texts is there and not empty."""
+    text = {"type": "string", "minLength": 1}
+    return {"anyOf": [{"required": [name], "properties": {name: text}} for name in names]}
+
+
+_SUITS: dict[str, JsonSchemaValue] = {
+    "EMAIL": {"allOf": [_filled("subject", "title"), _filled("text", "html", "body")]},
+    "SMS": _filled("text", "body"),
+    "PUSH": _filled("title", "body", "text"),
+}
+"""What literal content needs on each channel, as `messaging.accept.texts.suits` has it."""
+_ANY = {"type": "object", **_filled("text", "body", "title")}
+
+
+def _content_suits() -> JsonSchemaValue:
+    """Describe that literal content has what one of the channels needs."""
+    single = [
+        {"properties": {"channel": any_case([name]), "content": {"type": "object", **needs}}}
+        for name, needs in _SUITS.items()
+    ]
+    several = [
+        {
+            "properties": {
+                "channels": {"type": "array", "contains": any_case([name])},
+                "content": {"type": "object", **needs},
+            }
+        }
+        for name, needs in _SUITS.items()
+    ]
+    auto = {"properties": {"channel": any_case(["AUTO"]), "content": _ANY}}
+    return {
+        "anyOf": [
+            given("template"),
+            *({"required": ["channel"], **each} for each in (*single, auto)),
+            *({"required": ["channels"], **each} for each in several),
+        ]
+    }
+
+
+class MessageInput(Schema):
+    """One request to send: to one or more recipients."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                exactly_one("channel", "channels"),
+                exactly_one("template", "content"),
+                _content_suits(),
+            ],
+            "examples": [
+                {
+                    "channel": "EMAIL",
+                    "category": "TRANSACTIONAL",
+                    "to": [{"contactId": "01a1fb37-a4a4-7470-9fc2-6927566e64b5"}],
+                    "template": {"name": "note", "language": "en_US"},
+                    "context": {"variables": {"note": "Hello"}},
+                }
+            ],
+        }
+    )
+
+    channel: Annotated[Literal["EMAIL", "SMS", "PUSH", "AUTO"], Upper] | None = None
+    channels: Annotated[list[ChannelName], Field(min_length=1, max_length=3)] | None = None
+    strategy: Annotated[Literal["FIRST_REACHABLE", "FIRST_DELIVERED"], Upper] = "FIRST_REACHABLE"
+    fallback_after: (
+        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), Whole] | None
+    ) = None
+    category: CategoryName
+    to: Annotated[list[RecipientInput], Field(min_length=1, max_length=100)]
+    template: TemplateInput | None = None
+    content: ContentInput | None = None
+    push: PushInput | None = None
+    context: ContextInput | None = None
+    from_: FromInput | None = Field(default=None, alias="from")
+    schedule: ScheduleInput | None = None
+    metadata: Pairs | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> "MessageInput":
+        if (self.channel is None) == (self.channels is None):
+            raise PydanticCustomError("channel", "give exactly one of channel and channels")
+        if self.channels and len(set(self.channels)) < len(self.channels):
+            raise PydanticCustomError("channels", "the same channel twice")
+        if (self.template is None) == (self.content is None):
+            raise PydanticCustomError("template", "give exactly one of template and content")
+        return self
+
+
+class BulkItem(MessageInput):
+    idempotency_key: (
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[\x20-\x7e]{1,255}$"),
+            # As the header's: nothing between quotes, or nothing but spaces, is no key.
+            WithJsonSchema({"type": "string", "pattern": '^(?! *("")? *$)[ -~]{1,255}$'}),
+        ]
+        | None
+    ) = None
+
+
+class BulkInput(Schema):
+    """The envelope of a bulk. The items are checked one by one: a bad one fails no other."""
+
+    messages: Annotated[
+        list[Any],
+        Field(min_length=1, max_length=500),
+    ]
+
+
+MESSAGE = TypeAdapter(MessageInput)
+BULK_ITEM = TypeAdapter(BulkItem)
+BULK = TypeAdapter(BulkInput)
+
+
+def duplicates(message: MessageInput) -> InvalidPayload | None:
+    """Say which contact stands twice among the recipients, if one does."""
+    if len(message.to) == 1:
+        return None
+    seen: set[str] = set()
+    for index, recipient in enumerate(message.to):
+        if recipient.contact_id in seen:
+            return InvalidPayload.at(f"to[{index}].contactId", "the same contact twice")
+        seen.add(recipient.contact_id)
+    return None

@@ -1,0 +1,184 @@
+"""The rows of one accepting call: messages, their content, deliveries, events and keys."""
+
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from messaging.accept import idempotency
+from messaging.accept.idempotency import Key
+from messaging.accept.plans import Plan, Recipient
+from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
+from messaging.models.statuses import EventType, Status
+from messaging.webhooks.events import with_notices
+from rme.core import ids
+from rme.core.db import clock, sql
+from rme.tenants.authentication import Caller
+
+
+class Rows:
+    """What one call is about to write, all by one statement."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.now = clock.now()
+        self.channels: set[str] = set()
+        """Those on which something may leave at once."""
+        self._messages: list[sql.Row] = []
+        self._contents: list[sql.Row] = []
+        self._deliveries: list[sql.Row] = []
+        self._events: list[sql.Row] = []
+        self._keys: dict[str, sql.Row] = {}
+
+    def add(self, message_id: str, each: Plan) -> None:
+        """Make the rows of one message."""
+        given, organization_id = each.given, self.caller.organization.id
+        template = given.template
+        self._messages.append(
+            {
+                "id": message_id,
+                "organization_id": organization_id,
+                "application_id": self.caller.application_id,
+                "category": given.category,
+                "channels": each.channels,
+                "strategy": given.strategy,
+                "fallback_after": given.fallback_after,
+                "template": template.name if template else None,
+                "language": template.language if template else None,
+                "metadata": given.metadata,
+                "test": self.caller.test,
+                "created_at": self.now,
+            }
+        )
+        variables: dict[str, Any] = {}
+        for recipient in each.recipients:
+            delivery_id = ids.new_text_id()
+            if recipient.given.variables:
+                variables[delivery_id] = recipient.given.variables
+            self._deliveries.append(self._delivery(delivery_id, message_id, each, recipient))
+            self._add_events(delivery_id, message_id, recipient)
+            if recipient.status is Status.ACCEPTED and recipient.chosen:
+                self.channels.add(recipient.chosen.channel)
+        body = content_of(each, variables)
+        self._contents.append(
+            {
+                "id": message_id,
+                "organization_id": organization_id,
+                "body": body,
+                "size": len(orjson.dumps(body)),
+            }
+        )
+
+    def _delivery(
+        self, delivery_id: str, message_id: str, each: Plan, recipient: Recipient
+    ) -> sql.Row:
+        chosen, error = recipient.chosen, recipient.error
+        start = recipient.scheduled_for or self.now
+        template = chosen.template if chosen else None
+        return {
+            "id": delivery_id,
+            "organization_id": self.caller.organization.id,
+            "message_id": message_id,
+            "contact_id": recipient.given.contact_id,
+            "position": recipient.position,
+            "category": each.rules.name,
+            "priority": each.rules.priority,
+            "channels": _remaining(each, recipient),
+            "channel": chosen.channel if chosen else each.channels[0],
+            "address": chosen.address if chosen else None,
+            "template_version_id": template.version_id if template else None,
+            "provider": recipient.provider,
+            "account_id": recipient.account_id,
+            "status": recipient.status,
+            "reason": error.code if error else None,
+            "detail": error.message[:500] if error else None,
+            "scheduled_for": recipient.scheduled_for,
+            "due_at": start if error is None else None,
+            "expires_at": start + each.rules.expires_after,
+            "fence": 0,
+            "tries": 0,
+            "test": self.caller.test,
+            "trace": recipient.trace,
+            "updated_at": self.now,
+        }
+
+    def _add_events(self, delivery_id: str, message_id: str, recipient: Recipient) -> None:
+        kinds = {
+            Status.ACCEPTED: [EventType.ACCEPTED],
+            Status.SCHEDULED: [EventType.ACCEPTED, EventType.SCHEDULED],
+            Status.BLOCKED: [EventType.BLOCKED],
+            Status.FAILED: [EventType.FAILED],
+            Status.EXPIRED: [EventType.EXPIRED],
+        }[recipient.status]
+        for kind in kinds:
+            self._events.append(
+                {
+                    "id": ids.new_text_id(),
+                    "organization_id": self.caller.organization.id,
+                    "message_id": message_id,
+                    "delivery_id": delivery_id,
+                    "type": kind,
+                    "at": self.now,
+                    "channel": recipient.chosen.channel if recipient.chosen else None,
+                    "provider": recipient.provider,
+                    "detail": {"reason": recipient.error.code} if recipient.error else None,
+                }
+            )
+
+    def keep(self, key: Key, status: int, body: bytes, latest: datetime | None = None) -> None:
+        """Keep an answer under its key, until 24 hours after the latest of what it scheduled."""
+        self._keys[key.text] = {
+            "organization_id": self.caller.organization.id,
+            "application_id": self.caller.application_id,
+            "key": key.text,
+            "digest": key.digest,
+            "status": status,
+            "body": body.decode(),
+            "expires_at": max(self.now, latest or self.now) + idempotency.LIFE,
+        }
+
+    def latest(self) -> datetime | None:
+        """Give the latest time for which anything is scheduled."""
+        times = [row["scheduled_for"] for row in self._deliveries if row["scheduled_for"]]
+        return max(times, default=None)
+
+    def store(self) -> None:
+        """Store all rows by one statement."""
+        sql.insert(
+            {
+                Message: self._messages,
+                MessageContent: self._contents,
+                Delivery: self._deliveries,
+                **with_notices(self._events),
+                # In one order everywhere, so that two bulks with the same keys cannot deadlock.
+                IdempotencyKey: [self._keys[text] for text in sorted(self._keys)],
+            }
+        )
+
+
+def _remaining(each: Plan, recipient: Recipient) -> list[str]:
+    """Give the channels still to try after the chosen one."""
+    options = [option.channel for option in recipient.options]
+    if recipient.chosen is None:
+        return []
+    return list(options[options.index(recipient.chosen.channel) + 1 :])
+
+
+def content_of(each: Plan, variables: dict[str, Any]) -> dict[str, Any]:
+    """Give what is kept to be sent: the body of a `MessageContent`."""
+    given = each.given
+    sender = given.from_
+    parts = {
+        "content": given.content.model_dump(exclude_none=True) if given.content else None,
+        "push": given.push.model_dump(exclude_none=True) if given.push else None,
+        "sender": {
+            "domain": each.sender.domain if each.sender else None,
+            "local_part": (sender and sender.local_part)
+            or (each.sender.local_part if each.sender else None),
+            "name": (sender and sender.name) or (each.sender.name if each.sender else ""),
+        },
+        "record": each.record,
+        "variables": given.context.variables if given.context else None,
+        "recipients": variables,
+    }
+    return {name: part for name, part in parts.items() if part}

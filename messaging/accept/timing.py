@@ -1,0 +1,66 @@
+"""When a scheduled send goes: wall-clock times in zones, instants, and what is too late."""
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+from messaging.accept.requests import AtSchedule, LocalSchedule, OrgSchedule
+from rme.core.errors import InvalidPayload
+from rme.core.zones import at_wall_clock, zone
+
+HORIZON = dt.timedelta(days=366)
+LATE_INSTANT = dt.timedelta(seconds=60)
+LATE_LOCAL = dt.timedelta(minutes=15)
+
+
+class TooLate(Exception):
+    """The recipient's wall-clock time has passed."""
+
+
+def _next(clock: dt.time, where: ZoneInfo, now: dt.datetime) -> dt.datetime:
+    """Give the time today if it is still ahead there, else tomorrow's."""
+    today = now.astimezone(where).date()
+    moment = at_wall_clock(today, clock, where)
+    return moment if moment > now else at_wall_clock(today + dt.timedelta(days=1), clock, where)
+
+
+def due(
+    schedule: LocalSchedule | OrgSchedule | AtSchedule,
+    *,
+    contact_zone: str,
+    organization_zone: str,
+    now: dt.datetime,
+) -> dt.datetime | None:
+    """Give the instant at which a recipient's send goes, None for at once.
+
+    Raises InvalidPayload for a time that no recipient could have, TooLate for one that has passed
+    where this recipient is.
+    """
+    match schedule:
+        case AtSchedule(at=at):
+            moment = _instant(at, now)
+        case OrgSchedule(time=clock, date=None):
+            moment = _next(clock, zone(organization_zone), now)
+        case OrgSchedule(time=clock, date=dt.date() as day):
+            moment = at_wall_clock(day, clock, zone(organization_zone))
+            if moment < now:
+                raise InvalidPayload.at("schedule.date", "this time has passed")
+        case LocalSchedule(time=clock, date=None):
+            moment = _next(clock, zone(contact_zone, organization_zone), now)
+        case LocalSchedule(time=clock, date=dt.date() as day):
+            moment = at_wall_clock(day, clock, zone(contact_zone, organization_zone))
+            if moment < now - LATE_LOCAL:
+                raise TooLate
+    if moment > now + HORIZON:
+        field = "schedule.at" if isinstance(schedule, AtSchedule) else "schedule.date"
+        raise InvalidPayload.at(field, "more than a year ahead")
+    return moment if moment > now else None
+
+
+def _instant(at: dt.datetime, now: dt.datetime) -> dt.datetime:
+    try:
+        moment = at.astimezone(dt.UTC)
+    except OverflowError:  # the year 1 or 9999, moved across its border by the offset
+        raise InvalidPayload.at("schedule.at", "is out of range") from None
+    if moment < now - LATE_INSTANT:
+        raise InvalidPayload.at("schedule.at", "this time has passed")
+    return moment

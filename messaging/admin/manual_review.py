@@ -1,0 +1,146 @@
+"""The page of deliveries held with an unknown outcome, where a person decides them."""
+
+from collections import defaultdict
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from messaging.delivery import manual_review
+from messaging.delivery.manual_review import Decision
+from messaging.models import Delivery
+from rme.tenants.admin.base import ReadOnly, TenantAdmin
+from rme.tenants.admin.lists import TenantList
+from rme.tenants.roles import EDITORS, EVERYBODY, organizations_for
+
+AT_ONCE = 500
+"""So many are decided at once: their ids fit into the form that asks. `decide_held` does more."""
+
+TITLES = {Decision.SEND_AGAIN: "Send again", Decision.GIVE_UP: "Give up"}
+QUESTIONS = {
+    Decision.SEND_AGAIN: "go to the provider once more. If it took them the first time, their "
+    "recipients get them twice. Consent, suppressions and pauses are looked at again, and the "
+    "time in which their category has to be sent begins anew.",
+    Decision.GIVE_UP: "end as FAILED and are not sent again. They may have arrived all the same: "
+    "a confirmation that comes late still makes them DELIVERED.",
+}
+
+
+class HeldList(TenantList):
+    """A page of what is held. A delivery's own page and its history stay when it was decided."""
+
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: Any = None
+    ) -> QuerySet[Delivery]:
+        rows: QuerySet[Delivery] = super().get_queryset(request, exclude_parameters)
+        return rows.filter(manual_review.HELD)
+
+
+class ReasonForm(forms.Form):
+    """Why somebody decides so."""
+
+    reason = forms.CharField(
+        max_length=500,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Kept with the message's events and in the change log. Name no recipient.",
+    )
+
+
+@admin.register(Delivery)
+class HeldAdmin(ReadOnly, TenantAdmin):
+    readers: ClassVar[frozenset[str]] = EVERYBODY
+    writers: ClassVar[frozenset[str]] = EDITORS
+    list_display = (
+        "id",
+        "updated_at",
+        "channel",
+        "category",
+        "contact_id",
+        "provider",
+        "detail",
+        "message",
+        "organization_id",
+    )
+    list_filter = ("channel",)
+    search_fields = ("contact_id",)
+    search_help_text = "A contact's id."
+    ordering = ("-id",)
+    sortable_by = ()
+    fields: ClassVar[tuple[str, ...]] = (
+        "id",
+        "organization_id",
+        "message",
+        "contact_id",
+        "category",
+        "channel",
+        "provider",
+        "status",
+        "reason",
+        "detail",
+        "expires_at",
+        "updated_at",
+    )
+    readonly_fields = fields
+    actions: ClassVar[list[str]] = ["send_again", "give_up"]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[HeldList]:
+        return HeldList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        title = "On hold: nobody can say whether these arrived"
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    @admin.display(description="message")
+    def message(self, row: Delivery) -> str:
+        url = reverse("admin:messaging_message_change", args=[row.message_id])
+        return format_html('<a class="text-primary-600" href="{}">{}</a>', url, row.message_id)
+
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, self.writers, None)
+
+    @admin.action(description=TITLES[Decision.SEND_AGAIN], permissions=["decide"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
+        """Let chosen deliveries go once more."""
+        return self._decide(request, queryset, Decision.SEND_AGAIN)
+
+    @admin.action(description=TITLES[Decision.GIVE_UP], permissions=["decide"])
+    def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
+        """End chosen deliveries."""
+        return self._decide(request, queryset, Decision.GIVE_UP)
+
+    def _decide(
+        self, request: HttpRequest, queryset: QuerySet[Delivery], decision: Decision
+    ) -> HttpResponse | None:
+        """Ask for a reason, and decide when it is given."""
+        # who decides here may be a mere reader there
+        own = organizations_for(request, self.writers).values("pk")
+        rows = queryset.filter(organization_id__in=own).order_by("pk")
+        chosen = list(rows.values_list("organization_id", "pk")[:AT_ONCE])
+        form = ReasonForm(request.POST if "reason" in request.POST else None)
+        if not form.is_valid():
+            told = {"title": TITLES[decision], "question": QUESTIONS[decision], "form": form}
+            keys = [str(key) for _, key in chosen]
+            return self.show(request, "decide", None, chosen=keys, action=decision.lower(), **told)
+        by_organization: dict[str, list[UUID]] = defaultdict(list)
+        for organization_id, key in chosen:
+            by_organization[organization_id].append(key)
+        count = sum(
+            len(manual_review.decide(
+                organization_id, keys, decision,
+                reason=form.cleaned_data["reason"], user_id=request.user.pk,
+            ))
+            for organization_id, keys in by_organization.items()
+        )  # fmt: skip
+        self._tell(request, decision, count, len(request.POST.getlist("_selected_action")) - count)
+        return None
+
+    def _tell(self, request: HttpRequest, decision: Decision, count: int, left: int) -> None:
+        messages.success(request, f"{TITLES[decision]}: {count}.")
+        if left:
+            messages.warning(request, f"{left} were left alone: somebody or a receipt was first.")

@@ -1,0 +1,129 @@
+"""What the descriptions of all calls share: errors, query parameters, security."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from pydantic import BaseModel
+
+from messaging.api.outputs.common import ErrorOutput
+from rme.core import errors
+
+ALWAYS: tuple[type[errors.ApiError], ...] = (
+    errors.InvalidPayload,
+    errors.Unauthorized,
+    errors.MethodNotAllowed,
+    errors.RateLimited,
+    errors.InternalError,
+    errors.Unavailable,
+)
+WITH_BODY = (errors.PayloadTooLarge, errors.UnsupportedMediaType)
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Describe the bearer token, and where it comes from."""
+
+    target_class = "rme.tenants.authentication.BearerAuthentication"
+    name = "oauth2"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {
+            "type": "oauth2",
+            "flows": {
+                "clientCredentials": {
+                    "tokenUrl": "/services/oauth2/token",
+                    "scopes": {"api": "The REST API"},
+                }
+            },
+        }
+
+
+def responses(
+    answers: dict[int, Any], raised: Sequence[type[errors.ApiError]]
+) -> dict[int, OpenApiResponse]:
+    by_status: dict[int, list[str]] = {}
+    for error in (*ALWAYS, *raised):
+        by_status.setdefault(error.status, []).append(f"{error.code}: {error.default}")
+    told = {
+        status: OpenApiResponse(ErrorOutput, description="; ".join(texts))
+        for status, texts in by_status.items()
+    }
+    return {status: OpenApiResponse(model) for status, model in answers.items()} | told
+
+
+HEADERS = {
+    "RateLimit": {
+        "description": "How many calls remain of each limit, and the seconds until it is whole.",
+        "required": True,
+        "schema": {"type": "string", "examples": ['"second";r=99;t=1, "day";r=999999;t=1']},
+    },
+    "RateLimit-Policy": {
+        "description": "The limits of calls (draft-ietf-httpapi-ratelimit-headers).",
+        "required": True,
+        "schema": {
+            "type": "string",
+            "examples": ['"second";q=100;w=1, "day";q=1000000;w=86400'],
+        },
+    },
+    "Retry-After": {
+        "description": "Seconds to wait.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 1},
+    },
+}
+WAITING = ("429", "503")
+UNCOUNTED = ("401", "500", "503")
+"""Answers that may come before the call was counted."""
+
+
+def add_headers(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Describe the headers that all calls with a token share (a hook)."""
+    result["components"]["headers"] = HEADERS
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            for status, answer in operation["responses"].items():
+                names = ["Retry-After"] if status in WAITING else []
+                names += ["RateLimit", "RateLimit-Policy"] if status not in UNCOUNTED else []
+                shown = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+                answer["headers"] = {**answer.get("headers", {}), **shown}
+    return result
+
+
+def require_bodies(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Say that a body has to be there, unless nothing has to stand in it (a hook)."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            if body := operation.get("requestBody"):
+                name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                schema = result["components"]["schemas"][name]
+                body["required"] = "required" in schema or "properties" not in schema
+    return result
+
+
+def query(model: type[BaseModel]) -> list[OpenApiParameter]:
+    schema = model.model_json_schema()
+    return [
+        OpenApiParameter(
+            name,
+            {k: v for k, v in _plain(part).items() if k != "title"},
+            OpenApiParameter.QUERY,
+            required=False,
+        )
+        for name, part in schema["properties"].items()
+    ]
+
+
+def _plain(part: dict[str, Any]) -> dict[str, Any]:
+    """Give the schema of a parameter that is there: one that may be missing is never null."""
+    choices = part.get("anyOf", [])
+    if {"type": "null"} not in choices:
+        return part
+    return next(dict(choice) for choice in choices if choice != {"type": "null"})
+
+
+Decorator = Callable[[Any], Any]

@@ -1,0 +1,129 @@
+"""Adding, querying and lifting suppressions."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from messaging.api.common import caller, page, request_id
+from messaging.api.description import suppressions as description
+from messaging.consent import suppressions
+from messaging.consent.suppression_inputs import (
+    SUPPRESSIONS,
+    LiftQuery,
+    SuppressionsQuery,
+    read_address,
+    read_entry,
+    read_lift,
+)
+from messaging.reports import queries
+from rme.core import errors, ids
+from rme.core.channels import ALL
+from rme.core.http.api import ApiView, json_response
+from rme.core.http.json import may_hold_nul, refuse_nul
+from rme.core.http.parsing import parse
+
+SOURCE = "API"
+
+
+class SuppressionsView(ApiView):
+    """The list of an organization."""
+
+    query_parameters = {
+        "GET": SuppressionsQuery.parameters(),
+        "DELETE": LiftQuery.parameters(),
+    }
+
+    @description.lists()
+    def get(self, request: Request) -> HttpResponse:
+        """Give a page of entries, newest first."""
+        organization = caller(request).organization
+        wanted = SuppressionsQuery.read(request.query_params.dict())
+        rows, last = suppressions.find(
+            organization.id,
+            limit=wanted.limit,
+            before=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+            channel=wanted.channel,
+            address=read_address(wanted.address, wanted.channel or ALL, organization),
+            contact_id=wanted.contact_id,
+            reason=wanted.reason,
+        )
+        following = queries.cursor_of(last) if last else None
+        found = [suppressions.shown(row) for row in rows]
+        return page(request, {"suppressions": found}, following)
+
+    @description.adds()
+    def post(self, request: Request) -> HttpResponse:
+        """Put one entry on the list, or many; a bad one fails no other."""
+        body = request.data
+        if isinstance(body, dict) and "entries" in body:
+            return _add_many(request, parse(SUPPRESSIONS, body).entries)
+        (entry,) = _entries(request, [body])
+        if isinstance(entry, errors.ApiError):
+            raise entry
+        ((row, new),) = suppressions.add(entry.organization_id, [entry])
+        return json_response(suppressions.shown(row), 201 if new else 200)
+
+    @description.lifts()
+    def delete(self, request: Request) -> HttpResponse:
+        """Lift the entry that the query names."""
+        columns = read_lift(request.query_params.dict(), caller(request).organization)
+        return _lift(request, **columns)
+
+
+class SuppressionView(ApiView):
+    """One entry."""
+
+    @description.lifts_by_id()
+    def delete(self, request: Request, suppression_id: str) -> HttpResponse:
+        """Lift an entry."""
+        return _lift(request, id=suppression_id)
+
+
+def _entries(request: Request, bodies: list[Any]) -> list[suppressions.Entry | errors.ApiError]:
+    """Read entries, and refuse those of contacts that the organization does not have."""
+    read = [_entry(request, body) for body in bodies]
+    missing = suppressions.missing_contacts(
+        caller(request).organization.id,
+        (each.contact_id for each in read if isinstance(each, suppressions.Entry)),
+    )
+    return [
+        errors.NotFound.at("contactId", "no such contact")
+        if isinstance(each, suppressions.Entry) and each.contact_id in missing
+        else each
+        for each in read
+    ]
+
+
+def _entry(request: Request, body: Any) -> suppressions.Entry | errors.ApiError:
+    try:
+        if may_hold_nul(request._request.body):
+            refuse_nul(body)
+        return read_entry(body, caller(request).organization, SOURCE)
+    except errors.InvalidPayload as error:
+        return error
+
+
+def _add_many(request: Request, bodies: list[Any]) -> HttpResponse:
+    read = _entries(request, bodies)
+    entries = [each for each in read if isinstance(each, suppressions.Entry)]
+    rows = iter(suppressions.add(caller(request).organization.id, entries))
+    results = [
+        {"index": index, "entry": suppressions.shown(next(rows)[0])}
+        if isinstance(each, suppressions.Entry)
+        else {"index": index, "error": each.as_json(request_id(request))}
+        for index, each in enumerate(read)
+    ]
+    counts = {"accepted": len(entries), "rejected": len(read) - len(entries)}
+    return json_response({**counts, "results": results}, 201)
+
+
+def _lift(request: Request, **columns: str | None) -> HttpResponse:
+    identifier = columns.pop("id", None)
+    key = ids.parse(identifier) if identifier else None
+    if identifier and key is None:
+        raise errors.NotFound("There is no such suppression.")
+    suppressions.lift(caller(request).organization.id, pk=key, **columns)
+    response = HttpResponse(status=204)
+    del response["Content-Type"]
+    return response

@@ -1,0 +1,1 @@
+"""Gates, the consent ledger, suppressions, erasure and data export."""

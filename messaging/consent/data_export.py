@@ -1,0 +1,119 @@
+"""All that is stored on a person, for them to have (GDPR Art. 15 and 20).
+
+Rows are given as they are stored, column by column, so that what is added to a table is in here
+too. Left out are the tokens of devices, which are credentials, and what concerns other people.
+"""
+
+from typing import Any
+
+import orjson
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+
+from messaging.models import (
+    Attempt,
+    ConsentEntry,
+    Delivery,
+    Event,
+    Message,
+    MessageContent,
+    Notice,
+    Suppression,
+    WebhookEndpoint,
+)
+from push.models import Device
+from rme.core.db import clock
+from rme.core.db.clock import iso
+from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
+
+_M, _C, _D, _A, _E = (
+    model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
+)
+_N, _W = Notice._meta.db_table, WebhookEndpoint._meta.db_table
+_CONTACT = Contact._meta.db_table
+_OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
+
+
+def _of_delivery(table: str) -> str:
+    return f"""(SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
+      FROM {table} x WHERE x.message_id = t.message_id AND x.delivery_id = t.id)"""
+
+
+_MESSAGES = f"""
+SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
+  'delivery', to_jsonb(t) - 'organization_id',
+  'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
+      jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
+    ELSE c.body END,
+  'attempts', {_of_delivery(_A)},
+  'events', {_of_delivery(_E)},
+  'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
+    FROM {_E} x JOIN {_W} w ON w.organization_id = t.organization_id
+    JOIN {_N} n ON n.endpoint_id = w.id AND n.event_id = x.id
+    WHERE x.message_id = t.message_id AND x.delivery_id = t.id))
+FROM {_D} t JOIN {_M} m ON m.id = t.message_id LEFT JOIN {_C} c ON c.id = t.message_id
+WHERE {_OWN} ORDER BY t.message_id
+"""
+
+_ADDRESSES = f"""
+SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
+  AND id::text = %(contact)s
+UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
+  AND id::text = %(contact)s
+UNION SELECT address FROM {_D} t WHERE {_OWN}
+"""
+
+
+def _rows_of(table: str, where: str = _OWN, without: str = "{}") -> str:
+    return (
+        f"SELECT to_jsonb(t) - 'organization_id' - '{without}'::text[] FROM {table} t "
+        f"WHERE {where} ORDER BY t.id"
+    )
+
+
+_PARTS = {
+    "contact": _rows_of(
+        _CONTACT, "t.organization_id = %(organization)s AND t.id::text = %(contact)s"
+    ),
+    "cases": f"""SELECT to_jsonb(t) - 'organization_id' || jsonb_build_object('comments',
+      (SELECT coalesce(jsonb_agg(x.text ORDER BY x.id), '[]')
+       FROM {CaseComment._meta.db_table} x WHERE x.case_id = t.id))
+      FROM {Case._meta.db_table} t WHERE {_OWN} ORDER BY t.id""",
+    "registrations": _rows_of(EventRegistration._meta.db_table),
+    "speakers": _rows_of(Speaker._meta.db_table),
+    "exhibitors": _rows_of(Exhibitor._meta.db_table),
+    "devices": _rows_of(Device._meta.db_table, without="{token,token_digest}"),
+    "consent": _rows_of(ConsentEntry._meta.db_table),
+    "suppressions": _rows_of(
+        Suppression._meta.db_table,
+        "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
+        f"OR t.address <> '' AND t.address IN ({_ADDRESSES}))",
+    ),
+    "changes": f"SELECT to_jsonb(t) - 'user_id' FROM {LogEntry._meta.db_table} t "
+    "JOIN django_content_type k ON k.id = t.content_type_id "
+    f"JOIN {_CONTACT} own ON own.id::text = t.object_id "
+    "WHERE k.app_label = 'crm' AND k.model = 'contact' AND t.object_id = %(contact)s "
+    "AND own.organization_id = %(organization)s ORDER BY t.id",
+    "messages": _MESSAGES,
+}
+
+
+def disclose(organization_id: str, contact_id: str) -> dict[str, Any] | None:
+    """Give all that is stored on a person of one organization, None where nothing is.
+
+    One statement a kind, whatever there is of it.
+    """
+    with connection.cursor() as cursor:
+        found: dict[str, list[Any]] = {}
+        for name, statement in _PARTS.items():
+            cursor.execute(statement, {"organization": organization_id, "contact": contact_id})
+            found[name] = [orjson.loads(text) for (text,) in cursor.fetchall()]
+    if not any(found.values()):
+        return None
+    return {
+        "organization": organization_id,
+        "contactId": contact_id,
+        "exportedAt": iso(clock.now()),
+        **found,
+        "contact": next(iter(found["contact"]), None),
+    }

@@ -1,0 +1,65 @@
+"""Soft bounces: each is an accident, and many in a row are a dead address.
+
+The last five sends of a contact on a channel to an address, in 30 days, that all ended in a soft
+bounce, the first and the last at least three days apart, suppress the address as INVALID_ADDRESS
+for 90 days. A send that arrived in between, or any other failure, begins the count anew.
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection
+
+from messaging.consent.suppressions import Entry
+from messaging.models import Delivery, Event
+from rme.core import ids
+
+IN_A_ROW = 5
+WITHIN = timedelta(days=30)
+SPREAD = timedelta(days=3)
+"""A phone that is off for a day, or an outage of a carrier, must not count as five."""
+LASTS = timedelta(days=90)
+
+_D = Delivery._meta.db_table
+_ROWS = f"""
+SELECT d.organization_id, d.channel, d.address, (array_agg(l.message_id ORDER BY l.message_id))[1],
+  (array_agg(l.message_id ORDER BY l.message_id DESC))[1]
+FROM {_D} d, LATERAL (
+  SELECT o.id, o.message_id, o.channel FROM {_D} o
+  WHERE o.organization_id = d.organization_id AND o.contact_id = d.contact_id
+    AND o.message_id >= %s AND o.channel = d.channel AND o.address = d.address
+    AND o.status IN ('DELIVERED', 'FAILED')
+  ORDER BY o.message_id DESC LIMIT {IN_A_ROW}) l
+WHERE d.id = ANY(%s) AND d.address IS NOT NULL
+GROUP BY d.id, d.organization_id, d.channel, d.address
+HAVING count(*) = {IN_A_ROW} AND bool_and(EXISTS (
+  SELECT FROM {Event._meta.db_table} e WHERE e.message_id = l.message_id AND e.delivery_id = l.id
+    AND e.channel = l.channel AND e.detail @> '{{"soft": true}}'))
+"""
+
+
+def entries(delivery_ids: Collection[UUID], now: datetime) -> list[Entry]:
+    """Give what is to be suppressed after soft bounces of deliveries, in one query."""
+    if not delivery_ids:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, [ids.at_least(now - WITHIN), list(set(delivery_ids))])
+        rows = cursor.fetchall()
+    return [
+        Entry(
+            organization_id,
+            channel,
+            address,
+            "INVALID_ADDRESS",
+            "PROVIDER",
+            note=f"{IN_A_ROW} soft bounces in a row",
+            expires_at=now + LASTS,
+        )
+        for organization_id, channel, address, first, last in rows
+        if _spread(first, last)
+    ]
+
+
+def _spread(first: UUID, last: UUID) -> bool:
+    return ids.moment(last) - ids.moment(first) >= SPREAD

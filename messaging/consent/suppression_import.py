@@ -1,0 +1,98 @@
+"""Importing a file of suppressions (see `rme.tenants.imports`).
+
+A part that ran twice would find its entries there.
+"""
+
+from typing import IO
+from uuid import UUID
+
+from messaging.consent import suppressions
+from messaging.consent.suppression_export import COLUMNS, MORE
+from messaging.consent.suppression_inputs import read_entry
+from messaging.models import SuppressionImport
+from rme.core import csv_lines
+from rme.core.csv_lines import Reader, Unreadable
+from rme.core.errors import InvalidPayload
+from rme.tenants import imports, organizations
+from rme.tenants.imports import Lines, Outcome, report
+
+__all__ = ["Unreadable", "cancel", "report", "start", "step", "work"]
+
+_Rows = tuple[Outcome, list[suppressions.Entry]]
+"""A part as it was read: its bad rows, and the entries of the others."""
+
+SOURCE = "IMPORT"
+PART_LINES = 5000
+LINE_LIMIT = 16 * 1024
+"""Bytes of one line: several times what the longest entry needs."""
+
+
+def start(
+    organization_id: str,
+    name: str,
+    file: IO[bytes],
+    started_by: str,
+    part_lines: int = PART_LINES,
+) -> SuppressionImport:
+    """Store a file to be imported, all or nothing. Raises Unreadable."""
+    reader = Reader(file, part_lines, LINE_LIMIT)
+    columns, delimiter = csv_lines.header(reader.next() or "", COLUMNS, MORE)
+    if "channel" not in columns or not {"address", "contactId"} & set(columns):
+        raise Unreadable("The first line must name channel, and one of address and contactId.")
+    run = SuppressionImport(
+        organization_id=organization_id,
+        name=name,
+        columns=columns,
+        delimiter=delimiter,
+        started_by=started_by,
+    )
+    imports.store(run, reader)
+    return run
+
+
+def work() -> bool:
+    """Import one part of the file whose turn it is; say whether there may be more to do."""
+    return imports.work(SuppressionImport, _take, _read)
+
+
+def step(run_id: UUID) -> SuppressionImport:
+    """Import the next part of a file, if it is running; give how far it has come."""
+    run: SuppressionImport = imports.step(SuppressionImport, run_id, _take, _read)
+    return run
+
+
+def cancel(organization_id: str, run_id: UUID) -> bool:
+    """End an import; say whether it was running. What was imported stays."""
+    return imports.cancel(SuppressionImport, organization_id, run_id)
+
+
+def _read(run: SuppressionImport, lines: Lines) -> _Rows:
+    """Read the rows of a part. A remote platform may be asked for their contacts: no transaction
+    is open.
+    """
+    organization = organizations.get(run.organization_id)
+    outcome, entries = Outcome(rows=len(lines)), {}
+    for number, line in lines:
+        try:
+            row = csv_lines.row(line, run.columns, run.delimiter)
+            body = {name: text for name, text in row.items() if name not in MORE}
+            entries[number] = read_entry(body, organization, SOURCE)
+        except InvalidPayload as error:
+            outcome.reject(number, *((each.field, each.message) for each in error.details))
+        except ValueError as error:
+            outcome.reject(number, ("row", str(error)))
+    named = [entry.contact_id for entry in entries.values()]
+    missing = suppressions.missing_contacts(organization.id, named)
+    for number, entry in list(entries.items()):
+        if entry.contact_id in missing:
+            outcome.reject(number, ("contactId", "no such contact"))
+            del entries[number]
+    outcome.problems.sort()
+    return outcome, list(entries.values())
+
+
+def _take(run: SuppressionImport, rows: _Rows) -> Outcome:
+    outcome, entries = rows
+    change = suppressions.suppress_alone(entries)
+    outcome.added, outcome.replaced = len(change.added), change.replaced
+    return outcome

@@ -1,0 +1,143 @@
+"""What the calls for suppressions take. An import reads its rows by the same rules."""
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
+
+from messaging.consent.suppressions import Entry, fold
+from rme.core.db import clock
+from rme.core.errors import InvalidPayload
+from rme.core.http.fields import (
+    Instant,
+    Printable,
+    RecordId,
+    Schema,
+    Upper,
+    any_case,
+    exactly_one,
+    given,
+)
+from rme.core.http.parsing import parse
+from rme.core.http.queries import Cursor, Limit, Query
+from rme.tenants.organizations import OrganizationRecord
+
+AnyChannelName = Annotated[Literal["EMAIL", "SMS", "PUSH", "ALL"], Upper]
+ReasonName = Annotated[
+    Literal["HARD_BOUNCE", "COMPLAINT", "STOP", "UNSUBSCRIBE", "INVALID_ADDRESS", "MANUAL"], Upper
+]
+AddressText = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=320),
+    Field(description="An email address or a phone number, in any usual form."),
+]
+LONGEST = timedelta(days=36_525)
+"""How far ahead an entry may end: a hundred years."""
+
+
+class SuppressionInput(Schema):
+    """An entry. Exactly one of `address` and `contactId` is given; PUSH takes a contact."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                exactly_one("address", "contactId"),
+                {
+                    "anyOf": [
+                        given("contactId"),
+                        {"properties": {"channel": any_case(["EMAIL", "SMS", "ALL"])}},
+                    ]
+                },
+            ]
+        }
+    )
+
+    channel: AnyChannelName
+    address: AddressText | None = None
+    contact_id: RecordId | None = None
+    reason: ReasonName = "MANUAL"
+    note: Annotated[str, StringConstraints(max_length=500), Printable] | None = None
+    expires_at: Instant | None = None
+
+
+class SuppressionsInput(Schema):
+    """Many entries. They are checked one by one: a bad one fails no other."""
+
+    entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
+
+
+class SuppressionEntries(Schema):
+    """Many entries, each as one alone is given. A bad one fails no other."""
+
+    entries: Annotated[list[SuppressionInput], Field(min_length=1, max_length=500)]
+
+
+class SuppressionBody(RootModel[SuppressionInput | SuppressionEntries]):
+    """One entry, or many (for the description: each is read with its own schema)."""
+
+
+class SuppressionsQuery(Query):
+    """The query of GET /suppressions."""
+
+    channel: AnyChannelName | None = None
+    address: AddressText | None = None
+    contact_id: RecordId | None = None
+    reason: ReasonName | None = None
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class LiftQuery(Query):
+    """Which entry to delete: `id`, or `channel` with one of `address` and `contactId`."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    channel: AnyChannelName | None = None
+    address: AddressText | None = None
+    contact_id: RecordId | None = None
+
+
+SUPPRESSION = TypeAdapter(SuppressionInput)
+SUPPRESSIONS = TypeAdapter(SuppressionsInput)
+
+
+def read_entry(body: Any, organization: OrganizationRecord, source: str) -> Entry:
+    """Read an entry. Raises InvalidPayload, which names every field that is wrong."""
+    given = parse(SUPPRESSION, body)
+    if (given.address is None) == (given.contact_id is None):
+        raise InvalidPayload.at("address", "give exactly one of address and contactId")
+    if given.expires_at and not timedelta(0) < given.expires_at - clock.now() < LONGEST:
+        raise InvalidPayload.at("expiresAt", "must be ahead, by less than 100 years")
+    return Entry(
+        organization_id=organization.id,
+        channel=given.channel,
+        address=read_address(given.address, given.channel, organization),
+        contact_id=given.contact_id or "",
+        reason=given.reason,
+        note=given.note or "",
+        source=source,
+        expires_at=given.expires_at,
+    )
+
+
+def read_address(address: str | None, channel: str, organization: OrganizationRecord) -> str:
+    """Give an address's normal form, empty for none. Raises InvalidPayload."""
+    if address is None:
+        return ""
+    folded = fold(channel, address, organization.region)
+    if folded is None:
+        raise InvalidPayload.at("address", f"not an address on the channel {channel}")
+    return folded
+
+
+def read_lift(query: Any, organization: OrganizationRecord) -> dict[str, str | None]:
+    """Read which entry to lift, as columns. Raises InvalidPayload where none or several are named:
+    nothing ever deletes them all.
+    """
+    given = LiftQuery.read(query)
+    named = given.model_dump(exclude_none=True)
+    if set(named) == {"id"}:
+        return named
+    if set(named) not in ({"channel", "address"}, {"channel", "contact_id"}):
+        raise InvalidPayload.at("id", "give id, or channel with one of address and contactId")
+    assert given.channel is not None  # one of the sets above
+    return {**named, "address": read_address(given.address, given.channel, organization)}

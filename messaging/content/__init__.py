@@ -1,0 +1,1 @@
+"""Templates, versions, rendering and previews."""

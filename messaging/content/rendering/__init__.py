@@ -1,0 +1,68 @@
+"""Rendering: from a template's texts and plain data to what is sent.
+
+Pure: no database, no settings, no organization. Nothing but the three exceptions comes out:
+`TemplateSyntax` (field, line, column, message), `RenderLimit`, `RenderFailed`.
+
+- `compile_source(texts, partials) -> Compiled` parses a version's texts once; `check` says all that
+  is wrong with them; `compile_mjml(text) -> html` is for when one becomes active.
+- `render_email`, `render_sms`, `render_push` fill in a `Compiled` with data; `preview_sms` also
+  says its size and what is missing. `strict=True` refuses what is missing, `limits=` bounds it.
+- `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
+  `segments(text) -> SmsSize`.
+
+Read downward: `compiled` (fields and channels), `liquid` (one text and its partials), `environment`
+and `context` (what stands in for parts of python-liquid), `limits` (why nothing runs for long),
+`values`, `filters`, `audit`. `advice` says what a reader would stumble over.
+"""
+
+from messaging.content.rendering.advice import Advice, advise_email, advise_sms, advise_variables
+from messaging.content.rendering.compiled import (
+    Compiled,
+    Problem,
+    RenderedEmail,
+    RenderedPush,
+    RenderedSms,
+    check,
+    check_partial,
+    compile_source,
+    preview_sms,
+    render_email,
+    render_push,
+    render_sms,
+    used_partials,
+)
+from messaging.content.rendering.errors import RenderFailed, RenderLimit, TemplateSyntax
+from messaging.content.rendering.limits import Limits
+from messaging.content.rendering.mjml import compile_mjml
+from messaging.content.rendering.segments import SmsSize, segments
+from messaging.content.rendering.variables import defaults, missing_variables, schema_problem
+
+__all__ = [
+    "Advice",
+    "Compiled",
+    "Limits",
+    "Problem",
+    "RenderFailed",
+    "RenderLimit",
+    "RenderedEmail",
+    "RenderedPush",
+    "RenderedSms",
+    "SmsSize",
+    "TemplateSyntax",
+    "advise_email",
+    "advise_sms",
+    "advise_variables",
+    "check",
+    "check_partial",
+    "compile_mjml",
+    "compile_source",
+    "defaults",
+    "missing_variables",
+    "preview_sms",
+    "render_email",
+    "render_push",
+    "render_sms",
+    "schema_problem",
+    "segments",
+    "used_partials",
+]

@@ -1,0 +1,103 @@
+"""What is looked at in a syntax tree before it may render, and set right in it.
+
+Everything that can be refused here is refused when a template is made active and not when it is
+sent: unknown filters, arguments by name, `break` without a loop, expressions nested too deep, and
+in HTML variables where escaping does not make them safe.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn, cast
+
+from liquid.ast import Node
+from liquid.builtin.expressions import FilteredExpression, Path
+from liquid.builtin.expressions.arguments import KeywordArgument
+from liquid.builtin.expressions.filtered import Filter
+from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.builtin.tags.for_tag import BreakNode, ContinueNode, ForNode
+from liquid.builtin.tags.tablerow_tag import TablerowNode
+from liquid.expression import Expression
+from liquid.token import Token
+
+from messaging.content.rendering.environment import BoundedRange, Call, Cycle, Limited, Write
+from messaging.content.rendering.errors import syntax_at
+from messaging.content.rendering.places import Place
+from messaging.content.rendering.source import Piece
+
+_DEPTH = 50
+_WHY = {
+    Place.BARE: "a variable stands in a tag, outside of quotes: put its place into quotes",
+    Place.SCRIPT: "a variable stands in a script, where no escaping makes it safe",
+}
+
+
+def audit(
+    nodes: Sequence[Node],
+    environment: Limited,
+    source: str,
+    found: Sequence[Piece] = (),
+    places: Sequence[Place] = (),
+) -> None:
+    """Look through a syntax tree; `places` says where in HTML each piece of Liquid stands.
+
+    Raises TemplateSyntax.
+    """
+    starts = [piece.start for piece in found]
+    for node, looped in walk(nodes):
+        if isinstance(node, BreakNode | ContinueNode) and not looped:
+            _refuse(f"'{node.token.value}' outside of a loop", node.token, source)
+        variable = False
+        for expression in expressions(node, source):
+            variable = variable or isinstance(expression, Path)
+            if type(expression) is RangeLiteral:
+                expression.__class__ = BoundedRange
+            if isinstance(expression, FilteredExpression):
+                for used in expression.filters or ():
+                    _check_filter(used, environment, source)
+        if places and isinstance(node, Write | Cycle | Call):
+            place = places[max(bisect_right(starts, node.token.start_index) - 1, 0)]
+            if isinstance(node, Call) and place is not Place.CONTENT:
+                _refuse("a partial stands between tags, not within one", node.token, source)
+            if variable and place in _WHY:
+                _refuse(_WHY[place], node.token, source)
+            if isinstance(node, Write):
+                node.address = place is Place.ADDRESS
+
+
+def walk(nodes: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
+    """Go through all nodes, without those of partials; with each, whether it stands in a loop."""
+    pending = [(node, False) for node in nodes]
+    while pending:
+        node, looped = pending.pop()
+        yield node, looped
+        looped = looped or isinstance(node, ForNode | TablerowNode)
+        # Only tags that load other templates would use the context, and ours does not.
+        pending += [(child, looped) for child in node.children(cast(Any, None))]
+
+
+def expressions(node: Node, source: str) -> Iterator[Expression]:
+    """Go through all expressions of a node. Raises TemplateSyntax where they are nested deep.
+
+    How deep Python may still go when it is sent is not known when it is checked.
+    """
+    pending = [(expression, 0) for expression in node.expressions()]
+    while pending:
+        expression, depth = pending.pop()
+        if depth > _DEPTH:
+            _refuse("an expression that is nested too deep", expression.token, source)
+        yield expression
+        pending += [(child, depth + 1) for child in expression.children()]
+
+
+def _check_filter(used: Filter, environment: Limited, source: str) -> None:
+    if used.name not in environment.filters:
+        _refuse(f"unknown filter '{used.name}'", used.token, source)
+    for argument in used.args:
+        if not isinstance(argument, KeywordArgument):
+            continue
+        if argument.name not in environment.options.get(used.name, ()):
+            _refuse(f"'{used.name}' has no '{argument.name}'", argument.token, source)
+
+
+def _refuse(message: str, token: Token, source: str) -> NoReturn:
+    raise syntax_at(message, source, token.start_index)

@@ -1,0 +1,298 @@
+"""A template version, parsed; and what it renders to on each channel."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from threading import Lock
+from typing import Any
+
+import orjson
+
+from messaging.content.rendering import addresses, liquid
+from messaging.content.rendering.errors import PartialProblem, RenderFailed, TemplateSyntax
+from messaging.content.rendering.limits import Limits, Meter
+from messaging.content.rendering.liquid import Text
+from messaging.content.rendering.mjml import compile_mjml
+from messaging.content.rendering.plain_text import from_html
+from messaging.content.rendering.segments import SmsSize, segments
+from messaging.content.rendering.source import calls
+from messaging.content.rendering.values import snapshot
+from messaging.content.rendering.variables import schema_problem
+
+LINES = ("subject", "title", "image", "link")
+"""Fields of one line. A line break in a subject would begin a header."""
+TEXTS = (*LINES, "text", "html", "body")
+
+LIMITS = Limits()
+_NONE: Mapping[str, str] = {}
+
+Field = Text | str | PartialProblem
+"""A field's text, parsed; or as it is, without Liquid; or why it cannot be rendered for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A version's parsed texts, by field.
+
+    `names`: the variables it looks up (`Text.names`); `partials`: those it uses.
+    """
+
+    texts: Mapping[str, Field] = field(repr=False)
+    data: Mapping[str, Field] = field(repr=False)
+    badge: int | None = None
+    names: frozenset[str | None] = frozenset()
+    partials: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedEmail:
+    """`missing` names the variables whose absence left a gap."""
+
+    subject: str
+    text: str
+    html: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSms:
+    text: str
+    size: SmsSize
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPush:
+    title: str
+    body: str
+    data: Mapping[str, str]
+    badge: int | None
+    image: str
+    link: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a version, and where. Line and column count from 1."""
+
+    field: str
+    message: str
+    line: int = 1
+    column: int = 1
+
+
+class _Cache:
+    """The versions used last, bounded by their number and by the characters of their sources."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size, self.held = count, size, 0
+        self._entries: OrderedDict[bytes, tuple[int, Compiled]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: bytes) -> Compiled | None:
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][1]
+
+    def put(self, key: bytes, size: int, compiled: Compiled) -> None:
+        with self._lock:
+            before = self._entries.pop(key, None)
+            self.held += size - (before[0] if before else 0)
+            self._entries[key] = (size, compiled)
+            while len(self._entries) > self.count or (self.held > self.size and self._entries):
+                self.held -= self._entries.popitem(last=False)[1][0]
+
+
+_cache = _Cache(count=256, size=4_000_000)
+
+
+def compile_source(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> Compiled:
+    """Parse a version's texts: `subject`, `text`, `html`, `title`, `body`, `data`, `badge`,
+    `image`, `link`. Raises TemplateSyntax with the field.
+
+    Parsed once: the same texts, of whichever version, are the same `Compiled`. The key is their
+    digest with that of the partials they use, so that an edited draft can never be taken for what
+    it was. A field whose partial is missing or broken fails when it is rendered.
+    """
+    used = used_partials(texts, partials)
+    found = {name: partials[name] for name in sorted(used) if name in partials}
+    fields = [texts.get(name) or "" for name in (*TEXTS, "data", "badge")]
+    given = orjson.dumps([*fields, found] if used else fields)
+    key = blake2b(given, digest_size=16).digest()
+    compiled = _cache.get(key)
+    if compiled is None:
+        compiled = _compile(texts, found, used)
+        _cache.put(key, len(given), compiled)
+    return compiled
+
+
+def used_partials(texts: Mapping[str, Any], partials: Mapping[str, str]) -> frozenset[str]:
+    """Name the partials that a version uses, those that these use included, there or not."""
+    values = (texts.get("data") or {}).values()
+    pending = [texts.get(name) or "" for name in (*TEXTS, "mjml")] + [str(v) for v in values]
+    used: set[str] = set()
+    while pending:
+        fresh = calls(pending.pop()) - used
+        used |= fresh
+        pending += [partials[name] for name in fresh if name in partials]
+    return frozenset(used)
+
+
+def _compile(
+    texts: Mapping[str, Any], partials: Mapping[str, str], used: frozenset[str]
+) -> Compiled:
+    def field_of(name: str, source: str) -> Field:
+        try:
+            return _parse(name, source, partials)
+        except PartialProblem as problem:
+            return problem
+
+    fields = {name: field_of(name, texts[name]) for name in TEXTS if texts.get(name)}
+    data = {
+        name: field_of(f"data.{name}", str(value))
+        for name, value in (texts.get("data") or {}).items()
+    }
+    parsed = [text for text in (*fields.values(), *data.values()) if isinstance(text, Text)]
+    names = frozenset[str | None]().union(*(text.names for text in parsed))
+    return Compiled(fields, data, texts.get("badge"), names, used)
+
+
+def _parse(name: str, source: str, partials: Mapping[str, str]) -> Text | str:
+    try:
+        return liquid.parse(source, html=name in ("html", "mjml"), partials=partials)
+    except TemplateSyntax as error:
+        raise error.of(name) from error
+
+
+def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list[Problem]:
+    """Say all that keeps a version from becoming active."""
+    problems = []
+    sources = {name: texts.get(name) or "" for name in (*TEXTS, "mjml")}
+    sources |= {f"data.{key}": str(value) for key, value in (texts.get("data") or {}).items()}
+    for name, source in sources.items():
+        try:
+            _parse(name, source, partials)
+            if name == "mjml" and source:
+                _check_compiled(compile_mjml(source), partials)
+        except TemplateSyntax as error:
+            problems.append(Problem(name, error.message, error.line, error.column))
+    wrong = schema_problem(texts.get("variables") or {})
+    if wrong:
+        problems.append(Problem("variables", wrong))
+    return problems
+
+
+def check_partial(text: str, partials: Mapping[str, str]) -> list[Problem]:
+    """Say what keeps a partial from being used in any text: it has to parse as HTML as well."""
+    for html in (False, True):
+        try:
+            liquid.parse(text, html=html, partials=partials, partial="this")
+        except TemplateSyntax as error:
+            return [Problem("text", error.message, error.line, error.column)]
+    return []
+
+
+def _check_compiled(html: str, partials: Mapping[str, str]) -> None:
+    """Parse what MJML became; a line of it would tell its author nothing."""
+    try:
+        liquid.parse(html, html=True, partials=partials)
+    except TemplateSyntax as error:
+        raise TemplateSyntax(f"once it is compiled: {error.message}") from error
+
+
+class _Render:
+    """One message being rendered: its data, and one meter for all its fields."""
+
+    __slots__ = ("data", "holes", "meter", "strict")
+
+    def __init__(self, data: Mapping[str, Any], limits: Limits, strict: bool) -> None:
+        self.data = snapshot(data)
+        self.meter = Meter(limits)
+        self.holes: dict[str, None] = {}
+        self.strict = strict
+
+    def text(self, template: Field | None) -> str:
+        if template is None:
+            return ""
+        if isinstance(template, PartialProblem):
+            raise RenderFailed(str(template))
+        text = liquid.render(template, self.data, self.meter, self.holes)
+        if self.strict and self.holes:
+            raise RenderFailed(f"missing: {', '.join(self.holes)}")
+        return text
+
+    def line(self, template: Field | None) -> str:
+        return _one_line(self.text(template))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(self.holes)
+
+
+def _one_line(text: str) -> str:
+    """Put a text on one line: each line break, of any kind Unicode knows, becomes a space."""
+    lines = text.splitlines()
+    return lines[0].strip() if len(lines) == 1 else " ".join(filter(None, map(str.strip, lines)))
+
+
+def render_email(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> RenderedEmail:
+    """Fill in an email. A text of its own is made from the HTML where the version has none.
+
+    `strict`: a missing variable is RenderFailed. Raises RenderLimit, RenderFailed.
+    """
+    render = _Render(data, limits, strict)
+    subject = render.line(compiled.texts.get("subject"))
+    text = render.text(compiled.texts.get("text"))
+    html = render.text(compiled.texts.get("html"))
+    if html and not text.strip():
+        text = from_html(html)
+    if not text.strip() and not html.strip():
+        raise RenderFailed("the email is empty: there is neither text nor HTML")
+    return RenderedEmail(subject, text, html, render.missing)
+
+
+def preview_sms(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> RenderedSms:
+    """Fill in an SMS, and say what it takes to send. Raises RenderLimit, RenderFailed."""
+    render = _Render(data, limits, strict)
+    text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
+    if not text:
+        raise RenderFailed("the text is empty")
+    return RenderedSms(text, segments(text), render.missing)
+
+
+def render_sms(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> str:
+    """Fill in an SMS. Raises RenderLimit, RenderFailed."""
+    return preview_sms(compiled, data, strict=strict, limits=limits).text
+
+
+def render_push(
+    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+) -> RenderedPush:
+    """Fill in a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
+    render = _Render(data, limits, strict)
+    texts = compiled.texts
+    return RenderedPush(
+        title=render.line(texts.get("title")),
+        body=render.text(texts.get("body")),
+        data={name: render.text(template) for name, template in compiled.data.items()},
+        badge=compiled.badge,
+        image=_address("image", render.line(texts.get("image"))),
+        link=_address("link", render.line(texts.get("link"))),
+        missing=render.missing,
+    )
+
+
+def _address(name: str, address: str) -> str:
+    if addresses.scheme(address) in addresses.ACTIVE:
+        raise RenderFailed(f"{name}: an address that runs a script")
+    return address

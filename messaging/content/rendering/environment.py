@@ -1,0 +1,188 @@
+"""python-liquid with strict limits: its environment, and what stands in for parts of it.
+
+Kept from python-liquid: the parser, tags and expressions. Replaced, through the places it has for
+that (a tag's `node_class`, a template's context (`context.py`), the registers of tags and filters):
+look-up, output, buffers, loops and filters, so that each pays its `Meter` and none has to be
+trusted.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import ClassVar, Protocol, TextIO, cast
+
+from liquid import Environment, RenderContext
+from liquid.ast import Node
+from liquid.builtin.expressions.arguments import KeywordArgument
+from liquid.builtin.expressions.primitive import RangeLiteral, StringLiteral, parse_primitive
+from liquid.builtin.output import Output, OutputNode
+from liquid.builtin.tags.cycle_tag import CycleNode, CycleTag
+from liquid.builtin.tags.echo_tag import EchoTag
+from liquid.exceptions import LiquidSyntaxError
+from liquid.expression import Expression
+from liquid.stream import TokenStream
+from liquid.tag import Tag
+from liquid.token import TOKEN_FOR, TOKEN_TAG, TOKEN_WITH, Token
+
+from messaging.content.rendering.addresses import harmless
+from messaging.content.rendering.context import Context
+from messaging.content.rendering.errors import RenderLimit
+from messaging.content.rendering.filters import OPTIONS, bounded
+from messaging.content.rendering.limits import LIST_LIMIT
+from messaging.content.rendering.values import html_of, text_of
+
+TAGS = frozenset(
+    [
+        *("#", "assign", "break", "capture", "case", "comment", "content", "continue", "cycle"),
+        *("decrement", "echo", "for", "if", "ifchanged", "illegal", "increment", "liquid"),
+        *("output", "render", "tablerow", "unless"),
+    ]
+)
+"""All others are unknown. `render` finds the organization's partials, and nothing else."""
+
+
+_PARTIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class BoundedRange(RangeLiteral):
+    """A range that refuses to be long: `(1..100000000) | join` would run for a minute.
+
+    The parser makes `RangeLiteral`s and cannot be told otherwise; `audit.py` turns them into these.
+    """
+
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> range:
+        start = _whole(self.start.evaluate(context))
+        stop = _whole(self.stop.evaluate(context))
+        if stop - start >= LIST_LIMIT:
+            raise RenderLimit(f"a range of more than {LIST_LIMIT}")
+        cast(Context, context).meter.spend(max(stop - start, 0) >> 4)
+        return range(start, stop + 1) if start <= stop else range(0)
+
+
+def _whole(value: object) -> int:
+    """Give a range's end as python-liquid does: what is no number is 0."""
+    try:
+        return int(str(value)[:40]) if isinstance(value, str) else int(cast(int, value))
+    except (ValueError, TypeError, OverflowError):
+        return 0
+
+
+class Write(OutputNode):
+    """`{{ … }}`: the value as text, or escaped in HTML; as an address where HTML expects one."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, token: Token, expression: Expression) -> None:
+        super().__init__(token, expression)
+        self.address = False
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        value = self.expression.evaluate(context)
+        if not context.autoescape:
+            return buffer.write(text_of(value))
+        return buffer.write(html_of(harmless(text_of(value)) if self.address else value))
+
+
+class Cycle(CycleNode):
+    """`cycle`: python-liquid would write all its arguments into a key first."""
+
+    __slots__ = ()
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        group = text_of(self.group.evaluate(context)) if self.group else str(self)
+        turn = context.cycle(group, len(self.args))
+        # Another cycle of the same group may have more arguments.
+        value = self.args[turn % len(self.args)].evaluate(context)
+        return buffer.write(html_of(value) if context.autoescape else text_of(value))
+
+
+class Partial(Protocol):
+    """A partial's text, parsed."""
+
+    def write(self, context: Context, buffer: TextIO) -> None: ...
+
+
+class Call(Node):
+    """`{% render 'footer', year: 2026 %}`: a partial, which sees only what it is given."""
+
+    __slots__ = ("arguments", "name", "partial")
+    partial: Partial
+    """Set when the text is linked (`liquid.py`)."""
+
+    def __init__(self, token: Token, name: str, arguments: list[KeywordArgument]) -> None:
+        super().__init__(token)
+        self.name = name
+        self.arguments = arguments
+        self.blank = False
+
+    def expressions(self) -> Iterable[Expression]:
+        return [argument.value for argument in self.arguments]
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        outer = cast(Context, context)
+        outer.meter.spend(10)
+        given = {argument.name: argument.value.evaluate(outer) for argument in self.arguments}
+        inner = Context(outer.template, data=given, meter=outer.meter, holes=outer.holes)
+        self.partial.write(inner, buffer)
+        outer.meter.keep(-sum(inner.weights.values()))  # its own variables end with it
+        return 1
+
+
+class CallTag(Tag):
+    name = "render"
+    block = False
+
+    def parse(self, stream: TokenStream) -> Call:
+        token = stream.eat(TOKEN_TAG)
+        tokens = stream.into_inner(tag=token, eat=False)
+        name = parse_primitive(self.env, tokens)
+        if not isinstance(name, StringLiteral) or not _PARTIAL.fullmatch(name.value):
+            raise LiquidSyntaxError("a partial's name stands in quotes", token=token)
+        if tokens.current.kind in (TOKEN_FOR, TOKEN_WITH):
+            said = f"'render' knows no '{tokens.current.kind}': give values by name"
+            raise LiquidSyntaxError(said, token=token)
+        return Call(token, name.value, KeywordArgument.parse(self.env, tokens))
+
+
+class WriteTag(Output):
+    node_class = Write
+
+
+class BoundedEcho(EchoTag):
+    node_class = Write  # type: ignore[assignment]
+
+
+class BoundedCycle(CycleTag):
+    node_class = Cycle
+
+
+class Limited(Environment):
+    """Liquid for templates of users: nothing outside the data, and no more than a share of it.
+
+    python-liquid's own limits on loops, output and names are off, as the meter's stand for them.
+    """
+
+    block_nesting_limit: ClassVar[int] = 20
+    context_depth_limit: ClassVar[int] = 60
+
+    def __init__(self, *, html: bool) -> None:
+        super().__init__(autoescape=html)
+        for tag in (WriteTag, BoundedEcho, BoundedCycle, CallTag):
+            self.add_tag(tag)
+        self.tags = {name: tag for name, tag in self.tags.items() if name in TAGS}
+        self.filters = bounded(
+            {
+                name: partial(function, environment=self)
+                if getattr(function, "with_environment", False)
+                else function
+                for name, function in self.filters.items()
+            },
+            html=html,
+        )
+        self.options = OPTIONS
+
+
+TEXT = Limited(html=False)
+HTML = Limited(html=True)

@@ -1,0 +1,256 @@
+"""The filters a template may use: Liquid's standard ones, each bounded.
+
+Names and meanings follow the Liquid reference (https://shopify.dev/docs/api/liquid/filters); most
+are python-liquid's functions behind a guard. Written anew is what could not be bounded from
+outside: `join` (a list may name one long text often), `split`, `strip_html` and `uniq` (quadratic).
+There is no `safe` or `raw`: a variable never becomes markup. Markup is what the author writes
+himself, also in quotes (`{{ "<br>" }}`) or between `capture` and `endcapture`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from liquid.undefined import Undefined
+from markupsafe import Markup
+
+from messaging.content.rendering.errors import RenderLimit
+from messaging.content.rendering.limits import (
+    LIST_LIMIT,
+    NUMBER_LIMIT,
+    TEXT_LIMIT,
+    WEIGHT_LIMIT,
+    Meter,
+)
+from messaging.content.rendering.plain_text import strip_tags
+from messaging.content.rendering.values import flat, joined, text_of, weigh
+
+Filter = Callable[..., object]
+
+STANDARD = frozenset(
+    [
+        "abs",
+        "append",
+        "at_least",
+        "at_most",
+        "base64_decode",
+        "base64_encode",
+        "base64_url_safe_decode",
+        "base64_url_safe_encode",
+        "capitalize",
+        "ceil",
+        "compact",
+        "concat",
+        "date",
+        "default",
+        "divided_by",
+        "downcase",
+        "escape",
+        "escape_once",
+        "find",
+        "find_index",
+        "first",
+        "floor",
+        "has",
+        "join",
+        "last",
+        "lstrip",
+        "map",
+        "minus",
+        "modulo",
+        "newline_to_br",
+        "plus",
+        "prepend",
+        "reject",
+        "remove",
+        "remove_first",
+        "remove_last",
+        "replace",
+        "replace_first",
+        "replace_last",
+        "reverse",
+        "round",
+        "rstrip",
+        "size",
+        "slice",
+        "sort",
+        "sort_natural",
+        "split",
+        "squish",
+        "strip",
+        "strip_html",
+        "strip_newlines",
+        "sum",
+        "times",
+        "truncate",
+        "truncatewords",
+        "uniq",
+        "upcase",
+        "url_decode",
+        "url_encode",
+        "where",
+    ]
+)
+OPTIONS = {"default": frozenset({"allow_false"})}
+"""Named arguments. No other filter takes any: they would reach python-liquid's own parameters."""
+
+_OF_TEXTS = frozenset({"append", "prepend", "remove", "remove_first", "remove_last"}) | {
+    "replace",
+    "replace_first",
+    "replace_last",
+}
+"""Filters whose arguments are texts as well."""
+_OF_TEXT = _OF_TEXTS | {
+    *("base64_decode", "base64_encode", "base64_url_safe_decode", "base64_url_safe_encode"),
+    *("capitalize", "downcase", "escape", "escape_once", "lstrip", "newline_to_br", "rstrip"),
+    *("squish", "strip", "strip_newlines", "truncate", "truncatewords", "upcase"),
+    *("url_decode", "url_encode"),
+}
+_DIGITS = 20
+_DATE_LENGTH = 64
+_FORMAT_LENGTH = 100
+
+
+def bounded(given: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
+    """Put the standard ones of python-liquid's filters behind their guards."""
+    functions = {
+        name: _textual(function, arguments=name in _OF_TEXTS) if name in _OF_TEXT else function
+        for name, function in given.items()
+        if name in STANDARD
+    }
+    functions |= {"join": _join_html if html else _join_text}
+    functions |= {"split": _split, "strip_html": _strip_html, "uniq": _uniq}
+    functions["date"] = _dated(given["date"])
+    return {name: _bounded(name, function) for name, function in functions.items()}
+
+
+def _bounded(name: str, function: Filter) -> Filter:
+    """Call a filter with what it is given and what it gives looked at, and paid for."""
+    guard = _GUARDS.get(name)
+
+    def call(meter: Meter, left: object, *args: object, **options: object) -> object:
+        meter.spend(2 + _look(left))
+        for argument in args:
+            meter.spend(_look(argument))
+        if guard is not None:
+            guard(left, *args)
+        result = function(left, *args, **options)
+        if type(result) is str:  # by far the most, and cheap to look at
+            if len(result) > TEXT_LIMIT:
+                raise RenderLimit(f"a text of more than {TEXT_LIMIT} characters")
+            return result
+        meter.spend(_look(result))
+        return result
+
+    return call
+
+
+def _textual(function: Filter, *, arguments: bool) -> Filter:
+    """Give a filter its texts as Liquid writes them: nil is nothing and true is `true`."""
+
+    def call(left: object, *args: object) -> object:
+        given = map(text_of, args) if arguments else args
+        return function(text_of(left), *given)
+
+    return call
+
+
+def _look(value: object) -> int:
+    """Say what a value may cost a filter, in fuel. Raises RenderLimit if it is too large."""
+    if isinstance(value, str):
+        if len(value) > TEXT_LIMIT:
+            raise RenderLimit(f"a text of more than {TEXT_LIMIT} characters")
+        return len(value) >> 5
+    if isinstance(value, int | float):
+        # Infinity compares too, and NaN never does: it passes and stays NaN.
+        if abs(value) > NUMBER_LIMIT:
+            raise RenderLimit("a number that is too great")
+        return 0
+    if isinstance(value, list | tuple):
+        if len(value) > LIST_LIMIT:
+            raise RenderLimit(f"a list of more than {LIST_LIMIT}")
+        return weigh(value, WEIGHT_LIMIT) >> 6
+    if isinstance(value, dict):
+        return weigh(value, WEIGHT_LIMIT) >> 6
+    return 1
+
+
+def _guard_replace(left: object, wanted: object = "", new: object = "", *_: object) -> None:
+    """Refuse, before the work is done, a replacement that multiplies its text."""
+    _guard_text(left)
+    text, part = text_of(left), text_of(wanted)
+    times = text.count(part) if part else len(text) + 1
+    if times * len(text_of(new)) > TEXT_LIMIT:
+        raise RenderLimit("a replacement that grows too long")
+
+
+def _guard_round(_: object, digits: object = 0, *__: object) -> None:
+    if isinstance(digits, int | float) and abs(digits) > _DIGITS:
+        raise RenderLimit("a number of too many digits")
+
+
+def _guard_text(left: object, *_: object) -> None:
+    """Refuse a list or mapping that is long as a text, which is how a text filter takes it."""
+    if isinstance(left, list | tuple | dict):
+        weigh(left, TEXT_LIMIT)
+
+
+_GUARDS: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(_OF_TEXT | {"date", "slice", "split", "strip_html"}, _guard_text),
+    "replace": _guard_replace,
+    "round": _guard_round,
+}
+
+
+def _join_text(left: object, glue: object = " ") -> str:
+    return joined(flat(left), text_of(glue))
+
+
+def _join_html(left: object, glue: object = None) -> str:
+    """Join; a glue that the author wrote is markup, and then the items are escaped here."""
+    return joined(flat(left), Markup(" ") if glue is None else text_of(glue))
+
+
+def _split(left: object, separator: object = None) -> list[str]:
+    text, mark = text_of(left), text_of(separator)
+    if mark == "":
+        parts = list(text[: LIST_LIMIT + 1])
+    elif not text or text == mark:
+        return []
+    else:
+        parts = text.split(None if mark == " " else mark, LIST_LIMIT)
+    if len(parts) > LIST_LIMIT:
+        raise RenderLimit(f"a list of more than {LIST_LIMIT}")
+    return parts
+
+
+def _strip_html(left: object) -> str:
+    """Take tags out. What is left of markup is markup still, as its text stays escaped."""
+    text = text_of(left)
+    stripped = strip_tags(str(text))
+    return Markup(stripped) if isinstance(text, Markup) else stripped  # noqa: S704
+
+
+def _uniq(left: object, key: object = None) -> list[object]:
+    """Keep the first of equal items, or of items with an equal property."""
+    kept: dict[Any, object] = {}
+    for item in flat(left):
+        value = item.get(key) if key is not None and isinstance(item, dict) else item
+        identity = value if isinstance(value, str | int | float | None) else repr(value)
+        kept.setdefault((type(identity) is bool, identity), item)
+    return list(kept.values())
+
+
+def _dated(function: Filter) -> Filter:
+    """Bound what the date parser and strftime are given. What is no date stays as it is."""
+
+    def date(left: object, form: object = None) -> object:
+        if left is None or isinstance(left, Undefined):
+            return text_of(left)
+        if len(text_of(left)) > _DATE_LENGTH or len(text_of(form)) > _FORMAT_LENGTH:
+            raise RenderLimit("a date or its format is too long")
+        try:
+            return function(left, form) if text_of(form) else text_of(left)
+        except (ArithmeticError, OSError, ValueError):
+            return text_of(left)  # the year 99999, which the parser reads and no date can be
+
+    return date

@@ -1,0 +1,160 @@
+"""Plain text from HTML: for mails whose template has no text of its own."""
+
+import re
+
+from rme.core.html_entities import unescape
+
+# A tag with its attributes; quoted values may hold `>`. Possessive (`*+`), so it never goes back,
+# and without its end a tag still, so that what was read is not read again.
+_TAG = re.compile(
+    r"""(?P<comment><!--)
+      | <!(?:\[endif\])?[^>]*+>?
+      | <(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9:-]*+)
+        (?P<rest>(?:[^"'>]|"[^"]*+"|'[^']*+')*+)(?P<close>>)?
+      | (?P<open><[!/a-zA-Z])""",
+    re.VERBOSE,
+)
+_ATTRIBUTE = r"""(?:^|\s){}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+_HREF = re.compile(_ATTRIBUTE.format("href"), re.IGNORECASE)
+_ALT = re.compile(_ATTRIBUTE.format("alt"), re.IGNORECASE)
+_HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+_GAPS = re.compile(r"\n{3,}")
+
+_SILENT = frozenset({"style", "script", "head", "title", "template"})
+_BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "div",
+        "dl",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "table",
+        "ul",
+    ]
+)
+_LINES = frozenset({"br", "dd", "dt", "tr"})
+_CELLS = frozenset({"td", "th"})
+_VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
+_WHOLE = {
+    "<!--": re.compile("-->"),
+    "<script": re.compile(r"</script\s*>", re.IGNORECASE),
+    "<style": re.compile(r"</style\s*>", re.IGNORECASE),
+}
+"""What `strip_tags` takes out together with its content, and how that ends."""
+
+
+def from_html(html: str) -> str:
+    """Give the text of an HTML document: blocks apart, `- ` before items, links as `text (url)`."""
+    reader = _Reader()
+    position = 0
+    while found := _TAG.search(html, position):
+        reader.text(html[position : found.start()])
+        position = found.end()
+        if found["comment"]:
+            end = html.find("-->", position - 2)
+            position = len(html) if end < 0 else end + 3
+        elif found["open"] or (found["name"] and not found["close"]):
+            position = len(html)  # a tag that never ends: no browser would show what follows
+        elif found["name"]:
+            reader.tag(found["name"].lower(), found["end"] == "/", found["rest"])
+    reader.text(html[position:])
+    return reader.result()
+
+
+class _Reader:
+    """Collects text. In `silent` stands the element whose content is left out."""
+
+    __slots__ = ("depth", "link", "parts", "silent")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.link: tuple[str, int] | None = None  # the open one: its address, its first part
+        self.silent = ""
+        self.depth = 0
+
+    def text(self, text: str) -> None:
+        if text and not self.silent:
+            self.parts.append(_SPACE.sub(" ", text))
+
+    def tag(self, name: str, end: bool, rest: str) -> None:
+        if self.silent:
+            if name == self.silent:
+                self.depth += -1 if end else 1
+                if not self.depth:
+                    self.silent = ""
+        elif name in _SILENT or ("none" in rest.lower() and _HIDDEN.search(rest)):
+            if not end and name not in _VOID and not rest.endswith("/"):
+                self.silent, self.depth = name, 1
+        elif name in _BLOCKS:
+            self.parts.append("\n\n")
+        elif name in _LINES:
+            self.parts.append("" if end else "\n")
+        elif name in _CELLS:
+            self.parts.append(" ")
+        elif name == "li":
+            self.parts.append("" if end else "\n- ")
+        elif name == "a":
+            self._link(end, rest)
+        elif name == "img" and (alt := _ALT.search(rest)):
+            self.text(alt[1] or alt[2] or alt[3] or "")
+
+    def _link(self, end: bool, rest: str) -> None:
+        if self.link is not None:  # another one ends it, as in a browser: links are not nested
+            (address, start), self.link = self.link, None
+            address = address.removeprefix("mailto:").removeprefix("tel:")
+            whole = "".join(self.parts[start:])
+            said = whole.strip()
+            if said and address and said != address and not address.startswith("#"):
+                before, _, after = whole.partition(said)
+                self.parts[start:] = [f"{before}{said} ({address}){after}"]
+        if not end:
+            found = _HREF.search(rest)
+            address = (found[1] or found[2] or found[3] or "").strip() if found else ""
+            self.link = (address, len(self.parts))
+
+    def result(self) -> str:
+        text = unescape("".join(self.parts)).replace("\xa0", " ")
+        lines = [_SPACE.sub(" ", line).strip() for line in text.split("\n")]
+        return _GAPS.sub("\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def strip_tags(text: str) -> str:
+    """Take out tags, comments, and scripts and styles with their content, in one pass."""
+    kept: list[str] = []
+    position = 0
+    endless: set[str] = set()
+    while (start := text.find("<", position)) >= 0:
+        end = -1
+        opening = text[start : start + 7].lower()
+        for mark, close in _WHOLE.items():
+            if opening.startswith(mark) and mark not in endless:
+                found = close.search(text, start)
+                end = found.end() if found else -1
+                if not found:
+                    endless.add(mark)  # looked for once, so that this stays one pass
+        if end < 0:
+            end = text.find(">", start) + 1
+        if end <= 0:
+            break
+        kept.append(text[position:start])
+        position = end
+    kept.append(text[position:])
+    return "".join(kept)

@@ -1,0 +1,50 @@
+"""How an SMS is encoded and how many segments it takes (3GPP TS 23.038 and TS 23.040 §9.2.3.24).
+
+GSM-7: 160 septets in one, 153 in each of several; a character of the extension table takes two,
+and its escape never stands apart from it. UCS-2: 70 UTF-16 units in one, 67 in each of several; a
+surrogate pair is never split. So a segment may stay one short, and the rest moves on.
+"""
+
+import re
+from dataclasses import dataclass
+
+from rme.transport import gsm
+
+_GSM = re.compile(f"[{re.escape(gsm.BASIC + gsm.EXTENSION)}]*")
+_ESCAPED = re.compile(f"[{re.escape(gsm.EXTENSION)}]")
+_PAIRED = re.compile("[\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class SmsSize:
+    """`units` are septets (GSM-7) or UTF-16 units (UCS-2)."""
+
+    encoding: str
+    characters: int
+    units: int
+    segments: int
+
+
+def segments(text: str) -> SmsSize:
+    """Count what a text takes as an SMS."""
+    if _GSM.fullmatch(text):
+        return _count("GSM-7", text, _ESCAPED, alone=160, each=153)
+    return _count("UCS-2", text, _PAIRED, alone=70, each=67)
+
+
+def foreign(text: str) -> list[str]:
+    """Give the characters that make a text UCS-2, each once, in their order."""
+    return list(dict.fromkeys(character for character in text if not _GSM.fullmatch(character)))
+
+
+def _count(encoding: str, text: str, double: re.Pattern[str], *, alone: int, each: int) -> SmsSize:
+    units = len(text) + len(double.findall(text))
+    if units <= alone:
+        return SmsSize(encoding, len(text), units, 1)
+    # Units before each doubled character: its place in the text, the doubled ones before it, and
+    # a unit left free in every segment whose last place it would not have fitted into.
+    free = 0
+    for index, found in enumerate(double.finditer(text)):
+        if (found.start() + index + free) % each == each - 1:
+            free += 1
+    return SmsSize(encoding, len(text), units, -(-(units + free) // each))

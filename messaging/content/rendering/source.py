@@ -1,0 +1,105 @@
+"""A template's source, cut into markup and Liquid, by the rules of python-liquid's own lexer.
+
+This is read before the lexer is: its regular expressions look for the end of what is opened anew
+at each opening, so that `{% raw %}` a hundred thousand times would take it hours. Here each
+opening's end is found once, and what has none is refused. It also knows where in the source Liquid
+stands, for HTML (`places.py`) and MJML (`mjml.py`).
+"""
+
+import re
+from typing import NamedTuple
+
+from messaging.content.rendering.errors import syntax_at
+from messaging.content.rendering.limits import SOURCE_LIMIT
+
+PIECE_LIMIT = 5_000
+"""Liquid tags and outputs in one source."""
+EXPRESSION_LIMIT = 4_000
+"""Characters of one tag or output, and of one line in a `liquid` tag."""
+LIQUID_LIMIT = 20_000
+"""Characters of a `liquid` tag."""
+TOTAL_LIMIT = 100_000
+"""Characters of all Liquid in one source: what is parsed, at some microseconds a word."""
+
+_OPEN = re.compile(r"\{[{%]")
+_NAME = re.compile(r"-?\s*(#|\w+)")
+_RAW = re.compile(r"-?\s*raw\s*-?\Z")
+_END_RAW = re.compile(r"\{%-?\s*endraw\s*-?%\}")
+_GAP = re.compile(r"\s{100}")
+
+
+_CALL = re.compile(r"""\brender\s+(?:'([^']{1,64})'|"([^"]{1,64})")""")
+
+
+class Piece(NamedTuple):
+    """A piece of Liquid. `name` is a tag's, `{{` for an output, `comment` for a whole comment."""
+
+    start: int
+    end: int
+    name: str
+
+
+def calls(source: str) -> set[str]:
+    """Name the partials that a source may use: those it does, and at worst some more."""
+    return {one or two for one, two in _CALL.findall(source)} if "render" in source else set()
+
+
+def pieces(source: str) -> list[Piece]:
+    """Find all Liquid in a source. Raises TemplateSyntax for what would keep the lexer busy."""
+    if len(source) > SOURCE_LIMIT:
+        raise syntax_at(f"longer than {SOURCE_LIMIT} characters", source, 0)
+    found: list[Piece] = []
+    position = comments = comment = total = 0
+    while opening := _OPEN.search(source, position):
+        piece = _piece(source, opening.start())
+        position = piece.end
+        if piece.name == "raw":
+            position = _end_of_raw(source, piece)
+        if piece.name == "comment":
+            comment = comment if comments else piece.start
+            comments += 1
+        elif piece.name == "endcomment" and comments:
+            comments -= 1
+            if not comments:
+                found.append(Piece(comment, piece.end, "comment"))
+        elif not comments:
+            found.append(piece)
+            total += piece.end - piece.start
+        if len(found) > PIECE_LIMIT or total > TOTAL_LIMIT:
+            raise syntax_at("too much Liquid in one text", source, piece.start)
+    if comments:
+        raise syntax_at("'{% comment %}' is never ended", source, comment)
+    return found
+
+
+def _piece(source: str, start: int) -> Piece:
+    output = source[start + 1] == "{"
+    close = source.find("}}" if output else "%}", start + 2)
+    if close < 0:
+        raise syntax_at(f"'{source[start : start + 2]}' is never closed", source, start)
+    inside = source[start + 2 : close]
+    named = _NAME.match(inside)
+    if not output and not named:
+        raise syntax_at("a tag without a name", source, start)
+    name = "{{" if output or not named else named[1]
+    _check_length(source, start, inside, name)
+    if name == "raw" and not _RAW.match(inside):
+        raise syntax_at("'raw' takes no arguments", source, start)
+    if name == "doc":  # python-liquid's own tag, whose end its lexer would look for
+        raise syntax_at("unexpected tag 'doc'", source, start)
+    return Piece(start, close + 2, name)
+
+
+def _check_length(source: str, start: int, inside: str, name: str) -> None:
+    lines = inside.split("\n") if name == "liquid" else [inside]
+    if len(inside) > LIQUID_LIMIT or max(map(len, lines)) > EXPRESSION_LIMIT:
+        raise syntax_at(f"more than {EXPRESSION_LIMIT} characters in one tag", source, start)
+    if len(inside) >= 100 and _GAP.search(inside):
+        raise syntax_at("a hundred spaces in a tag", source, start)
+
+
+def _end_of_raw(source: str, piece: Piece) -> int:
+    end = _END_RAW.search(source, piece.end)
+    if end is None:
+        raise syntax_at("'{% raw %}' is never ended", source, piece.start)
+    return end.end()

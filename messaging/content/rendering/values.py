@@ -1,0 +1,183 @@
+"""The values a template can hold: plain ones, bounded, copied from what the caller gives.
+
+Nothing with attributes of its own reaches a template, so there is nothing to walk to from a value.
+A text that calls itself safe (`Markup`, Django's `SafeString`) comes in as an ordinary text.
+"""
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from liquid.undefined import Undefined
+from markupsafe import Markup, escape
+
+from messaging.content.rendering.errors import RenderFailed, RenderLimit
+from messaging.content.rendering.limits import DATA_LIMIT, LIST_LIMIT, NUMBER_LIMIT
+
+_DEPTH = 12
+_EACH = 8
+"""What a value weighs beside its characters."""
+_ATOMS = frozenset({bool, type(None), float, datetime, date})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def snapshot(data: Mapping[str, Any]) -> dict[str, object]:
+    """Copy what a caller gives into plain values.
+
+    Mappings become dicts, sequences lists; a Decimal becomes its text, so that 19.90 stays 19.90.
+    Raises RenderFailed for anything else, RenderLimit when it is too much.
+    """
+    return _Copy().mapping(data, 0)
+
+
+class _Copy:
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = DATA_LIMIT
+
+    def _pay(self, weight: int) -> None:
+        self.left -= weight
+        if self.left < 0:
+            raise RenderLimit("the data is too large")
+
+    def mapping(self, given: Mapping[Any, Any], depth: int) -> dict[str, object]:
+        if depth > _DEPTH:
+            raise RenderLimit("the data is nested too deep")
+        copied: dict[str, object] = {}
+        weight = 0
+        for key, value in given.items():
+            if type(key) is not str:
+                key = self._key(key)  # noqa: PLW2901
+            weight += len(key) + _EACH
+            kind = type(value)
+            if kind is str and value.isascii():
+                weight += len(value)
+                copied[key] = value
+            elif kind in _ATOMS:
+                copied[key] = value
+            elif kind is dict:  # asked first: isinstance(…, Mapping) is slow
+                copied[key] = self.mapping(value, depth + 1)
+            else:
+                copied[key] = self.value(value, depth + 1)
+        self._pay(weight)
+        return copied
+
+    def value(self, value: object, depth: int) -> object:
+        if type(value) in _ATOMS:
+            return value
+        if isinstance(value, str):
+            self._pay(len(value))
+            return _SURROGATE.sub("\ufffd", str.__str__(value))
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
+            return self._sequence(value, depth)
+        return self._atom(value)
+
+    def _sequence(self, given: Sequence[object] | Set[object], depth: int) -> list[object]:
+        if depth > _DEPTH:
+            raise RenderLimit("the data is nested too deep")
+        self._pay(len(given) * _EACH)
+        return [self.value(item, depth + 1) for item in given]
+
+    def _key(self, key: object) -> str:
+        if isinstance(key, str | int):
+            return str.__str__(key) if isinstance(key, str) else str(int(key))
+        raise RenderFailed(f"a {type(key).__name__} cannot be a name in the data")
+
+    def _atom(self, value: object) -> object:
+        if isinstance(value, int):
+            if abs(value) > NUMBER_LIMIT:
+                raise RenderLimit("a number in the data is too great")
+            return int(value)
+        if isinstance(value, float):
+            return float(value)
+        if isinstance(value, datetime | date):
+            return value
+        if isinstance(value, Decimal | UUID | time):
+            self._pay(40)
+            return str(value)
+        raise RenderFailed(f"a {type(value).__name__} cannot be used in a template")
+
+
+def weigh(value: object, limit: int) -> int:
+    """Say how much a value weighs: its characters, and some for each value in it.
+
+    Raises RenderLimit past the limit. Shared parts count each time they occur, as they would cost
+    each time they are written or compared; that is also what bounds the walk itself.
+    """
+    total = 0
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        total += _EACH
+        if isinstance(item, str):
+            total += len(item)
+        elif isinstance(item, list | tuple):
+            total += len(item)
+            pending.extend(item)
+        elif isinstance(item, dict):
+            total += len(item)
+            pending.extend(item)
+            pending.extend(item.values())
+        if total > limit:
+            raise RenderLimit("a value is too large")
+    return total
+
+
+def text_of(value: object) -> str:
+    """Give a value as Liquid writes it; a list is its items, one after the other."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return joined(value, "")
+    if isinstance(value, range):
+        return f"{value.start}..{value.stop - 1}"
+    return str(value)
+
+
+def joined(items: Sequence[object], glue: str) -> str:
+    """Join items as texts; markup stays markup where the glue is. Raises RenderLimit."""
+    left = DATA_LIMIT
+    pieces = []
+    for item in items:
+        piece = text_of(item)
+        left -= len(piece) + len(glue)
+        if left < 0:
+            raise RenderLimit("a list that joins to too long a text")
+        pieces.append(piece)
+    return glue.join(pieces)
+
+
+def html_of(value: object) -> str:
+    """Give a value as Liquid writes it into HTML: escaped, but for the template's own markup."""
+    if isinstance(value, list | tuple):
+        return joined(value, Markup(""))
+    return str(escape(text_of(value)))
+
+
+def flat(value: object) -> list[object]:
+    """Give what a list filter works on: a list without nested ones, or one value as a list."""
+    if isinstance(value, range):
+        return list(value)
+    if isinstance(value, Undefined):
+        return list(value)
+    if not isinstance(value, list | tuple):
+        return [value]
+    found: list[object] = []
+    for item in value:
+        if isinstance(item, list | tuple):
+            found.extend(flat(item))
+        else:
+            found.append(item)
+        if len(found) > LIST_LIMIT:
+            raise RenderLimit(f"a list of more than {LIST_LIMIT}")
+    return found

@@ -1,0 +1,207 @@
+"""Templates of an organization: finding the active version, and making one active."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from messaging.content import rendering
+from messaging.models import Partial, Template, TemplateVersion
+from rme.core.cache import TtlCache
+from rme.core.errors import Detail, InvalidPayload
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTemplate:
+    """The active version of a template, ready to render."""
+
+    version_id: int
+    version: int
+    name: str
+    language: str
+    channel: str
+    category: str
+    variables: dict[str, Any] = field(repr=False)
+    """JSON Schema of what the texts need."""
+    defaults: Mapping[str, Any] = field(repr=False)
+    """What the schema gives for variables that nobody gave."""
+    texts: Mapping[str, Any] = field(repr=False)
+    compiled: rendering.Compiled = field(repr=False)
+
+
+Key = tuple[str, str, str]
+"""Name, language, channel."""
+
+_active: TtlCache[tuple[str, str], dict[Key, ActiveTemplate]] = TtlCache(seconds=2)
+"""Active versions by organization and template name."""
+_versions: TtlCache[int, ActiveTemplate] = TtlCache(seconds=3600, size=512)
+_partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
+"""The partials of an organization, by name."""
+
+TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link")
+
+
+def sources(version: TemplateVersion) -> dict[str, Any]:
+    """Give a version's texts for the renderer; MJML, compiled when it became active, is its HTML.
+
+    Raises TemplateSyntax for MJML of a draft.
+    """
+    texts = {name: getattr(version, name) for name in TEXTS if name != "mjml"}
+    if version.mjml:
+        texts["html"] = version.compiled_html or rendering.compile_mjml(version.mjml)
+    return texts
+
+
+def ready(version: TemplateVersion) -> ActiveTemplate:
+    """Make a version ready to render, active or not. Raises TemplateSyntax."""
+    template = version.template
+    texts = sources(version)
+    return ActiveTemplate(
+        version_id=version.pk,
+        version=version.version,
+        name=template.name,
+        language=template.language,
+        channel=template.channel,
+        category=template.category,
+        variables=version.variables,
+        defaults=rendering.defaults(version.variables),
+        texts=texts,
+        compiled=_compiled(template.organization_id, texts),
+    )
+
+
+def _compiled(organization_id: str, texts: Mapping[str, Any]) -> rendering.Compiled:
+    used = rendering.used_partials(texts, {})
+    return rendering.compile_source(texts, partials(organization_id) if used else {})
+
+
+def partials(organization_id: str) -> dict[str, str]:
+    """Give the texts of an organization's partials, by name; asked for every two seconds."""
+
+    def load() -> dict[str, str]:
+        rows = Partial.objects.filter(organization_id=organization_id)
+        return dict(rows.values_list("name", "text"))
+
+    return _partials.get(organization_id, load) or {}
+
+
+def locked_partials(organization_id: str) -> dict[str, str]:
+    """Give the same as it is now, and let nobody change it until the transaction ends."""
+    rows = Partial.objects.filter(organization_id=organization_id).order_by("pk")
+    return dict(rows.select_for_update().values_list("name", "text"))
+
+
+def forget_partials(organization_id: str) -> None:
+    """Let this process see a change at once; others see it two seconds later."""
+    _partials.forget(organization_id)
+
+
+def active(organization_id: str, names: Collection[str]) -> dict[Key, ActiveTemplate]:
+    """Find the active versions of names, in all languages and for all channels.
+
+    One query for those that were not asked for in the last two seconds.
+    """
+
+    def load(missing: list[tuple[str, str]]) -> dict[tuple[str, str], dict[Key, ActiveTemplate]]:
+        rows = TemplateVersion.objects.filter(
+            template__organization_id=organization_id,
+            template__name__in=[name for _, name in missing],
+            state=TemplateVersion.State.ACTIVE,
+        ).select_related("template")
+        loaded: dict[tuple[str, str], dict[Key, ActiveTemplate]] = {}
+        for row in rows:
+            found = ready(row)
+            key = (found.name, found.language, found.channel)
+            loaded.setdefault((organization_id, found.name), {})[key] = found
+        return loaded
+
+    kept = _active.get_many([(organization_id, name) for name in names], load)
+    return {key: template for by_key in kept.values() for key, template in by_key.items()}
+
+
+def languages(wanted: str, organization_language: str, *, chain: bool) -> list[str]:
+    """Give the languages to look for: the exact one, or `en_GB`, `en`, the organization's."""
+    if not chain:
+        return [wanted]
+    return list(dict.fromkeys([wanted, wanted.partition("_")[0], organization_language]))
+
+
+def pick(
+    found: dict[Key, ActiveTemplate], name: str, channel: str, wanted: Sequence[str]
+) -> ActiveTemplate | None:
+    """Pick the first language that has an active version for the channel."""
+    return next((found[key] for lang in wanted if (key := (name, lang, channel)) in found), None)
+
+
+def by_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
+    """Load versions by id, whatever their state: what was accepted is sent as it was.
+
+    One query for those that this process has not seen, as texts of a version never change, and one
+    every two seconds for partials, which do.
+    """
+
+    def load(missing: list[int]) -> dict[int, ActiveTemplate]:
+        rows = TemplateVersion.objects.filter(
+            template__organization_id=organization_id, pk__in=missing
+        ).select_related("template")
+        return {row.pk: ready(row) for row in rows}
+
+    found = _versions.get_many(set(version_ids), load)
+    return {key: _current(organization_id, template) for key, template in found.items()}
+
+
+def read_ahead(owners: Mapping[int, str]) -> None:
+    """Load versions of several organizations, by one query; `owners` says whose each is."""
+
+    def load(missing: list[int]) -> dict[int, ActiveTemplate]:
+        rows = TemplateVersion.objects.filter(
+            template__organization_id__in={owners[key] for key in missing}, pk__in=missing
+        ).select_related("template")
+        own = (row for row in rows if row.template.organization_id == owners[row.pk])
+        return {row.pk: ready(row) for row in own}
+
+    _versions.get_many(owners, load)
+
+
+def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
+    """Give a template with its partials as they are now."""
+    if not template.compiled.partials:
+        return template
+    return replace(template, compiled=_compiled(organization_id, template.texts))
+
+
+def save_version(template: Template, texts: dict[str, Any]) -> TemplateVersion:
+    """Add a draft version with the next number."""
+    with transaction.atomic():
+        Template.objects.select_for_update().get(pk=template.pk)
+        newest = template.versions.aggregate(newest=Max("version"))["newest"] or 0
+        return TemplateVersion.objects.create(template=template, version=newest + 1, **texts)
+
+
+def activate(version: TemplateVersion) -> None:
+    """Make a version the active one; the one before it is archived and can be made active again.
+
+    Raises InvalidPayload if a text does not parse or a partial is missing: such a version cannot
+    become active.
+    """
+    texts = {name: getattr(version, name) for name in (*TEXTS, "variables")}
+    with transaction.atomic():
+        template = Template.objects.select_for_update().get(pk=version.template_id)
+        used = rendering.used_partials(texts, {})
+        known = locked_partials(template.organization_id) if used else {}
+        problems = rendering.check(texts, known)
+        if problems:
+            details = [Detail(p.field, p.message) for p in problems]
+            raise InvalidPayload("The template does not parse.", details=details)
+        template.versions.filter(state=TemplateVersion.State.ACTIVE).exclude(pk=version.pk).update(
+            state=TemplateVersion.State.ARCHIVED
+        )
+        compiled = rendering.compile_mjml(version.mjml) if version.mjml else ""
+        TemplateVersion.objects.filter(pk=version.pk).update(
+            state=TemplateVersion.State.ACTIVE, activated_at=Now(), compiled_html=compiled
+        )
+    version.refresh_from_db()
+    _active.forget((template.organization_id, template.name))

@@ -1,0 +1,1 @@
+"""Claim, prepare, send, record; failover and fallback; the sweeper."""

@@ -1,0 +1,1 @@
+"""The health of provider accounts: circuits, rates, concurrency, routing."""

@@ -1,0 +1,105 @@
+"""Finding who has something due, in an order fair to all organizations.
+
+However many organizations wait, and however much each has waiting, a search costs the same: it
+starts anywhere, takes one step through an index for each organization, and ends when it has found
+enough. So it does not list all that wait, and each has its turn soon.
+"""
+
+import random
+from collections.abc import Collection
+
+from messaging.models import Delivery
+from messaging.models.statuses import PRIORITIES, Status
+from rme.core.channels import Channel
+from rme.core.db import sql
+from rme.tenants import organizations
+
+STEPS = 256
+"""A search looks at most at so many organizations of a priority on either side of its start."""
+OLDEST = 8
+"""Where those have to wait, it looks at so many of the oldest deliveries of each channel."""
+
+_D = Delivery._meta.db_table
+_NOW = "statement_timestamp()"
+_CHANNELS = "VALUES " + ", ".join(f"('{channel}')" for channel in Channel)
+
+
+def _walk(name: str, chosen: str) -> str:
+    """Return the table `name` for WITH RECURSIVE: organizations in their order, and when the first
+    delivery of each is due.
+    """
+    first = "ORDER BY d.organization_id, d.due_at LIMIT 1"
+    return f"""{name} AS (
+  SELECT first.*, 1 AS step FROM ({chosen} {first}) first
+  UNION ALL
+  SELECT following.*, step + 1 FROM {name}, LATERAL (
+    {chosen} AND d.organization_id > {name}.organization_id {first}) following
+  WHERE step < {STEPS}
+)"""
+
+
+def _oldest(status: Status, channels: str, priority: int, count: int) -> str:
+    """Return the query of the oldest deliveries of each channel; the index is delivery_waiting."""
+    return f"""SELECT found.* FROM ({channels}) asked(channel), LATERAL (
+  SELECT d.organization_id, d.due_at FROM {_D} d
+  WHERE d.status = '{status}' AND d.channel = asked.channel AND d.priority = {priority}
+    AND d.due_at IS NOT NULL
+  ORDER BY d.due_at NULLS FIRST LIMIT {count}) found"""
+
+
+class Search:
+    """The statement that finds organizations with deliveries of one status that are due."""
+
+    def __init__(self, status: Status, limit: int, *, by_channel: bool) -> None:
+        """Build it, for all channels or for one that is named at each search (`by_channel`)."""
+        channel, channels = ("d.channel = %s AND ", "SELECT %s") if by_channel else ("", _CHANNELS)
+        walks, parts = [], []
+        for priority in PRIORITIES:
+            chosen = (
+                f"SELECT d.organization_id, d.due_at FROM {_D} d WHERE d.status = '{status}' "
+                f"AND {channel}d.priority = {priority} AND d.organization_id"
+            )
+            walks.append(_walk(f"after_{priority}", f"{chosen} >= %s"))
+            walks.append(_walk(f"before_{priority}", f"{chosen} < %s"))
+            # The parts are read one after the other, and no further than to the limit.
+            parts.append(f"""
+SELECT {priority} AS priority, organization_id FROM (
+  SELECT organization_id, due_at FROM after_{priority} UNION ALL
+  SELECT organization_id, due_at FROM before_{priority} UNION ALL
+  SELECT * FROM ({_oldest(status, channels, priority, OLDEST)}) oldest) waiting
+WHERE due_at <= {_NOW}
+  AND (SELECT min(due_at) FROM ({_oldest(status, channels, priority, 1)}) oldest) <= {_NOW}""")
+        self._text = f"""
+WITH RECURSIVE {", ".join(walks)}
+SELECT priority, organization_id FROM ({" UNION ALL ".join(parts)}) due
+WHERE organization_id <> ALL(%s::text[]) LIMIT {limit}"""
+
+    def find(self, channel: str = "", without: Collection[str] = ()) -> list[tuple[int, str]]:
+        """Return (priority, organization) of some, the first priority first, else at random.
+
+        `without` are organizations that are not looked for.
+        """
+        start = organizations.random_id()
+        walk, oldest = ([channel, start], [channel]) if channel else ([start], [])
+        parameters = walk * 4 * len(PRIORITIES) + oldest * 2 * len(PRIORITIES)
+        rows = sql.read_in_order(self._text, [*parameters, sql.array(without)])
+        found = list({(priority, organization) for priority, organization in rows})
+        random.shuffle(found)
+        return sorted(found, key=lambda pair: pair[0])
+
+
+_WAITING = f"""
+SELECT DISTINCT asked.channel
+FROM ({_CHANNELS}) asked(channel), (VALUES {", ".join(f"({each})" for each in PRIORITIES)})
+  of(priority), LATERAL (
+    SELECT d.due_at FROM {_D} d
+    WHERE d.status = 'ACCEPTED' AND d.channel = asked.channel AND d.priority = of.priority
+      AND d.due_at IS NOT NULL
+    ORDER BY d.due_at NULLS FIRST LIMIT 1) oldest
+WHERE oldest.due_at <= {_NOW}
+"""
+
+
+def waiting_channels() -> list[str]:
+    """Return the channels on which something is ready to be sent now."""
+    return [channel for (channel,) in sql.read_in_order(_WAITING)]

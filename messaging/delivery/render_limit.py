@@ -1,0 +1,91 @@
+"""How long a worker may render one delivery, and what becomes of one that takes longer.
+
+Rendering has limits of its own (`rendering.limits`); this is for what they do not see. The delivery
+fails alone. Where the process had to be ended (`rme.core.process.time_budget`), the one that takes
+its place fails it, and the others of its claim are sent when their lease has ended.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import orjson
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
+from django.db import Error, connection, transaction
+
+from messaging.content.rendering import RenderLimit
+from messaging.delivery.claims import Claimed
+from messaging.models import Delivery
+from messaging.models.statuses import TRANSITIONS, EventType, Status
+from messaging.webhooks.events import write_events
+from rme.core import ids
+from rme.core.db import clock
+from rme.core.db.transitions import advance
+from rme.core.process import time_budget
+
+log = structlog.get_logger(__name__)
+
+REASON = "rendering takes too long"
+
+
+@contextmanager
+def limited(organization_id: str, claimed: Claimed) -> Iterator[None]:
+    """Raise RenderLimit in what takes too long for one delivery."""
+    step = [organization_id, claimed.message_id, claimed.id, claimed.fence, claimed.channel]
+    try:
+        with time_budget.limited(settings.RENDER_SECONDS, orjson.dumps(step)):
+            yield
+    except (time_budget.Overrun, SoftTimeLimitExceeded):
+        raise RenderLimit(REASON) from None
+
+
+def fail_later(step: bytes) -> None:
+    """Fail the delivery that ended a process, in a thread: the database may be away."""
+    Thread(target=_fail_until_done, args=(step,), name="render_limit", daemon=True).start()
+
+
+def _fail_until_done(step: bytes) -> None:
+    until = time.monotonic() + settings.LEASE_SECONDS  # then it is another worker's
+    try:
+        while time.monotonic() < until:
+            try:
+                fail(step)
+            except Error as error:
+                log.warning("render_limit.failed", error=type(error).__name__)
+                connection.close()
+                time.sleep(1)
+            else:
+                return
+    finally:
+        connection.close()
+
+
+def fail(step: bytes) -> None:
+    """Fail the delivery of a step that ended its process, unless another worker has it now."""
+    organization_id, message_id, delivery_id, fence, channel = orjson.loads(step)
+    row = {
+        "id": delivery_id,
+        "fence": fence,
+        "status": Status.FAILED,
+        "reason": "TEMPLATE_ERROR",
+        "detail": REASON,
+        "due_at": None,
+    }
+    event = {
+        "id": ids.new_text_id(),
+        "organization_id": organization_id,
+        "message_id": message_id,
+        "delivery_id": delivery_id,
+        "type": EventType.FAILED,
+        "at": clock.now(),
+        "channel": channel,
+        "provider": None,
+        "detail": {"reason": "TEMPLATE_ERROR"},
+    }
+    with transaction.atomic():
+        if advance(Delivery, TRANSITIONS, [row]):
+            write_events([event])
+            log.error("render_limit.exceeded", delivery_id=delivery_id, message_id=message_id)

@@ -1,0 +1,1 @@
+"""Provider callbacks, receipts, inbound SMS, polling and tracking."""

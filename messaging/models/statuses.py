@@ -1,0 +1,91 @@
+"""Statuses of a delivery, what may follow what, and how a message's status comes of them.
+
+This table is the only home of the state machine. `rme.core.db.transitions.advance` reads it,
+and nothing changes a status but through that.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    ACCEPTED = "ACCEPTED"
+    SCHEDULED = "SCHEDULED"
+    SENDING = "SENDING"
+    SENT = "SENT"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+    BLOCKED = "BLOCKED"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+    UNKNOWN = "UNKNOWN"
+
+
+PRIORITIES = (0, 1)
+"""Of deliveries, the first before the other: TRANSACTIONAL, and all else."""
+
+S = Status
+
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    S.ACCEPTED: frozenset({S.SENDING, S.BLOCKED, S.EXPIRED, S.FAILED}),
+    S.SCHEDULED: frozenset({S.ACCEPTED, S.CANCELLED, S.BLOCKED, S.EXPIRED}),
+    S.SENDING: frozenset({S.SENT, S.ACCEPTED, S.BLOCKED, S.EXPIRED, S.FAILED, S.UNKNOWN}),
+    S.SENT: frozenset({S.DELIVERED, S.FAILED, S.ACCEPTED}),
+    S.DELIVERED: frozenset({S.FAILED}),
+    S.FAILED: frozenset({S.DELIVERED}),
+    S.BLOCKED: frozenset(),
+    S.CANCELLED: frozenset(),
+    S.EXPIRED: frozenset(),
+    S.UNKNOWN: frozenset({S.SENT, S.DELIVERED, S.FAILED, S.ACCEPTED}),
+}
+
+INITIAL = frozenset({S.ACCEPTED, S.SCHEDULED, S.BLOCKED, S.FAILED, S.EXPIRED})
+"""What a delivery may be stored as; the last three are refusals at accept."""
+
+_PRECEDENCE = (
+    S.SENDING,
+    S.SCHEDULED,
+    S.UNKNOWN,
+    S.DELIVERED,
+    S.SENT,
+    S.FAILED,
+    S.EXPIRED,
+    S.CANCELLED,
+    S.BLOCKED,
+)
+
+
+def before(target: Status) -> list[Status]:
+    """Give the statuses from which `target` may be reached."""
+    return [status for status, following in TRANSITIONS.items() if target in following]
+
+
+def aggregate(statuses: Iterable[str]) -> Status:
+    """Give a message's status from its deliveries': all the same, else the first in precedence."""
+    distinct = {Status(status) for status in statuses}
+    if len(distinct) == 1:
+        return distinct.pop()
+    if S.ACCEPTED in distinct:
+        distinct.add(S.SENDING)
+    return next(status for status in _PRECEDENCE if status in distinct)
+
+
+class EventType(StrEnum):
+    """What can happen to a message, in the words that the API shows."""
+
+    ACCEPTED = "accepted"
+    SCHEDULED = "scheduled"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    OPEN = "open"
+    CLICK = "click"
+    DEFERRED = "deferred"
+    FAILOVER = "failover"
+    FALLBACK = "fallback"
+    BOUNCED = "bounced"
+    COMPLAINED = "complained"
+    UNSUBSCRIBED = "unsubscribed"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"

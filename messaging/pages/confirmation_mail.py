@@ -1,0 +1,79 @@
+"""The mail whose link confirms a wish of the preference page (double opt-in)."""
+
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from messaging.accept import acceptance
+from messaging.accept.requests import MESSAGE
+from messaging.content import brand, links
+from messaging.content.links import Confirmation
+from messaging.pages.wording import Wording
+from messaging.policy import organization_policy
+from rme.core import errors
+from rme.core.http.parsing import parse
+from rme.core.redis.rate_limits import Limit, limiter
+from rme.tenants.authentication import Caller
+from rme.tenants.organizations import OrganizationRecord
+
+MAILS = Limit(3, 3600)
+"""How many of these mails a person gets in an hour."""
+OUR_PAGES = 0
+"""The application id of messages that no program sent."""
+
+
+def send(
+    organization: OrganizationRecord,
+    confirmation: Confirmation,
+    *,
+    wording: Wording,
+    request_id: str,
+) -> bool:
+    """Send the mail, as a message like any other; say whether it was accepted.
+
+    After a few within an hour those must do, so that nobody's mailbox is filled from here.
+    """
+    counted = f"confirmation:{organization.id}:{confirmation.link.contact_id}"
+    if not limiter.take(counted, MAILS, cost=0).allowed:
+        return True
+    caller = Caller(organization, application_id=OUR_PAGES, user_id=0, test=False)
+    try:
+        message = parse(MESSAGE, _message(organization, confirmation, wording))
+        result = acceptance.accept(caller, acceptance.Submission(message), request_id=request_id)
+    except errors.ApiError:  # the organization is at its ceiling
+        return False
+    if result.status != 202:
+        return False
+    limiter.take(counted, MAILS)
+    return True
+
+
+def _message(
+    organization: OrganizationRecord, confirmation: Confirmation, wording: Wording
+) -> dict[str, Any]:
+    names = {
+        "organization": organization.name,
+        "category": ", ".join(wording.category(name) for name in confirmation.categories),
+    }
+    context = {
+        "heading": wording.confirm_heading,
+        "text": wording.mail_text.format(**names),
+        "ignore": wording.mail_ignore,
+        "button": wording.confirm,
+        "brand": brand.of(organization.brand_color),
+        "url": links.confirmation_url(confirmation.token),
+    }
+    return {
+        "channel": "EMAIL",
+        "category": organization_policy.TRANSACTIONAL,
+        "to": [{"contactId": confirmation.link.contact_id}],
+        "content": {
+            "subject": _one_line(wording.mail_subject.format(**names)),
+            "text": render_to_string("email/confirm.txt", context),
+            "html": render_to_string("email/confirm.html", context),
+        },
+    }
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,144 @@
+"""The demo of Web Push: a page that makes this browser a device of a contact, and pushes to it.
+
+For editors of an organization, with their log-in of the admin. Only `replace` needs none: a service
+worker has no page, so a reference that we signed when the device registered stands for it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import orjson
+from django.contrib.admin.views.decorators import staff_member_required
+from django.contrib.staticfiles import finders
+from django.core import signing
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+
+from messaging.accept.acceptance import send_push
+from messaging.content import brand
+from push import devices, vapid
+from push.inputs import read_device
+from rme.core import errors
+from rme.core.http.api import error_response, json_response
+from rme.core.http.json import refuse_nul
+from rme.crm.models import Contact
+from rme.tenants.models import Organization
+from rme.tenants.roles import EDITORS, organizations_for
+
+SALT = "push-demo"
+APP = "push-demo"
+CONTACTS_SHOWN = 100
+BODY_LIMIT = 16 * 1024
+
+Call = Callable[[HttpRequest, dict[str, Any]], Mapping[str, Any]]
+
+
+def _organization(request: HttpRequest) -> Organization:
+    """Give the organization that is asked for, or the first, of those that the person edits."""
+    asked = request.GET.get("org", "").replace("\x00", "")
+    own = organizations_for(request, EDITORS)
+    found = own.filter(pk=asked).first() if asked else own.first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@require_GET
+@staff_member_required
+def show(request: HttpRequest) -> HttpResponse:
+    """Show the page."""
+    organization = _organization(request)
+    contacts = Contact.objects.filter(organization=organization).order_by("last_name", "id")
+    return render(
+        request,
+        "public/push_demo.html",
+        {
+            "organization": organization,
+            "brand": brand.of(organization.brand_color),
+            "contacts": contacts[:CONTACTS_SHOWN],
+            "key": vapid.public_key(),
+        },
+    )
+
+
+@require_GET
+def worker(request: HttpRequest) -> HttpResponse:
+    """Give the service worker, which may act for the page alone: so it has its path."""
+    with open(str(finders.find("push/worker.js")), "rb") as file:
+        response = HttpResponse(file.read(), content_type="text/javascript")
+    response["Service-Worker-Allowed"] = "/push-demo"
+    response["Cache-Control"] = "no-cache"
+    return response
+
+
+def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
+    """Make a function of a JSON object a view; what is wrong is answered as REST would."""
+
+    @require_POST
+    @wraps(call)
+    def answered(request: HttpRequest) -> HttpResponse:
+        try:
+            return json_response(call(request, _body(request)))
+        except errors.ApiError as error:
+            return error_response(error, request.id)  # type: ignore[attr-defined]
+
+    answered.speak = _speak  # type: ignore[attr-defined]
+    return answered
+
+
+def _speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+    return error_response(error, request.id)  # type: ignore[attr-defined]
+
+
+def _body(request: HttpRequest) -> dict[str, Any]:
+    if len(request.body) > BODY_LIMIT:
+        raise errors.PayloadTooLarge
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, dict):
+        raise errors.InvalidPayload("The body must be a JSON object.")
+    refuse_nul(body)
+    return body
+
+
+@staff_member_required
+@_call
+def register(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
+    """Make this browser a device of a contact."""
+    organization = _organization(request)
+    given = read_device({"name": "Push demo", **body, "platform": "WEB", "app": APP})
+    (result,) = devices.register(organization.pk, [given])
+    if isinstance(result, errors.ApiError):
+        raise result
+    row, _ = result
+    reference = signing.dumps([organization.pk, str(row.pk)], salt=SALT)
+    return {**devices.shown(row), "reference": reference}
+
+
+@staff_member_required
+@_call
+def send(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
+    """Push to a contact's devices."""
+    result = send_push(
+        _organization(request).pk,
+        body.get("contactId", ""),
+        title=body.get("title", ""),
+        body=body.get("body", ""),
+    )
+    return {"messageId": result.message_id, "status": result.status}
+
+
+@csrf_exempt
+@_call
+def replace(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
+    """Give a device its browser's new subscription."""
+    try:
+        organization_id, device_id = signing.loads(str(body.get("reference")), salt=SALT)
+    except signing.BadSignature:
+        raise errors.NotFound("There is no such device.") from None
+    return devices.shown(devices.replace(organization_id, device_id, body.get("token")))

@@ -1,0 +1,11 @@
+"""Paths of the pages for recipients, below /p/. Short, because they stand in text messages."""
+
+from django.urls import path
+
+from messaging.pages import preference_views
+
+urlpatterns = [
+    path("u/<str:token>", preference_views.unsubscribe),
+    path("c/<str:token>", preference_views.confirm),
+    path("<str:token>", preference_views.show_preferences),
+]

@@ -1,0 +1,1 @@
+"""What an organization has decided: categories, senders, accounts, limits, pauses."""

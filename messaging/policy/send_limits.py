@@ -1,0 +1,34 @@
+"""How much an organization may have sent: its ceilings of messages a second and a day.
+
+They count messages when they are accepted, all of a call or none. What TEST applications send
+counts against no ceiling.
+"""
+
+from messaging.policy.organization_policy import SendingRulesRecord
+from rme.core.redis.rate_limits import Decision, Limit, limiter
+
+DAY = 86_400
+LARGEST = 500
+"""As many messages as a bulk may have. One that is larger than the ceiling of a second passes when
+nothing was accepted lately, and holds up what follows: else it never could.
+"""
+TOLD = "The organization's ceiling of messages is reached; see Retry-After."
+
+
+def take(
+    organization_id: str, sending: SendingRulesRecord, count: int, *, test: bool = False
+) -> Decision:
+    """Count so many messages against an organization's ceilings: all of them, or none."""
+    if test or count == 0:
+        return Decision(allowed=True)
+    limits = [Limit(sending.sends_per_day, DAY)]
+    if sending.sends_per_second is not None:
+        limits.append(Limit(sending.sends_per_second, 1, largest=LARGEST))
+    return limiter.take(f"sends:{organization_id}", *limits, cost=count)
+
+
+def require(
+    organization_id: str, sending: SendingRulesRecord, count: int, *, test: bool = False
+) -> None:
+    """Count so many messages. Raises RATE_LIMITED, with `Retry-After`, when they may not pass."""
+    take(organization_id, sending, count, test=test).require(TOLD)

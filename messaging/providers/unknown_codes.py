@@ -1,0 +1,22 @@
+"""Counting the codes that a provider's tables lack, for /metrics: somebody has to look them up."""
+
+import re
+
+from rme.core.redis import counters
+
+NAME = "rme_unknown_report_codes_total"
+LIMIT = 100
+"""So many codes a process have a series of their own, and all others share one."""
+OTHER = "other"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+
+_seen: set[tuple[str, str]] = set()
+
+
+def count(kind: str, code: str) -> None:
+    """Count a code of a kind of provider."""
+    if not _PLAIN.fullmatch(code) or ((kind, code) not in _seen and len(_seen) >= LIMIT):
+        code = OTHER
+    else:
+        _seen.add((kind, code))
+    counters.add(NAME, kind, code)

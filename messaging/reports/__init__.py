@@ -1,0 +1,1 @@
+"""History, trace, health, metrics."""

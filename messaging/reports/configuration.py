@@ -1,0 +1,195 @@
+"""What a person must set right before an organization can send as it wants to.
+
+Read by the health call and by the admin's first page, for one organization or many at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.postgres.aggregates import BoolOr
+from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Now
+
+from messaging import providers
+from messaging.delivery import manual_review
+from messaging.models import (
+    ProviderAccount,
+    SenderDomain,
+    Template,
+    TemplateVersion,
+    WebhookEndpoint,
+)
+from messaging.policy import organization_policy
+from messaging.webhooks.endpoints import BY_HAND
+from push import devices
+from rme.core.channels import Channel
+from rme.core.db import clock
+
+TEMPLATES_LIMIT = 50
+
+FAILING_FOR = timedelta(hours=1)
+"""An endpoint that fails for less is not worth a word."""
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to be set right. `error`: sends fail or wait because of it."""
+
+    organization_id: str
+    severity: str
+    code: str
+    message: str
+    row_id: int | None = None
+    """The account, sender domain or endpoint that it is about."""
+
+    def as_json(self) -> dict[str, str]:
+        return {"severity": self.severity, "code": self.code, "message": self.message}
+
+
+def findings(organization_ids: Sequence[str]) -> list[Finding]:
+    """Say what is to be set right in organizations. Six statements, however many they are."""
+    accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
+    for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
+        accounts[row.organization_id].append(row)
+    return [
+        *_broken(accounts),
+        *_unserved(accounts),
+        *_vapid(accounts),
+        *_domains(organization_ids),
+        *_languages(organization_ids),
+        *_held(organization_ids),
+        *_endpoints(organization_ids),
+    ]
+
+
+Accounts = Mapping[str, Sequence[ProviderAccount]]
+
+
+def _broken(accounts: Accounts) -> list[Finding]:
+    text = "the settings of {} are broken."
+    return [
+        Finding(organization_id, ERROR, "ACCOUNT_BROKEN", text.format(row.name), row.pk)
+        for organization_id, rows in accounts.items()
+        for row in rows
+        if organization_policy.account_of(row).provider is None
+    ]
+
+
+def _unserved(accounts: Accounts) -> list[Finding]:
+    """Name the channels that nobody serves, and what becomes of sends there."""
+    found = []
+    for organization_id, rows in accounts.items():
+        for channel in Channel:
+            states = {row.state for row in rows if row.channel == channel}
+            if not rows:  # as routing has it: the simulator serves who has no account at all
+                text = f"no provider for {channel}: the simulator takes what is sent."
+                found.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
+            elif not states:
+                text = f"no provider for {channel}: what is sent there is refused."
+                found.append(Finding(organization_id, ERROR, "NO_PROVIDER", text))
+            elif ProviderAccount.State.ACTIVE not in states:
+                text = f"no provider account for {channel} is active."
+                found.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
+    return found
+
+
+def _vapid(accounts: Accounts) -> list[Finding]:
+    """Name organizations that push to browsers with a key that goes when another one does."""
+    if settings.VAPID_KEY_IS_SET:
+        return []
+    with_devices = devices.with_browsers(list(accounts))
+    text = (
+        "VAPID_PRIVATE_KEY is not set: the key is made of SECRET_KEY, and all browsers are lost "
+        "when that changes."
+    )
+    return [
+        Finding(organization_id, WARNING, "VAPID_KEY_MISSING", text)
+        for organization_id, rows in accounts.items()
+        if organization_id in with_devices or any(_reaches_browsers(row) for row in rows)
+    ]
+
+
+def _reaches_browsers(row: ProviderAccount) -> bool:
+    kind = providers.REGISTRY.get(row.kind)
+    return kind is not None and "WEB" in kind.platforms
+
+
+def _domains(organization_ids: Sequence[str]) -> list[Finding]:
+    rows = list(
+        SenderDomain.objects.filter(organization_id__in=organization_ids)
+        .order_by("id")
+        .values_list("organization_id", "id", "domain", "verified_at")
+    )
+    verified = {owner for owner, _, _, verified_at in rows if verified_at}
+    missing = "no verified sender domain: email cannot be sent."
+    text = "the sender domain {} is not verified: nothing can be sent from it."
+    return [
+        *(
+            Finding(each, ERROR, "NO_SENDER_DOMAIN", missing)
+            for each in organization_ids
+            if each not in verified
+        ),
+        *(
+            Finding(owner, WARNING, "SENDER_DOMAIN_UNVERIFIED", text.format(domain), row_id)
+            for owner, row_id, domain, verified_at in rows
+            if not verified_at
+        ),
+    ]
+
+
+def _languages(organization_ids: Sequence[str]) -> list[Finding]:
+    """Name active templates that whoever has no language of its own cannot be written with."""
+    default = F("organization__language")
+    short = Func(default, Value("_"), Value(1), function="split_part")
+    serves = Q(language=default) | Q(organization__locale_fallback=True, language=short)
+    rows = (
+        Template.objects.filter(
+            organization_id__in=organization_ids, versions__state=TemplateVersion.State.ACTIVE
+        )
+        .values_list("organization_id", "name", "channel", "organization__language")
+        .annotate(served=BoolOr(serves))
+        .filter(served=False)
+        .order_by("organization_id", "name", "channel")[:TEMPLATES_LIMIT]
+    )
+    text = "the template {} has no active version for {} in {}, the organization's language."
+    return [
+        Finding(owner, WARNING, "TEMPLATE_WITHOUT_LANGUAGE", text.format(name, channel, language))
+        for owner, name, channel, language, _ in rows
+    ]
+
+
+def _held(organization_ids: Sequence[str]) -> list[Finding]:
+    """Name those for whom a person has to decide what nobody else can."""
+    found = manual_review.counts(organization_ids)
+    text = "{} messages are on hold, their outcome unknown: send them again, or give them up."
+    return [
+        Finding(each, WARNING, "HELD_UNKNOWN", text.format(_at_most(found[each])))
+        for each in organization_ids
+        if found[each]
+    ]
+
+
+def _at_most(count: int) -> str:
+    return f"{count:,} or more" if count == manual_review.COUNTED else str(count)
+
+
+def _endpoints(organization_ids: Sequence[str]) -> list[Finding]:
+    """Name endpoints of webhooks that were switched off by their failures, or soon will be."""
+    bad = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
+    rows = WebhookEndpoint.objects.filter(bad, organization_id__in=organization_ids)
+    off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
+    found = []
+    for row in rows.order_by("id"):
+        if row.enabled and row.failing_since:
+            hours = int((clock.now() - row.failing_since) / timedelta(hours=1))
+            code, text = "WEBHOOK_FAILING", failing.format(row, hours)
+        elif row.disabled_reason == BY_HAND:
+            continue
+        else:
+            code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)
+        found.append(Finding(row.organization_id, WARNING, code, text, row.pk))
+    return found

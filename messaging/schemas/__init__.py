@@ -1,1 +1,0 @@
-"""What the calls take, as pydantic models; `parsing.parse` reads a body with one."""

@@ -1,0 +1,1 @@
+"""Outbound webhooks: endpoints, outbox, dispatcher, replay."""

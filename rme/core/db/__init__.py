@@ -1,0 +1,1 @@
+"""PostgreSQL: connections, statements, transitions, locks and partitions."""

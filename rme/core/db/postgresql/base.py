@@ -1,0 +1,29 @@
+"""The backend that `DATABASES` names (https://docs.djangoproject.com/en/5.2/ref/databases/).
+
+Django's own with a pool has a health check that costs a round trip for each request. This one
+costs a look at the socket.
+"""
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+
+from rme.core.db import availability
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection that is alive when it is handed out."""
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params = super().get_connection_params()
+        params["options"] = params.get("options", "") + availability.server_options()
+        return params
+
+    def get_new_connection(self, conn_params: Any) -> Any:
+        """Take one that is alive out of the pool. Raises psycopg.OperationalError."""
+        availability.reach.require()
+        while True:
+            raw = super().get_new_connection(conn_params)
+            if availability.is_alive(raw):
+                return raw
+            raw._pool.putconn(raw)  # which replaces it

@@ -1,0 +1,1 @@
+"""The HTTP edge: bodies, headers, proxies, limits of size, and errors as answers."""

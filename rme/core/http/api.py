@@ -1,0 +1,229 @@
+"""How the REST API speaks: request ids, JSON in and out, and exceptions turned into answers.
+
+The one place where an exception becomes a response. Views raise `rme.core.errors`; whatever else
+escapes them is logged with the request id and told to the caller as INTERNAL_ERROR.
+"""
+
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import orjson
+import structlog
+from django.core.exceptions import SuspiciousOperation
+from django.db import Error
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
+from rest_framework import exceptions as drf
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from rme.core import errors, logs
+from rme.core.db import availability
+from rme.core.http import edge, proxies
+from rme.core.http.json import JsonRenderer
+from rme.core.http.pages import error_page
+from rme.core.redis import counters
+
+log = structlog.get_logger(__name__)
+
+REST_PREFIX = "/rme/v1/"
+METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
+QUIET = frozenset({"/livez", "/readyz", "/metrics"})
+"""What machines ask every few seconds: logged at DEBUG."""
+
+
+def new_request_id(given: str | None) -> str:
+    """Keep a caller's request id if it is a UUID, else make one."""
+    try:
+        return str(uuid.UUID(given)) if given else str(uuid.uuid4())
+    except ValueError:
+        return str(uuid.uuid4())
+
+
+class RequestMiddleware:
+    """Give every request an id, every exception that no view caught an answer, and log it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
+        proxies.settle(request.META)  # before anything looks at headers
+        identifier = new_request_id(request.headers.get("X-Request-Id"))
+        request.id = identifier  # type: ignore[attr-defined]
+        of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})
+        try:
+            response = self._answer(request, identifier)
+            tell(request, response, time.perf_counter() - started)
+        finally:
+            logs.request_id.reset(of_request)
+            logs.caller.reset(of_caller)
+        return response
+
+    def _answer(self, request: HttpRequest, identifier: str) -> HttpResponse:
+        try:
+            edge.check(request)
+        except errors.ApiError as error:
+            response = refuse(request, error)
+        else:
+            response = self.get_response(request)
+        if response.status_code == 404 and is_rest(request) and not is_json(response):
+            response = error_response(errors.NotFound("There is no such path."), identifier)
+        response["X-Request-Id"] = identifier
+        if not response.streaming and not response.has_header("Content-Length"):
+            response["Content-Length"] = str(len(response.content))
+        return response
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        """Refuse a body that is too large for its view before anything reads it."""
+        try:
+            edge.bound_body(request, view)
+        except errors.ApiError as error:
+            return refuse(request, error)
+        return None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Answer for views that are not REST framework's; pages' failures are `handler500`'s."""
+        match = request.resolver_match
+        if is_rest(request) or (match and hasattr(match.func, "speak")):
+            return refuse(request, as_api_error(exception))
+        return refuse(request, exception) if isinstance(exception, errors.ApiError) else None
+
+
+def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+    """Return an error in the shape that callers of its path read: JSON, their own, or a page."""
+    if is_rest(request):
+        return error_response(error, request.id)  # type: ignore[attr-defined]
+    try:
+        view = (request.resolver_match or resolve(request.path_info)).func
+    except Resolver404:
+        view = None
+    # Services with a shape of errors of their own have views that know it.
+    speak = getattr(view, "speak", error_page)
+    answer: HttpResponse = speak(request, error)
+    return answer
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Log the exception in hand, with who is logged in, and answer a page (`handler500`).
+
+    Django calls this for views, templates and middleware alike. Nothing is read for it from a
+    database that may be what failed: a user that was not loaded yet is not named.
+    """
+    user = getattr(request, "_cached_user", None)
+    if user is not None and user.pk is not None:
+        logs.caller.set({**logs.caller.get(), "user_id": user.pk})
+    exception = sys.exc_info()[1]
+    assert isinstance(exception, Exception)  # Django calls a handler500 while it handles one
+    return error_page(request, as_api_error(exception))
+
+
+def tell(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+    """Log and count a request: by the template of its path, since what stands in one is data."""
+    match = request.resolver_match
+    path = f"/{match.route}" if match else "(none)"
+    method = request.method if request.method in METHODS else "(other)"
+    write = log.debug if path in QUIET or match is None else log.info
+    milliseconds = round(seconds * 1000, 1)
+    write("request", method=method, path=path, status=response.status_code, ms=milliseconds)
+    counters.add("rme_requests_total", method, path, str(response.status_code))
+    counters.add("rme_request_seconds_total", method, path, by=seconds)
+
+
+def is_rest(request: HttpRequest) -> bool:
+    """Say whether a request is for the REST API."""
+    return request.path_info.startswith(REST_PREFIX) or request.path_info == REST_PREFIX[:-1]
+
+
+def is_json(response: HttpResponse) -> bool:
+    """Say whether a response is one of ours already."""
+    return response.get("Content-Type", "").startswith("application/json")
+
+
+def json_response(
+    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> HttpResponse:
+    """Answer with JSON. Bytes are taken to be JSON already."""
+    content = body if isinstance(body, bytes) else orjson.dumps(body)
+    return HttpResponse(content, status=status, content_type="application/json", headers=headers)
+
+
+def error_response(error: errors.ApiError, request_id: str) -> HttpResponse:
+    """Answer with an error, in the one shape that errors have."""
+    body = {"error": error.as_json(request_id)}
+    return json_response(body, error.status, error.headers)
+
+
+def as_api_error(exception: Exception) -> errors.ApiError:
+    """Say which error of the contract an exception is; unforeseen ones are logged here."""
+    match exception:
+        case errors.ApiError():
+            return exception
+        case drf.MethodNotAllowed():
+            return errors.MethodNotAllowed()
+        case drf.UnsupportedMediaType():
+            return errors.UnsupportedMediaType()
+        case drf.NotAuthenticated() | drf.AuthenticationFailed() | drf.PermissionDenied():
+            return errors.Unauthorized(headers={"WWW-Authenticate": 'Bearer realm="rme"'})
+        case Http404() | drf.NotFound():
+            return errors.NotFound()
+        case drf.ParseError() | SuspiciousOperation():
+            return errors.InvalidPayload("The request cannot be read.")
+        case Error() if availability.is_unavailable(exception):
+            log.error("database.away", exc_info=exception)
+            availability.discard(exception)
+            return errors.Unavailable(headers={"Retry-After": "5"})
+    log.error("request.failed", exc_info=exception)
+    return errors.InternalError()
+
+
+def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """Turn what a REST view raised into its answer (REST framework's hook)."""
+    error = as_api_error(exception)
+    if isinstance(error, errors.MethodNotAllowed):
+        error.headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return error_response(error, context["request"]._request.id)
+
+
+class JsonView(APIView):
+    """Base of views that answer JSON alone."""
+
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """Answer JSON whatever `Accept` says: there is nothing else to choose."""
+        return JsonRenderer(), JsonRenderer.media_type
+
+
+class ApiView(JsonView):
+    """Base of the REST views: no query parameter that is not known."""
+
+    http_method_names = ["get", "post", "delete", "head"]
+    query_parameters: Mapping[str, Iterable[str]] = {}
+    """Allowed query parameters by method; a method that is not named allows none."""
+    counted_as: ClassVar[str] = ""
+    """The kind of calls that has limits of its own; none: by the application's mode."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method not in self.allowed_methods:  # before what else may be wrong with it
+            raise drf.MethodNotAllowed(request.method or "")
+        known = set(self.query_parameters.get(request.method or "", ()))
+        query = request._request.GET
+        unknown = sorted(set(query) - known)
+        if unknown:
+            raise errors.InvalidPayload(
+                "Unknown query parameter: " + ", ".join(unknown),
+                details=[errors.Detail(name, "unknown query parameter") for name in unknown],
+            )
+        for name in query:
+            if len(query.getlist(name)) > 1:
+                raise errors.InvalidPayload.at(name, "given more than once")
+            if "\x00" in query[name]:
+                raise errors.InvalidPayload.at(name, "must not contain NUL characters")

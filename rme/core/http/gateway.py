@@ -1,0 +1,290 @@
+"""The gateway from an ASGI server to the WSGI application, which bounds how long a body may take.
+
+A WSGI server hands a request to a thread as soon as its head is there, and the thread then waits
+for the body: as many half-sent bodies as there are threads stop a process. No release of granian
+bounds that (emmett-framework/granian#728). Here bodies are read by the event loop, in bounded time
+and memory, and a request has a thread from when it is whole.
+"""
+
+import asyncio
+import io
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import structlog
+
+from rme.core.http.chunked import LIMIT, App, Environ
+
+log = structlog.get_logger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+Result = TypeVar("Result")
+
+SMALL_BODY = 64 * 1024
+PIECE = 64 * 1024
+WHOLE_ANSWER = 4 * 1024 * 1024
+"""Answers up to this length leave their thread at once, however slowly the client takes them."""
+PROBES = ("/livez", "/readyz")
+"""Each of these has a thread of its own, so that it is answered while all others are at work."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a client may take of a process."""
+
+    idle_seconds: float = 10.0
+    """Until the next bytes of a body come, or those of a long answer are taken."""
+    body_seconds: float = 60.0
+    """Until a body of at most `LIMIT` bytes is whole."""
+    upload_seconds: float = 600.0
+    """The same of a larger one."""
+    memory: int = 64 * 1024 * 1024
+    """For all bodies together; beyond it only small ones are read."""
+
+
+class _Refused(Exception):
+    """A request is refused before the application sees it: status and a sentence."""
+
+
+class Gateway:
+    """An ASGI application that runs a WSGI application in threads."""
+
+    def __init__(self, app: App, threads: int, bounds: Bounds = Bounds()) -> None:
+        self.app, self.bounds = app, bounds
+        self.pool = ThreadPoolExecutor(threads, "web")
+        self.probes = {path: ThreadPoolExecutor(1, path) for path in PROBES}
+        self.memory = 0
+        # A large body is read by the thread that needs it; others must have threads meanwhile.
+        self.uploads = max(1, threads // 2)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        environ = _environ(scope)
+        length = environ.get("CONTENT_LENGTH", "")
+        if int(length or 0) > LIMIT:
+            await self._upload(environ, receive, send)
+            return
+        held = 0
+        try:
+            if length not in ("", "0") or "HTTP_TRANSFER_ENCODING" in environ:
+                body = bytearray()
+                try:
+                    await self._read(body, receive)
+                finally:
+                    held = len(body)
+                # One that is too long counts as endless, so that it is refused by its length.
+                endless = not length and len(body) >= LIMIT
+                environ["wsgi.input"] = io.BytesIO(b"" if endless else body)
+                environ["CONTENT_LENGTH"] = str(sys.maxsize if endless else len(body))
+            await self._run(environ, send)
+        except _Refused as refusal:
+            await _refuse(send, *refusal.args)
+        except ConnectionError:  # the client is gone: nobody to answer
+            return
+        finally:
+            # A request is garbage that is collected seldom, and would keep its body so long.
+            environ["wsgi.input"].close()
+            self.memory -= held
+
+    async def _read(self, body: bytearray, receive: Receive) -> None:
+        """Read a body, `LIMIT` bytes at most; the application refuses what is longer.
+
+        Raises _Refused, or ConnectionError if the client went away.
+        """
+        until = asyncio.get_running_loop().time() + self.bounds.body_seconds
+        while len(body) < LIMIT:
+            message = await _next(receive, until, self.bounds.idle_seconds)
+            piece = message.get("body", b"")
+            body += piece
+            self.memory += len(piece)
+            if not message.get("more_body"):
+                return
+            if self.memory > self.bounds.memory and len(body) > SMALL_BODY:
+                raise _Refused(503, "Too many large requests are arriving at once.")
+
+    async def _upload(self, environ: Environ, receive: Receive, send: Send) -> None:
+        """Run the application on a large body, which its thread reads as it comes."""
+        if not self.uploads:
+            await _refuse(send, 503, "Too many large requests are arriving at once.")
+            return
+        self.uploads -= 1
+        try:
+            environ["wsgi.input"] = io.BufferedReader(
+                _Upload(receive, asyncio.get_running_loop(), self.bounds), PIECE
+            )
+            await self._run(environ, send)
+        except ConnectionError:
+            return
+        finally:
+            self.uploads += 1
+
+    async def _run(self, environ: Environ, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        pool = self.probes.get(environ["PATH_INFO"], self.pool)
+        answer = _Answer(self.app, environ, send, loop, self.bounds.idle_seconds)
+        body = await loop.run_in_executor(pool, answer.run)
+        if not answer.started:
+            await send(answer.start())
+        await send({"type": "http.response.body", "body": body})
+
+
+class _Answer:
+    """One run of the application, in a thread, and what it answers."""
+
+    def __init__(
+        self,
+        app: App,
+        environ: Environ,
+        send: Send,
+        loop: asyncio.AbstractEventLoop,
+        idle_seconds: float,
+    ) -> None:
+        self.app, self.environ, self.send, self.loop = app, environ, send, loop
+        self.idle_seconds = idle_seconds
+        self.status = 500
+        self.headers: Headers = []
+        self.started = False
+
+    def start_response(self, status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+        self.status = int(status[:3])
+        self.headers = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers]
+
+    def start(self) -> Message:
+        return {"type": "http.response.start", "status": self.status, "headers": self.headers}
+
+    def run(self) -> bytes:
+        """Run the application; return the body of its answer, or the end of it if it is long."""
+        answer = self.app(self.environ, self.start_response)
+        try:
+            return self._collect(iter(answer))
+        finally:
+            if close := getattr(answer, "close", None):
+                close()
+
+    def _collect(self, parts: Iterator[bytes]) -> bytes:
+        known = any(name.lower() == b"content-length" for name, _ in self.headers)
+        limit = WHOLE_ANSWER if known else PIECE
+        body = bytearray()
+        for part in parts:
+            body += part
+            if len(body) >= limit:
+                self._stream(bytes(body))
+                body.clear()
+                limit = PIECE
+        return bytes(body)
+
+    def _stream(self, piece: bytes) -> None:
+        """Send a piece from this thread, which waits until the client has room for it."""
+        if not self.started:
+            self.started = True
+            self._await(self.send(self.start()))
+        self._await(self.send({"type": "http.response.body", "body": piece, "more_body": True}))
+
+    def _await(self, sending: Awaitable[None]) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(self.idle_seconds):
+                await sending
+
+        _result(bounded(), self.loop, self.idle_seconds)
+
+
+class _Upload(io.RawIOBase):
+    """A body that is read while it comes. Raises OSError when it comes too slowly."""
+
+    def __init__(self, receive: Receive, loop: asyncio.AbstractEventLoop, bounds: Bounds) -> None:
+        self.receive, self.loop, self.bounds = receive, loop, bounds
+        self.until = loop.time() + bounds.upload_seconds
+        self.rest = memoryview(b"")
+        self.over = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.rest and not self.over:
+            coming = _next(self.receive, self.until, self.bounds.idle_seconds)
+            try:
+                message = _result(coming, self.loop, self.bounds.idle_seconds)
+            except _Refused as refusal:
+                raise TimeoutError(refusal.args[1]) from None
+            self.rest = memoryview(message.get("body", b""))
+            self.over = not message.get("more_body")
+        count = min(len(buffer), len(self.rest))
+        buffer[:count] = self.rest[:count]
+        self.rest = self.rest[count:]
+        return count
+
+
+def _result(
+    coming: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, seconds: float
+) -> Result:
+    """Return from a thread what a coroutine gives, which bounds itself. Raises TimeoutError.
+
+    The second more is for a loop that is stopped: it would let this thread wait for ever.
+    """
+    return asyncio.run_coroutine_threadsafe(coming, loop).result(seconds + 1.0)
+
+
+async def _next(receive: Receive, until: float, idle_seconds: float) -> Message:
+    """Return the next message of a body. Raises _Refused when it is late, or ConnectionError."""
+    now = asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout_at(min(until, now + idle_seconds)):
+            message = await receive()
+    except TimeoutError:
+        raise _Refused(408, "The body did not arrive in time.") from None
+    if message["type"] == "http.disconnect":
+        raise ConnectionAbortedError
+    return message
+
+
+async def _refuse(send: Send, status: int, sentence: str) -> None:
+    log.warning("request.refused", status=status, reason=sentence)
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    if status == 503:
+        headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{sentence}\n".encode()})
+
+
+def _environ(scope: Message) -> Environ:
+    """Build WSGI's environment (PEP 3333) of an ASGI request.
+
+    A header with an underscore is left out: WSGI cannot tell `X_Forwarded_For` from the
+    `X-Forwarded-For` that a proxy has set.
+    """
+    peer = scope.get("client") or ("", 0)
+    host, port = scope.get("server") or ("", 0)
+    environ: Environ = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "REMOTE_ADDR": peer[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for raw_name, raw_value in scope["headers"]:
+        if b"_" in raw_name:
+            continue
+        name = raw_name.decode("latin-1").upper().replace("-", "_")
+        value = raw_value.decode("latin-1")
+        key = name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
+        if key in environ:
+            value = f"{environ[key]}{'; ' if key == 'HTTP_COOKIE' else ','}{value}"
+        environ[key] = value
+    return environ

@@ -1,0 +1,1 @@
+"""What processes do around their work: memory, threads and time budgets."""

@@ -1,0 +1,1 @@
+"""Redis: the client, counters, heartbeats, hints and rate limits."""

@@ -1,0 +1,137 @@
+"""Pages for the records of the embedded platform."""
+
+from collections.abc import Iterable
+from typing import IO, Any, ClassVar
+
+from django.contrib import admin
+from django.db import models
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from rme.crm import tasks
+from rme.crm.models import (
+    Account,
+    Case,
+    CaseComment,
+    Contact,
+    Event,
+    EventRegistration,
+    Exhibitor,
+    RecordImport,
+    Speaker,
+)
+from rme.crm.records import export, files, import_file
+from rme.tenants.admin.base import TenantInline
+from rme.tenants.admin.imports import FilePages
+
+
+class RecordAdmin(FilePages):
+    """Base: the id and the time are shown, and never edited; records come and go as files."""
+
+    readonly_fields = ("id", "created_at")
+    list_select_related: Any = ("organization",)
+    # ids sort by time; a column without an index would sort the whole table for one page
+    ordering: Any = ("-id",)
+    formfield_overrides: ClassVar[dict[Any, Any]] = {models.URLField: {"assume_scheme": "https"}}
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.file_columns = files.names(self.model)
+        self.file_noun = str(self.opts.verbose_name_plural)
+
+    def import_runs(self) -> QuerySet[RecordImport]:
+        return RecordImport.objects.filter(kind=self.model.__name__)
+
+    def start_import(
+        self, organization_id: str, name: str, file: IO[bytes], by: str
+    ) -> RecordImport:
+        return import_file.start(organization_id, self.model, name, file, started_by=by)
+
+    def ring_import(self) -> None:
+        tasks.ring_import()
+
+    def export_lines(self, organization_id: str) -> Iterable[str]:
+        return export.export(organization_id, self.model)
+
+
+@admin.register(Account)
+class AccountAdmin(RecordAdmin):
+    list_display = ("name", "phone", "website", "organization", "created_at")
+    search_fields = ("name", "phone")
+
+
+@admin.register(Contact)
+class ContactAdmin(RecordAdmin):
+    list_display = ("__str__", "email", "mobile", "language", "zone", "account", "organization")
+    # Filters by value would read the whole table for the values that there are.
+    list_filter = (
+        ("email", admin.EmptyFieldListFilter),
+        ("mobile", admin.EmptyFieldListFilter),
+        ("account", admin.EmptyFieldListFilter),
+    )
+    search_fields = ("first_name", "last_name", "email", "mobile", "phone", "id")
+    list_select_related = ("organization", "account")
+    autocomplete_fields = ("account",)
+
+
+class CommentInline(TenantInline):
+    """What was said of a case: added, and never changed."""
+
+    model = CaseComment
+    fields = ("text", "author", "created_at")
+    readonly_fields = ("author", "created_at")
+    ordering = ("id",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Case)
+class CaseAdmin(RecordAdmin):
+    inlines: ClassVar[list[Any]] = [CommentInline]
+    list_display = ("number", "subject", "status", "priority", "contact", "organization")
+    search_fields = ("number", "subject", "contact__email", "contact__last_name")
+    list_filter = ("status", "priority")
+    list_select_related = ("contact", "organization")
+    autocomplete_fields = ("contact", "account")
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        for each in formset.forms:
+            each.instance.organization_id = form.instance.organization_id
+            each.instance.author = each.instance.author or request.user.get_username()
+        super().save_formset(request, form, formset, change)
+
+
+@admin.register(Event)
+class EventAdmin(RecordAdmin):
+    list_display = ("name", "starts_at", "ends_at", "organization")
+    list_filter = ("starts_at",)
+    search_fields = ("name",)
+
+
+class AtEventAdmin(RecordAdmin):
+    list_select_related: Any = ("event", "contact", "organization")
+    autocomplete_fields: Any = ("event", "contact")
+
+
+@admin.register(EventRegistration)
+class EventRegistrationAdmin(AtEventAdmin):
+    list_display = ("name", "email", "event", "status", "attended", "organization")
+    list_filter = ("status", "attended")
+    search_fields = ("name", "email", "event__name")
+
+
+@admin.register(Speaker)
+class SpeakerAdmin(AtEventAdmin):
+    list_display = ("contact", "event", "session_title", "room", "status", "organization")
+    list_filter = ("status",)
+    search_fields = ("session_title", "contact__last_name", "contact__email", "event__name")
+
+
+@admin.register(Exhibitor)
+class ExhibitorAdmin(AtEventAdmin):
+    list_display = ("account", "contact", "event", "booth", "level", "status", "organization")
+    list_filter = ("status", "level")
+    list_select_related = ("event", "contact", "account", "organization")
+    search_fields = ("booth", "account__name", "contact__last_name", "event__name")
+    autocomplete_fields = ("event", "contact", "account")

@@ -1,0 +1,169 @@
+"""The page of an organization's platform, and the test of its connection."""
+
+import time
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from unfold.decorators import action
+
+from rme.crm import mapping, platforms
+from rme.crm.admin.platform_form import (
+    SECRET_FIELDS,
+    PlatformForm,
+    mapping_name,
+    mapping_names,
+    setting_name,
+    settings_of,
+)
+from rme.crm.connectors import REMOTE
+from rme.crm.connectors.base import MappingWrong, PlatformError
+from rme.crm.connectors.searching import Description
+from rme.crm.models_platform import Platform
+from rme.crm.platform_check import ask, describe, told
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.roles import OWNERS
+
+_REMOTE = f"kind !== '{platforms.EMBEDDED}'"
+
+
+@admin.register(Platform)
+class PlatformAdmin(TenantAdmin):
+    readers: ClassVar[frozenset[str]] = OWNERS
+    writers: ClassVar[frozenset[str]] = OWNERS
+    form = PlatformForm
+    list_display = ("organization", "kind", "updated_at")
+    list_select_related: Any = ("organization",)
+    ordering: Any = ("organization_id",)
+    actions_detail: ClassVar[list[str]] = ["test_connection"]
+    secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
+    # The theme shows a field while its expression holds: those of the chosen platform.
+    conditional_fields: ClassVar[dict[str, str]] = {
+        "preset": _REMOTE,
+        "unchecked": _REMOTE,
+        **{
+            setting_name(kind, name): f"kind === '{kind}'"
+            for kind in REMOTE
+            for name in settings_of(kind)
+        },
+        **{
+            mapping_name(kind, name): _REMOTE
+            for kind in mapping.KINDS
+            for name in mapping_names(kind)
+        },
+    }
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        settings = [setting_name(kind, name) for kind in REMOTE for name in settings_of(kind)]
+        return [
+            (None, {"fields": ("organization", "kind", *settings, "preset", "unchecked")}),
+            *(
+                (
+                    kind,
+                    {
+                        "classes": ["tab"],
+                        "fields": [mapping_name(kind, name) for name in mapping_names(kind)],
+                    },
+                )
+                for kind in mapping.KINDS
+            ),
+        ]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)  # a class of this request alone
+        form.answer = getattr(request, "platform_answer", None)
+        return form
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        """Ask the platform first: Django saves in a transaction that begins with its own view."""
+        if request.method == "POST":
+            request.platform_answer = self._ask(request, object_id)  # type: ignore[attr-defined]
+        response: HttpResponse = super().changeform_view(
+            request, object_id, form_url, extra_context
+        )
+        return response
+
+    def _ask(
+        self, request: HttpRequest, object_id: str | None
+    ) -> Description | PlatformError | None:
+        """Give what the platform says of a form that is good so far; nothing of another."""
+        row = self.get_object(request, unquote(object_id)) if object_id else None
+        if not (
+            self.has_change_permission(request, row) if row else self.has_add_permission(request)
+        ):
+            return None
+        form = self.get_form(request, row, change=row is not None)(request.POST, instance=row)
+        good = form.is_valid() and form.to_ask is not None
+        return ask(form.to_ask) if good else None
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+        obj.updated_at = Now()
+        super().save_model(request, obj, form, change)
+        platforms.forget(obj.organization_id)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        super().delete_model(request, obj)
+        platforms.forget(obj.organization_id)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        organizations = list(queryset.values_list("organization_id", flat=True))
+        super().delete_queryset(request, queryset)
+        for organization_id in organizations:
+            platforms.forget(organization_id)
+
+    @action(description="Test connection", url_path="test-connection", permissions=["change"])
+    def test_connection(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask the platform for what the mapping names, and show what it has."""
+        row = self.get_object(request, object_id)
+        record = platforms.record(
+            row.organization_id, row.kind, row.credentials, row.mapping, row.organization.region
+        )
+        found: list[dict[str, Any]] = []
+        result = ""
+        if request.method == "POST" and row.kind in REMOTE:
+            began = time.monotonic()
+            try:
+                found = look(record)
+                whole = not any(each["problems"] for each in found)
+                has = "and has all that the mapping names" if whole else "but lacks something"
+                result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
+            except PlatformError as error:
+                result = told(error)
+            self.note(request, row, f"Test connection: {result}")
+        elif row.kind not in REMOTE:
+            result = "Records are kept here: there is nothing to connect to."
+        context = {"title": "Test connection", "result": result, "found": found}
+        return self.show(request, "platform_test", row, **context)
+
+
+def look(record: platforms.PlatformRecord) -> list[dict[str, Any]]:
+    """Give, by kind, the object, how many fields it has, and what the mapping names in vain.
+
+    Raises PlatformError.
+    """
+    if record.problem:
+        raise MappingWrong
+    described = describe(record)
+    problems = mapping.problems_with(record.mappings, described)
+    return [
+        {
+            "kind": kind,
+            "object": mapped.object,
+            "fields": len(described.get(mapped.object) or ()),
+            "problems": [f"{p.where}: {p.message}" for p in problems if p.kind == kind],
+        }
+        for kind, mapped in ((kind, record.mappings.get(kind)) for kind in mapping.KINDS)
+        if mapped
+    ]

@@ -1,0 +1,1 @@
+"""Files of records of the built-in CRM."""

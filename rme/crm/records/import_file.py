@@ -1,0 +1,182 @@
+"""Importing a file of records (see `rme.tenants.imports`).
+
+A row with an id changes that record, in the columns that the file has; one without adds a record.
+The number of SQL statements of a part does not depend on its rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+from uuid import UUID
+
+from django.db import models
+
+from rme.core import csv_lines, ids
+from rme.core.csv_lines import Reader, Unreadable
+from rme.core.db import sql
+from rme.crm import folding
+from rme.crm.models import Account, Case, RecordImport
+from rme.crm.records import files
+from rme.crm.records.files import COLUMNS, KINDS, MORE, Column
+from rme.tenants import imports, organizations
+from rme.tenants.imports import Lines, Outcome
+
+PART_LINES = 1000
+LINE_LIMIT = 256 * 1024
+"""Bytes of one line: twice what the longest case needs."""
+
+Values = dict[str, Any]
+
+
+def start(
+    organization_id: str,
+    model: type[models.Model],
+    name: str,
+    file: IO[bytes],
+    *,
+    started_by: str,
+    part_lines: int = PART_LINES,
+) -> RecordImport:
+    """Store a file to be imported, all or nothing. Raises Unreadable."""
+    reader = Reader(file, part_lines, LINE_LIMIT)
+    known = files.names(model)
+    columns, delimiter = csv_lines.header(reader.next() or "", known, MORE)
+    wanted = [column.name for column in COLUMNS[model] if column.required]
+    if "id" not in columns and (missing := [name for name in wanted if name not in columns]):
+        raise Unreadable(f"The first line must name {missing[0]}, or id.")
+    run = RecordImport(
+        organization_id=organization_id,
+        kind=model.__name__,
+        name=name,
+        columns=columns,
+        delimiter=delimiter,
+        started_by=started_by,
+    )
+    imports.store(run, reader)
+    return run
+
+
+def work() -> bool:
+    """Import one part of the file whose turn it is; say whether there may be more to do."""
+    return imports.work(RecordImport, _take)
+
+
+@dataclass(slots=True)
+class Row:
+    """A row that was read: its line, and its values by column of the table."""
+
+    line: int
+    values: Values
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return str(self.values.get("id") or "")
+
+
+def _take(run: RecordImport, lines: Lines) -> Outcome:
+    model = KINDS[run.kind]
+    region = organizations.get(run.organization_id).region
+    rows = [_read(run, number, line, COLUMNS[model], region) for number, line in lines]
+    _check_references(run.organization_id, model, rows)
+    _check_numbers(run.organization_id, model, rows)
+    outcome = Outcome(rows=len(rows))
+    for row in rows:
+        if row.problems:
+            outcome.reject(row.line, *row.problems)
+    good = [row for row in rows if not row.problems]
+    added = [_full(model, run.organization_id, row.values) for row in good if not row.id]
+    changed = {row.id: _derived(model, row.values) for row in good if row.id}
+    sql.insert({model: added})
+    sql.update(model, list(changed.values()))
+    outcome.added, outcome.replaced = len(added), len(good) - len(added)
+    return outcome
+
+
+def _read(
+    run: RecordImport, number: int, line: str, columns: tuple[Column, ...], region: str
+) -> Row:
+    row = Row(number, {})
+    try:
+        cells = csv_lines.row(line, run.columns, run.delimiter)
+    except ValueError as error:
+        row.problems.append(("row", str(error)))
+        return row
+    model = KINDS[run.kind]
+    for column in columns:
+        if column.name in run.columns:
+            _read_cell(row, model, column, cells.get(column.name, ""), region)
+        elif column.required and not cells.get("id"):
+            row.problems.append((column.name, "is missing"))
+    return row
+
+
+def _read_cell(row: Row, model: type[models.Model], column: Column, cell: str, region: str) -> None:
+    if not cell:
+        if column.required:
+            row.problems.append((column.name, "is missing"))
+        row.values[column.column] = None if column.name == "id" else _default(model, column.column)
+        return
+    try:
+        row.values[column.column] = column.read(cell, region)
+    except ValueError as error:
+        row.problems.append((column.name, str(error)))
+
+
+# --- what other rows say ------------------------------------------------------------------------
+def _check_references(organization_id: str, model: type[models.Model], rows: list[Row]) -> None:
+    """Refuse ids of records that do not exist in the organization: a query for each kind."""
+    referring = [column for column in COLUMNS[model] if column.refers or column.name == "id"]
+    for column in referring:
+        target = column.refers or model
+        keys = {row.values.get(column.column) for row in rows if not row.problems} - {None}
+        if not keys:
+            continue
+        own = target._default_manager.filter(organization_id=organization_id, pk__in=keys)
+        known = {str(key) for key in own.values_list("pk", flat=True)}
+        for row in rows:
+            key = row.values.get(column.column)
+            if key and key not in known:
+                row.problems.append((column.name, "does not exist"))
+
+
+def _check_numbers(organization_id: str, model: type[models.Model], rows: list[Row]) -> None:
+    """Refuse numbers of cases that others have: one query."""
+    if model is not Case:
+        return
+    numbers = {row.values.get("number") for row in rows if not row.problems} - {None}
+    own = Case.objects.filter(organization_id=organization_id, number__in=numbers)
+    owners: Mapping[str, UUID] = dict(own.values_list("number", "pk")) if numbers else {}
+    taken = {number: str(key) for number, key in owners.items()}
+    for row in rows:
+        number = row.values.get("number")
+        if row.problems or number is None:
+            continue
+        mine = row.id or f"line {row.line}"
+        if taken.setdefault(number, mine) != mine:
+            row.problems.append(("number", "is another case's"))
+
+
+# --- what is written ----------------------------------------------------------------------------
+def _full(model: type[models.Model], organization_id: str, values: Values) -> Values:
+    """Give all columns of a row that is added."""
+    columns = [
+        str(each.column)
+        for each in model._meta.concrete_fields
+        if not each.generated and each.column != "created_at"
+    ]
+    defaults = {column: _default(model, column) for column in columns}
+    own = {"id": ids.new_text_id(), "organization_id": organization_id}
+    return _derived(model, {**defaults, **values, **own})
+
+
+def _default(model: type[models.Model], column: str) -> Any:
+    (found,) = (each for each in model._meta.concrete_fields if each.column == column)
+    default = found.get_default()
+    return str(default) if isinstance(default, models.TextChoices) else default
+
+
+def _derived(model: type[models.Model], values: Values) -> Values:
+    if model is Account and "name" in values:
+        return {**values, "name_folded": folding.account_name(values["name"])}
+    return values

@@ -1,0 +1,259 @@
+"""What all admin pages share: whose rows a person sees, what a role may do, and what is logged."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.db.models import ForeignKey, Model, QuerySet
+from django.forms import ModelForm
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from unfold.admin import ModelAdmin, TabularInline
+
+from rme.tenants import changes
+from rme.tenants.admin.choices import (
+    OrganizationFilter,
+    OwnChoices,
+    TenantForm,
+    has_field,
+    is_offered,
+)
+from rme.tenants.admin.lists import TenantList, declared_lookups
+from rme.tenants.roles import (
+    EDITORS,
+    NOBODY,
+    OWNERS,
+    READERS,
+    organizations_for,
+    organizations_of,
+)
+
+
+class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
+    """Rows of a person's own organizations, with the rights of its role there.
+
+    What belongs to another organization answers as what does not exist: 404. Superusers run the
+    deployment and see all.
+    """
+
+    organization_path: ClassVar[str] = "organization_id"
+    readers: ClassVar[frozenset[str]] = READERS
+    writers: ClassVar[frozenset[str]] = EDITORS
+    secret_fields: ClassVar[frozenset[str]] = frozenset()
+    fixed_fields: ClassVar[tuple[str, ...]] = ("organization",)
+    """Chosen when a row is made, and never changed."""
+    form = TenantForm
+    list_per_page = 50
+    show_full_result_count = False
+    list_filter_submit = False
+
+    # --- whose rows -----------------------------------------------------------------------------
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        if request.user.is_superuser:
+            return rows
+        own = organizations_of(request, self.readers)
+        return rows.filter(**{f"{self.organization_path}__in": own})
+
+    def organization_of(self, row: Model) -> str:
+        """Give the organization of a row."""
+        value: Any = row
+        for step in self.organization_path.split("__"):
+            value = getattr(value, step)
+        return str(value)
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Give a row that the person may see. Raises Http404, where Django asks for rights first
+        and so tells what is missing from what is another's.
+        """
+        found = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404
+        return found
+
+    # --- what a role may do ---------------------------------------------------------------------
+    def may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
+        """Say whether a person has one of the roles where a row belongs, or anywhere."""
+        if not request.user.is_active or not request.user.is_staff:
+            return False
+        if request.user.is_superuser:
+            return True
+        own = organizations_of(request, roles)
+        if row is None:
+            return bool(own)
+        if isinstance(row, str):  # the theme asks for the pages of actions by id
+            row = self.get_object(request, row)
+        return self.organization_of(row) in own
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, self.readers, None)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, self.readers, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, self.writers, None)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, self.writers, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.may(request, self.writers, obj)
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        """Allow the parameters of the declared filters alone.
+
+        Django allows every column of the model's own, which tells a value letter by letter to
+        somebody who may see the list and not the column. PostgreSQL refuses NUL with an error of
+        its own.
+        """
+        return "\0" not in str(value) and lookup in declared_lookups(self, request)
+
+    # --- forms ----------------------------------------------------------------------------------
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return (OrganizationFilter, *super().get_list_filter(request))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = tuple(super().get_readonly_fields(request, obj))
+        fixed = [name for name in self.fixed_fields if has_field(self.model, name)]
+        return (*shown, *fixed) if obj else shown
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TenantList]:
+        return TenantList
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Choose the organization for whoever has one.
+
+        A row that the address names, and that the form would not offer, is left out: a page must
+        not depend on what belongs to another organization.
+        """
+        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        for field in self.opts.concrete_fields:
+            if isinstance(field, ForeignKey) and field.name in initial:
+                choice = self.formfield_for_foreignkey(field, request)
+                if not is_offered(choice, initial[field.name]):
+                    del initial[field.name]
+        if has_field(self.model, "organization") and "organization" not in initial:
+            own = list(organizations_for(request, self.writers).values_list("pk", flat=True)[:2])
+            initial |= {"organization": own[0]} if len(own) == 1 else {}
+        return initial
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name what is deleted, and count what goes with it: its rows may be anybody's tokens."""
+        _, counts, missing, protected = super().get_deleted_objects(objs, request)
+        return [str(row) for row in objs], counts, missing, protected
+
+    # --- the log --------------------------------------------------------------------------------
+    def construct_change_message(
+        self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
+    ) -> list[dict[str, Any]]:
+        """Log what changed, with the values before and after; secrets without theirs."""
+        message: list[dict[str, Any]] = super().construct_change_message(
+            request, form, formsets, add
+        )
+        forms = [form, *(inner for formset in formsets or [] for inner in formset.forms)]
+        values = [changes.of_form(each, self.secret_fields) for each in forms if each.changed_data]
+        return [*message, *({"values": each} for each in values if each)]
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+        """Log what was deleted with its values."""
+        for row in queryset:
+            changes.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
+
+    def reason(self, request: HttpRequest) -> str:
+        """Give the reason that a person gave for what it does."""
+        return request.POST.get("reason", "").strip()[:500]
+
+    def note(self, request: HttpRequest, row: Model, text: str) -> None:
+        """Log something that was done to a row by an action."""
+        LogEntry.objects.log_actions(
+            user_id=request.user.pk,
+            queryset=[row],
+            action_flag=CHANGE,
+            change_message=text,
+            single_object=True,
+        )
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        response = super().history_view(request, object_id, extra_context)
+        for entry in response.context_data["action_list"]:
+            entry.told = changes.tell(entry)
+        return response
+
+    object_history_template = "admin/rme/history.html"
+
+    # --- pages of actions -----------------------------------------------------------------------
+    def show(self, request: HttpRequest, template: str, row: Any, **context: Any) -> HttpResponse:
+        """Show a page of this model's own."""
+        common = {**self.admin_site.each_context(request), "opts": self.opts, "original": row}
+        return render(request, f"admin/rme/{template}.html", {**common, **context})
+
+    def show_once(self, request: HttpRequest, row: Any, *pairs: tuple[str, str]) -> HttpResponse:
+        """Show secrets, by their names, on the one page that ever has them."""
+        response = self.show(request, "secret", row, title=str(row), pairs=pairs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def ask(self, request: HttpRequest, title: str, question: str) -> HttpResponse:
+        """Ask before something is done: only the answer, a POST, does it."""
+        return self.show(request, "ask", None, title=title, question=question)
+
+
+class OwnerAdmin(TenantAdmin):
+    """Pages for owners: keys and people."""
+
+    readers: ClassVar[frozenset[str]] = OWNERS
+    writers: ClassVar[frozenset[str]] = OWNERS
+
+
+class DeploymentAdmin(TenantAdmin):
+    """Pages for who runs the deployment alone."""
+
+    readers: ClassVar[frozenset[str]] = NOBODY
+    writers: ClassVar[frozenset[str]] = NOBODY
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = ModelAdmin.get_queryset(self, request)
+        return rows if request.user.is_superuser else rows.none()
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return self.list_filter
+
+
+class ReadOnly:
+    """Pages that nobody writes on."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class TenantInline(OwnChoices, TabularInline):  # type: ignore[misc]
+    """Rows of a page's own row: whoever may change that may change these."""
+
+    form = TenantForm
+    extra = 0
+
+    def _page(self) -> Any:
+        return self.admin_site.get_model_admin(self.parent_model)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_view_permission(request, obj))
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_change_permission(request, obj))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(self._page().has_change_permission(request, obj))

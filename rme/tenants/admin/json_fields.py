@@ -1,0 +1,38 @@
+"""JSON in admin forms: what cannot be read or stored is an error at its field."""
+
+from typing import Any
+
+import orjson
+from django import forms
+from django.forms.fields import InvalidJSONInput
+
+from rme.core.errors import InvalidPayload
+from rme.core.http.json import refuse_deep, refuse_many_values, refuse_nul
+
+
+class JsonField(forms.JSONField):
+    """A JSON field that also refuses what Python's reader fails at or PostgreSQL cannot keep:
+    deep nesting, long numbers, infinity, half of a surrogate pair, NUL.
+    """
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and value not in self.empty_values:
+            try:
+                text = value.encode()
+                refuse_many_values(text)
+                read = orjson.loads(text)
+                refuse_deep(read)
+                refuse_nul(read)
+            except (UnicodeEncodeError, orjson.JSONDecodeError, InvalidPayload):
+                message = self.error_messages["invalid"]
+                raise forms.ValidationError(message, "invalid", {"value": value[:100]}) from None
+        return super().to_python(value)
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """Return what was typed, to be shown again beside its error."""
+        if not self.disabled and isinstance(data, str):
+            try:
+                self.to_python(data)
+            except forms.ValidationError:
+                return InvalidJSONInput(data)
+        return super().bound_data(data, initial)

@@ -1,0 +1,136 @@
+"""Pages for organizations and people, and the log of changes."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from rme.tenants import changes
+from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
+from rme.tenants.admin.choices import TenantForm
+from rme.tenants.models import Membership, Organization, User
+
+admin.site.unregister(Group)  # Django's own page; ours is below
+
+
+class MembershipForm(TenantForm):
+    """A person is named, not chosen: a list would tell who works for other organizations."""
+
+    user = forms.ModelChoiceField(
+        User.objects.filter(is_staff=True),
+        to_field_name="username",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The user name of a person who may log in here.",
+        error_messages={"invalid_choice": "Nobody of this name may log in here."},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "user" in self.fields:
+            self.initial["user"] = self.instance.user
+            self.fields["user"].disabled = True
+
+
+class MembershipInline(TenantInline):
+    model = Membership
+    form = MembershipForm
+    fields = ("user", "role")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return super().get_queryset(request).select_related("user")
+
+
+class OrganizationsInline(TenantInline):
+    """The organizations of a user."""
+
+    model = Membership
+    fields = ("organization", "role")
+
+
+DEPLOYMENTS_OWN = ("is_active", "calls_per_second", "calls_per_day")
+
+
+@admin.register(Organization)
+class OrganizationAdmin(OwnerAdmin):
+    organization_path: ClassVar[str] = "pk"
+    list_display = ("name", "id", "zone", "language", "region", "is_active", "created_at")
+    search_fields = ("id", "name")
+    list_filter = ("is_active",)
+    inlines: ClassVar[list[Any]] = [MembershipInline]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return ("created_at",)
+        # What the deployment switched off or limited, an owner cannot change back.
+        return ("id", "created_at", *(() if request.user.is_superuser else DEPLOYMENTS_OWN))
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj else []
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return self.list_filter
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+
+@admin.register(Membership)
+class MembershipAdmin(OwnerAdmin):
+    form = MembershipForm
+    fields = ("organization", "user", "role")
+    list_display = ("user", "organization", "role")
+    list_filter = ("role",)
+    list_select_related = ("user", "organization")
+    search_fields = ("user__username", "organization__name")
+
+
+@admin.register(User)
+class UserAdmin(DeploymentAdmin, DjangoUserAdmin):  # type: ignore[misc]
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    organization_path: ClassVar[str] = "memberships__organization_id"
+    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    inlines: ClassVar[list[Any]] = [OrganizationsInline]
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj else []
+
+
+@admin.register(Group)
+class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):  # type: ignore[misc]
+    """Permission sets; `MSG_Integration_User` is the one that programs need."""
+
+    form = ModelForm
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(ReadOnly, DeploymentAdmin):
+    """Who changed what, and from what to what."""
+
+    list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "told")
+    list_filter = ("action_flag",)
+    list_select_related = ("user", "content_type")
+    search_fields = ("object_id", "object_repr", "user__username")
+    ordering = ("-id",)
+    paginator = InfinitePaginator
+    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "told")
+
+    @admin.display(description="changes")
+    def told(self, row: LogEntry) -> str:
+        lines = changes.tell(row) or [row.get_change_message()]
+        return format_html_join("", "<div>{}</div>", ((line,) for line in lines))

@@ -1,0 +1,43 @@
+"""The ONE way out of the house: many requests at once, by HTTP/1.1 (libcurl's), HTTP/2 and SMTP.
+
+`Transport.perform` takes requests and gives, in the same order, a `Reply` for each that was
+answered and a `Failure` for each that was not. A failure says whether the other side may have
+taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothing is sent twice.
+"""
+
+from rme.transport.addresses import AddressPolicy
+from rme.transport.batch import Report, Result
+from rme.transport.client import Transport
+from rme.transport.messages import (
+    NOT_BEGUN,
+    Common,
+    Envelope,
+    Failure,
+    FailureKind,
+    InvalidRequest,
+    MailSecurity,
+    Reply,
+    Request,
+    Stage,
+)
+from rme.transport.process import shared
+from rme.transport.side_by_side import at_once
+
+__all__ = [
+    "NOT_BEGUN",
+    "AddressPolicy",
+    "Common",
+    "Envelope",
+    "Failure",
+    "FailureKind",
+    "InvalidRequest",
+    "MailSecurity",
+    "Reply",
+    "Report",
+    "Request",
+    "Result",
+    "Stage",
+    "Transport",
+    "at_once",
+    "shared",
+]

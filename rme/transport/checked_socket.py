@@ -1,0 +1,105 @@
+"""A connection for protocols that keep one of their own: to an address that was checked."""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import certifi
+
+from rme.transport.addresses import AddressPolicy
+from rme.transport.messages import TIME_OUT, Failure, FailureKind
+
+_Found = Sequence[tuple[Any, ...]]
+
+
+class NoConnection(Exception):
+    """There is none; `failure` says why."""
+
+    def __init__(self, kind: FailureKind, reason: str) -> None:
+        super().__init__(reason)
+        self.failure = Failure(kind, reason)
+
+
+def connect(
+    policy: AddressPolicy, host: str, port: int, *, tls: bool, ca_pem: str = "", timeout: float
+) -> socket.socket:
+    """Connect within some seconds, by a log-in's rules: without TLS only to what is opened.
+
+    Each address is checked, and the one that was checked is connected to. Raises NoConnection.
+    """
+    until = time.monotonic() + timeout
+    opened = policy.opens(host, port)
+    if not tls and not opened:
+        raise NoConnection(FailureKind.REFUSED_ADDRESS, "a log-in would go in clear")
+    found = _resolve(host, port, timeout)
+    allowed = [one for one in found if opened or policy.allows(one[4][0], port)]
+    if found and not allowed:
+        raise NoConnection(FailureKind.REFUSED_ADDRESS, "the address is not public")
+    connection = _reach(allowed, until)
+    try:
+        return _secure(connection, host, ca_pem, until) if tls else connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _resolve(host: str, port: int, timeout: float) -> _Found:
+    """Resolve a name beside: getaddrinfo knows no time-out."""
+    answers: list[_Found] = []
+
+    def ask() -> None:
+        try:
+            answers.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError):
+            answers.append([])
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(timeout)
+    if not answers or not answers[0]:
+        raise NoConnection(FailureKind.NOT_SENT, "the host's name does not resolve")
+    return answers[0]
+
+
+def _reach(addresses: _Found, until: float) -> socket.socket:
+    """Connect to the first that takes it; each has its share of the time that is left."""
+    reason = "no connection"
+    for place, (family, kind, protocol, _, address) in enumerate(addresses):
+        left = (until - time.monotonic()) / (len(addresses) - place)
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(max(left, 0.001))
+            connection.connect(address)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+        except OSError as error:
+            reason = TIME_OUT if isinstance(error, TimeoutError) else "no connection"
+            connection.close()
+    raise NoConnection(FailureKind.NOT_SENT, reason)
+
+
+def _secure(connection: socket.socket, host: str, ca_pem: str, until: float) -> socket.socket:
+    try:
+        context = ssl.create_default_context(
+            cadata=ca_pem or None, cafile=None if ca_pem else certifi.where()
+        )
+    except (ssl.SSLError, ValueError) as error:
+        reason = "the certificates to trust cannot be read"
+        raise NoConnection(FailureKind.TLS, reason) from error
+    connection.settimeout(max(until - time.monotonic(), 0.001))
+    try:
+        return context.wrap_socket(connection, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        reason = "the certificate is not to be trusted"
+        raise NoConnection(FailureKind.TLS, reason) from error
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError) as error:
+        raise NoConnection(FailureKind.NOT_SENT, "the connection was lost") from error
+    except TimeoutError as error:
+        raise NoConnection(FailureKind.NOT_SENT, TIME_OUT) from error
+    except ssl.SSLError as error:
+        raise NoConnection(FailureKind.TLS, "the TLS handshake failed") from error
+    except OSError as error:
+        raise NoConnection(FailureKind.NOT_SENT, "the connection was lost") from error

@@ -1,0 +1,20 @@
+"""SMPP 3.4 as an ESME: the PDUs, a bound link, and the lines of this process that keep one.
+
+The protocol is the SMPP v3.4 specification, issue 1.2; paragraphs named here are its own.
+"""
+
+from rme.transport.smpp.link import Hear
+from rme.transport.smpp.pdu import Address, Message, Pdu, Senseless
+from rme.transport.smpp.pool import Line, Login, close_all, line
+
+__all__ = [
+    "Address",
+    "Hear",
+    "Line",
+    "Login",
+    "Message",
+    "Pdu",
+    "Senseless",
+    "close_all",
+    "line",
+]

@@ -1,0 +1,219 @@
+"""What is refused on every route: foreign hosts, secrets in clear, bodies too large."""
+
+import io
+
+import pytest
+from django.conf import settings as configured
+from django.test import Client
+from django.urls import resolve
+
+from messaging.models import SuppressionImport
+from rme.core.csv_lines import BYTES_LIMIT
+from rme.core.http.browser import MACHINE_PREFIXES
+from rme.core.http.edge import ANY_HOST, IN_CLEAR
+from rme.core.http.json import BODY_LIMIT
+from rme.tenants.models import Membership
+from tests.admin.scene import page, person
+from tests.rest import FORM, REQUEST_ID, error
+from tests.routes import every_route
+
+ROUTES = sorted(set(every_route()))
+REST = [path for path in ROUTES if path.startswith("/rme/v1/")]
+OAUTH = [path for path in ROUTES if path.startswith("/services/")]
+BOT = sorted(configured.BOT_PATHS)
+IMPORT = "/admin/messaging/suppression/imports/new/"
+
+
+class Unread(io.RawIOBase):
+    """A body that must not be read; it counts who tries."""
+
+    def __init__(self):
+        self.reads = 0
+
+    def read(self, size=-1):
+        self.reads += 1
+        return b""
+
+
+def test_the_sweep_knows_the_routes():
+    known = {"/rme/v1/messages", "/services/oauth2/token", "/bot/api.php", "/hooks/1", "/t/o/1"}
+    known |= {"/admin/login/", "/p/1", IMPORT, "/push-demo/send", "/metrics", "/livez", "/admin/"}
+    assert known <= set(ROUTES)
+    assert len(ROUTES) > 200
+    for path in ROUTES:
+        resolve(path)  # each leads somewhere
+
+
+# --- Host -----------------------------------------------------------------------------------------
+
+
+def refusal(path):
+    """Return what is answered on a path for a Host that is not ours."""
+    headers = {"Host": "evil.example", "X-Request-Id": REQUEST_ID}
+    return Client(raise_request_exception=False).get(path, headers=headers)
+
+
+@pytest.mark.parametrize("path", [path for path in ROUTES if path not in ANY_HOST])
+def test_a_foreign_host_is_refused_on_every_route(path):
+    answer = refusal(path)  # without a database: nothing may be asked
+    assert answer.status_code == 400
+    assert answer["X-Request-Id"] == REQUEST_ID
+    machine = path.startswith((*MACHINE_PREFIXES, *BOT))
+    assert not (machine and answer["Content-Type"].startswith("text/html"))
+
+
+def test_a_foreign_host_is_refused_in_each_services_own_shape():
+    told = "Host: no host of this deployment"
+    wrong = error("INVALID_PAYLOAD", told, ("Host", "no host of this deployment"))
+    assert refusal("/rme/v1/messages").json() == wrong
+    assert refusal("/rme/v1/nowhere").json() == wrong
+    oauth = {"error": "invalid_request", "error_description": told}
+    assert refusal("/services/oauth2/token").json() == oauth
+    assert refusal("/.well-known/oauth-authorization-server").json() == oauth
+    assert refusal("/bot/api.php").json() == {
+        "code": 400,
+        "status": "Bad Request",
+        "error": "invalid_payload",
+        "field": "",
+        "message": told,
+        "msg": [],
+        "requestId": REQUEST_ID,
+    }
+    assert (refusal("/hooks/1").content, refusal("/t/o/1").content) == (b"", b"")
+    assert f"<h1>{told}</h1>".encode() in refusal("/admin/login/").content
+
+
+@pytest.mark.parametrize("host", ["", "evil.example", "127.0.0.1,evil.example", "a b", "[::1"])
+def test_hosts_that_are_none(host):
+    answer = Client().get("/rme/v1/openapi.json", headers={"Host": host})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_PAYLOAD")
+
+
+def test_probes_are_answered_by_any_name(db):
+    for path in ("/livez", "/readyz"):
+        assert Client().get(path, headers={"Host": "10.0.0.7:8000"}).status_code == 200
+
+
+# --- secrets in clear -----------------------------------------------------------------------------
+
+PROXIED = [("TLS_PROXY", True, "10.0.0.1", {"X-Forwarded-Proto": "http"})]
+TERMINATED = [("BASE_URL", "https://rme.example.org", "192.0.2.9", {})]
+CLEAR = PROXIED + TERMINATED
+
+
+@pytest.mark.parametrize(("setting", "value", "address", "headers"), CLEAR)
+@pytest.mark.parametrize("path", REST)
+def test_rest_by_plain_http_is_refused_and_says_what_became_of_the_secret(
+    settings, path, setting, value, address, headers
+):
+    setattr(settings, setting, value)
+    given = {**headers, "Authorization": "Bearer x", "X-Request-Id": REQUEST_ID}
+    answer = Client(REMOTE_ADDR=address).post(path, headers=given)
+    assert (answer.status_code, answer.json()) == (401, error("UNAUTHORIZED", IN_CLEAR))
+    assert "replace the secret" in IN_CLEAR
+    assert not answer.has_header("Location")
+
+
+@pytest.mark.parametrize(("setting", "value", "address", "headers"), CLEAR)
+@pytest.mark.parametrize("path", OAUTH)
+def test_client_secrets_by_plain_http_are_refused(settings, path, setting, value, address, headers):
+    setattr(settings, setting, value)
+    answer = Client(REMOTE_ADDR=address).post(path, "grant_type=x", FORM, headers=headers)
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"error": "invalid_request", "error_description": IN_CLEAR},
+    )
+
+
+@pytest.mark.parametrize(("setting", "value", "address", "headers"), CLEAR)
+@pytest.mark.parametrize("path", BOT)
+def test_api_keys_by_plain_http_are_refused(db, settings, path, setting, value, address, headers):
+    setattr(settings, setting, value)
+    given = {**headers, "X-API-Key": "rme_x_y"}
+    answer = Client(REMOTE_ADDR=address).get(f"{path}?org=acme", headers=given)
+    # The contract gives this body to the letter.
+    assert (answer.status_code, answer.json()) == (401, {"code": 401, "status": "Unauthorized"})
+
+
+@pytest.mark.parametrize(
+    ("settled", "address", "headers"),
+    [
+        ({}, "192.0.2.9", {}),  # plain by intent: `make run`, a network of one's own
+        ({"BASE_URL": "https://rme.example.org"}, "127.0.0.1", {}),
+        ({"TLS_PROXY": True}, "10.0.0.1", {"X-Forwarded-Proto": "https"}),
+        ({"TLS_PROXY": True}, "10.0.0.1", {}),  # the deployment says that a proxy ends TLS
+    ],
+)
+def test_calls_that_nobody_overheard_are_answered(settings, settled, address, headers):
+    for name, value in settled.items():
+        setattr(settings, name, value)
+    answer = Client(REMOTE_ADDR=address).get("/rme/v1/openapi.json", headers=headers)
+    assert answer.status_code == 200
+    answer = Client(REMOTE_ADDR=address).get("/rme/v1/messages", headers=headers)
+    assert answer.json()["error"]["message"] == "A valid access token is required."
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+def send(client, path, length, kind="multipart/form-data; boundary=x"):
+    """Announce a body; return the answer, and how often it was read."""
+    body = Unread()
+    about = {"CONTENT_LENGTH": str(length), "CONTENT_TYPE": kind, "wsgi.input": body}
+    return client.generic("POST", path, b"", **about), body.reads
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_body_beyond_the_limit_is_refused_unread_on_every_route(path):
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    answer, reads = send(client, path, BODY_LIMIT + 1)
+    oauth = path.startswith(("/services/", "/.well-known/"))  # RFC 6749 has a 400 for it
+    assert (answer.status_code, reads) == (400 if oauth else 413, 0)
+
+
+@pytest.mark.parametrize("path", [IMPORT, "/admin/crm/contact/imports/new/"])
+def test_a_file_may_be_larger_where_it_is_imported_and_by_whom_may_import(org, path):
+    largest = BYTES_LIMIT + 64 * 1024
+    viewer = person("viewer", org, Membership.Role.VIEWER)
+    for stranger in (Client(enforce_csrf_checks=True), viewer):
+        answer, reads = send(stranger, path, BODY_LIMIT + 1)
+        assert (answer.status_code, reads) == (413, 0)
+    editor = person("editor", org, Membership.Role.EDITOR)
+    answer, reads = send(editor, path, largest)
+    assert (answer.status_code, reads > 0) == (200, True)
+    answer, reads = send(editor, path, largest + 1)
+    assert (answer.status_code, reads) == (413, 0)
+    assert b"The file is larger than 100 MB." in answer.content
+
+
+def test_a_file_of_more_than_other_bodies_may_have_is_imported(org):
+    rows = "".join(f"EMAIL,{n:06}{'a' * 50}@example.com,MANUAL\n" for n in range(80_000))
+    file = io.BytesIO(f"channel,address,reason\n{rows}".encode())
+    file.name = "a.csv"
+    assert len(file.getvalue()) > BODY_LIMIT
+    editor = person("editor", org, Membership.Role.EDITOR)
+    answer = editor.post(IMPORT, {"organization": org.pk, "file": file})
+    assert answer.status_code == 302
+    assert SuppressionImport.objects.get().rows == 80_000
+
+
+def test_files_are_taken_by_no_other_page(org, tmp_path, settings):
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    file = io.BytesIO(b"a" * 4_000_000)  # more than Django keeps in memory
+    file.name = "a.csv"
+    written = []
+    login = Client()
+    answer = login.post("/admin/login/", {"username": "ada", "password": "x", "file": file})
+    written.append(answer.wsgi_request.FILES)
+    owner = person("owner", org, Membership.Role.OWNER)
+    file.seek(0)
+    answer = owner.post(page(Membership, "add"), {"role": "VIEWER", "file": file})
+    written.append(answer.wsgi_request.FILES)
+    assert (written, list(tmp_path.iterdir())) == ([{}, {}], [])
+    assert answer.status_code == 200  # the fields beside it are read
+
+
+def test_a_form_of_too_many_fields_is_refused(db):
+    form = "&".join(f"a{n}=" for n in range(1001))
+    answer = Client().post("/admin/login/", form, FORM)
+    assert answer.status_code == 400

@@ -1,0 +1,83 @@
+"""Whom requests come from and by which scheme, as a proxy in front tells."""
+
+import re
+
+import pytest
+from django.test import Client, RequestFactory
+
+from rme.core.http import proxies
+from rme.core.redis.rate_limits import address_of
+from tests.service import ROOT
+
+DIRECT = "198.51.100.7"
+
+
+def told(settings, mode, **headers):
+    """Return the address and the scheme of a request, as `TLS_PROXY` has it."""
+    settings.TLS_PROXY, settings.TLS_PROXY_HEADER = bool(mode), mode
+    request = RequestFactory().get("/", headers=headers, REMOTE_ADDR=DIRECT)
+    proxies.settle(request.META)
+    return address_of(request), request.scheme
+
+
+@pytest.mark.parametrize(
+    ("header", "address", "scheme"),
+    [
+        ("for=192.0.2.9;proto=https", "192.0.2.9", "https"),
+        ('For="192.0.2.9:4711"; Proto=HTTPS;by=10.0.0.1', "192.0.2.9", "https"),
+        ('for="[2001:db8::1]:4711";proto=http', "2001:db8::1", "http"),
+        ('for="[2001:db8::1]"', "2001:db8::1", "http"),
+        ("for=2001:db8::1;proto=https", "2001:db8::1", "https"),  # as nginx writes it by itself
+        # what stands before the last element, anybody may have written
+        ("for=203.0.113.1;proto=http, for=192.0.2.9;proto=https", "192.0.2.9", "https"),
+        ('for="a, for=192.0.2.9;proto=https', "192.0.2.9", "https"),
+        ("for=_hidden;proto=https", DIRECT, "https"),
+        ("for=unknown", DIRECT, "http"),
+        ("garbage", DIRECT, "http"),
+        ("", DIRECT, "http"),
+    ],
+)
+def test_forwarded_is_read_from_its_last_element(settings, header, address, scheme):
+    assert told(settings, "forwarded", Forwarded=header) == (address, scheme)
+
+
+def test_with_forwarded_no_other_header_counts(settings):
+    forged = {"X-Forwarded-For": "203.0.113.1", "X-Forwarded-Proto": "https"}
+    ours = {"Forwarded": "for=192.0.2.9;proto=http"}
+    assert told(settings, "forwarded", **forged, **ours) == ("192.0.2.9", "http")
+    assert told(settings, "forwarded", **forged) == (DIRECT, "http")
+
+
+def test_without_it_forwarded_counts_for_nothing(settings):
+    both = {"Forwarded": "for=203.0.113.1;proto=https", "X-Forwarded-For": "192.0.2.9"}
+    assert told(settings, "1", **both) == ("192.0.2.9", "http")
+    assert told(settings, "", **both) == (DIRECT, "http")
+    proto = {"X-Forwarded-Proto": "http, https"}  # the nearest proxy's is the last
+    assert told(settings, "1", **proto) == (DIRECT, "https")
+    assert told(settings, "", **proto) == (DIRECT, "http")
+
+
+def test_nothing_else_reads_where_a_request_came_from():
+    """A route that reads these headers itself would believe what nobody checked."""
+    names = re.compile(
+        r'REMOTE_(ADDR|HOST)|HTTP_(X_)?FORWARDED|X-(Forwarded|Real)|"forwarded"', re.I
+    )
+    apps = ("rme", "messaging", "push", "bot")
+    readers = {
+        str(path.relative_to(ROOT))
+        for app in apps
+        for path in (ROOT / app).rglob("*.py")
+        if names.search(re.sub(r'"""[^"]*"""|#.*', "", path.read_text()))
+    }
+    where = {"rme/core/http/proxies.py", "rme/core/http/edge.py", "rme/settings.py"}
+    assert readers == where | {"rme/core/http/gateway.py"}  # which writes them for these
+
+
+@pytest.mark.parametrize("value", ["abc", "-1", "99999999999"])
+def test_a_length_or_type_by_underscore_is_dropped(db, value):
+    # WSGI's names for `Content_Length` and `Content_Type`; what Django reads has others
+    forged = {"HTTP_CONTENT_LENGTH": value, "HTTP_CONTENT_TYPE": "text/plain"}
+    answer = Client(**forged).post("/rme/v1/messages", b"{}", "application/json")
+    assert answer.status_code == 401
+    request = answer.wsgi_request
+    assert (request.headers["Content-Length"], request.content_type) == ("2", "application/json")

@@ -1,0 +1,204 @@
+"""What surrounds a task: a connection that is open, patience while there is none, and a record."""
+
+import os
+import threading
+import time
+
+import pytest
+from django.db import InternalError, OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+from psycopg import errors
+
+from messaging import tasks
+from rme.celery import app
+from rme.core.process import worker
+from rme.core.redis import counters, heartbeats, hints, redis_client
+from tests.core.db.test_availability import end, pid
+from tests.service import free_port
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def record():
+    """Return the record of a process that has done nothing yet."""
+    worker.record.clear()
+    yield lambda: worker.record.heartbeat(unprompted=False)
+    worker.record.clear()
+
+
+def told(heartbeat):
+    return heartbeat.failing, heartbeat.works
+
+
+def test_a_task_begins_with_a_connection_that_is_open(record):
+    first = pid()
+    end(first)
+    assert worker.perform("t", pid) != first
+    assert told(record()) == ({}, True)
+
+
+def test_a_task_goes_on_once_the_database_is_back(record):
+    tries = []
+
+    def job():
+        tries.append(pid())
+        if len(tries) == 1:
+            end(tries[0])
+        return pid()
+
+    found = worker.perform("t", job)
+    assert (len(tries), found) == (2, tries[1])
+    assert told(record()) == ({}, True)
+
+
+def test_a_task_waits_for_a_primary_that_takes_what_is_written(record):
+    started = []
+
+    def read_only():
+        if not started:
+            started.append(time.monotonic())
+            raise InternalError from errors.ReadOnlySqlTransaction()
+        return "done"
+
+    assert worker.perform("t", read_only) == "done"
+
+
+def test_a_task_without_a_database_gives_up_after_some_seconds(record):
+    def job():
+        raise OperationalError
+
+    assert worker.perform("t", job, seconds=0.5) is None
+    assert told(record()) == ({"t": "OperationalError"}, False)
+
+
+def test_a_fault_of_ours_is_raised_and_told(record, redis):
+    counters.flush()
+    redis.flushdb()
+
+    def job():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        worker.perform("t", job)
+    assert told(record()) == ({"t": "KeyError"}, False)
+    worker.perform("other", lambda: None)
+    assert told(record()) == ({"t": "KeyError"}, True)
+    worker.perform("t", lambda: None)
+    assert told(record()) == ({}, True)
+    counters.flush()
+    counted = counters.read()["rme_tasks_total"]
+    assert counted["t", "failed"] == counted["t", "succeeded"] == 1
+
+
+def test_heartbeats_are_each_processs_own(redis):
+    heartbeats.beat(heartbeats.Heartbeat("a:1", {"t": "KeyError"}, works=False, unprompted=True))
+    heartbeats.beat(heartbeats.Heartbeat("a:2"))
+    assert heartbeats.heartbeats() == [
+        heartbeats.Heartbeat("a:1", {"t": "KeyError"}, works=False, unprompted=True),
+        heartbeats.Heartbeat("a:2"),
+    ]
+    assert 0 < redis.ttl("rme:alive:a:1") <= heartbeats.LIFE_SECONDS
+    redis.delete("rme:alive:a:1")  # it faded
+    assert heartbeats.heartbeats() == [heartbeats.Heartbeat("a:2")]
+    assert redis.smembers(heartbeats.WORKERS) == {b"a:2"}
+
+
+def test_a_look_without_order_does_what_there_is_and_leaves_no_sign_of_beat(org, api, redis):
+    from tests import factories
+    from tests.rest import message
+
+    sent = api.send(message(factories.contact(org))).json()["messageId"]
+    redis.flushdb()
+    jobs = [
+        worker.Expected("sweep", tasks.sweep.run),
+        worker.Expected("send", lambda: tasks.send_ready.run("EMAIL")),
+    ]
+    looking = threading.Thread(target=worker.look, args=(jobs,))
+    looking.start()
+    looking.join(30)
+    assert api.get(sent)["status"] in ("SENT", "DELIVERED")
+    assert heartbeats.seen(["scheduler"]) == [False]
+    tasks.sweep()
+    assert heartbeats.seen(["scheduler"]) == [True]
+
+
+def test_frequent_jobs_of_ones_own_queues_are_looked_for():
+    frequent = {e["task"] for e in app.conf.beat_schedule.values() if e["schedule"] < 10}
+    app.loader.import_default_modules()
+    app.amqp.queues.select([queue.name for queue in app.conf.task_queues])
+    try:
+        assert {each.task for each in worker.periodic(app)} == frequent
+        app.amqp.queues.select(["email"])
+        assert worker.queues(app) == {"email"}
+        assert "messaging.poll" not in {each.task for each in worker.periodic(app)}
+    finally:
+        app.amqp.queues._consume_from = None
+
+
+def test_a_task_called_as_a_function_is_only_that(record):
+    with connection.execute_wrapper(lambda execute, *given: execute(*given)):
+        tasks.sweep()
+    assert told(record()) == ({}, True)
+
+
+def test_a_task_is_late_whatever_else_comes():
+    arrivals = worker.arrivals
+    sweep = worker.Expected("messaging.sweep", lambda: None, every=0.1)
+    arrivals.note("messaging.sweep")
+    time.sleep(0.3)
+    arrivals.note("messaging.send_ready EMAIL")
+    assert (sweep.is_late(0.1), sweep.is_late(30)) == (True, False)
+    arrivals.note("messaging.sweep")
+    assert not sweep.is_late(0.1)
+
+
+def test_no_two_tasks_share_a_slot():
+    app.loader.import_default_modules()
+    sends = [f"messaging.send_ready {channel}" for channel in ("EMAIL", "SMS", "PUSH")]
+    names = [*(name for name in app.tasks if not name.startswith("celery.")), *sends]
+    assert len({worker.slot(name) for name in names}) == len(names)
+
+
+def test_processes_share_what_came():
+    worker.arrivals.note("messaging.poll")
+    pid = os.fork()
+    if not pid:
+        time.sleep(0.2)
+        worker.arrivals.note("messaging.poll")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert worker.arrivals.age("messaging.poll") < 0.2
+
+
+def test_hint_of_a_job_that_has_just_begun_costs_nothing(db, redis, django_assert_num_queries):
+    assert hints.is_first("messaging.sweep", 60)
+    with django_assert_num_queries(0):
+        for _ in range(100):
+            tasks.sweep.apply()
+    hints.forget("messaging.sweep")
+    with CaptureQueriesContext(connection) as captured:
+        tasks.sweep.apply()
+    assert len(captured) > 4
+    assert not hints.is_first("messaging.sweep", 60)
+
+
+def test_hint_of_a_job_that_failed_is_not_the_last(db, redis):
+    assert hints.is_first("messaging.sweep", 60)
+    with pytest.raises(ValueError, match="a fault"):
+        worker.perform("messaging.sweep", _fail)
+    assert hints.is_first("messaging.sweep", 60)
+
+
+def test_hints_without_redis_are_all_taken(settings):
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+    redis_client.client.cache_clear()
+    try:
+        assert [hints.is_first("messaging.sweep", 60) for _ in range(2)] == [True, True]
+        hints.forget("messaging.sweep")
+    finally:
+        redis_client.client.cache_clear()
+
+
+def _fail() -> None:
+    raise ValueError("a fault")

@@ -1,0 +1,271 @@
+"""The limiter: counts, waits, processes together, and never stands in the way."""
+
+import multiprocessing
+import socket
+import threading
+import time
+
+import pytest
+import structlog
+from django.conf import settings as django_settings
+from django.test import RequestFactory
+from redis import Redis
+
+from rme.core import errors
+from rme.core.redis import rate_limits, redis_client
+from rme.core.redis.rate_limits import Decision, Grant, Limit, Limiter, address_of
+from tests.threads import at_once
+
+THREE = Limit(3, 60)
+
+
+@pytest.fixture
+def redis_at(settings):
+    """Point the limiter at another Redis for one test."""
+
+    def point(address):
+        settings.REDIS_URL = address
+        redis_client.client.cache_clear()
+
+    yield point
+    redis_client.client.cache_clear()
+
+
+def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis):
+    taken = [Limiter().take("k", THREE) for _ in range(5)]
+    assert taken == [
+        Decision(allowed=True, remaining=(2,), resets=(20,)),
+        Decision(allowed=True, remaining=(1,), resets=(40,)),
+        Decision(allowed=True, remaining=(0,), resets=(60,)),
+        Decision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
+        Decision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
+    ]
+
+
+def test_a_refused_call_is_not_counted(redis):
+    limiter, limit = Limiter(), Limit(1, 1)
+    assert limiter.take("k", limit).allowed
+    refused = Decision(allowed=False, retry_after=1, remaining=(0,), resets=(1,))
+    assert [limiter.take("k", limit) for _ in range(5)] == [refused] * 5
+    time.sleep(1.01)
+    assert limiter.take("k", limit).allowed
+
+
+def test_a_look_counts_nothing_and_tells_the_truth(redis):
+    limiter = Limiter()
+    untouched = Decision(allowed=True, remaining=(3,), resets=(0,))
+    assert [limiter.take("k", THREE, cost=0) for _ in range(3)] == [untouched] * 3
+    limiter.take("k", THREE, cost=3)
+    assert limiter.take("k", THREE, cost=0) == Decision(
+        allowed=False, retry_after=20, remaining=(0,), resets=(60,)
+    )
+
+
+def test_a_cost_above_the_limit_never_passes(redis):
+    assert not Limiter().take("k", THREE, cost=4).allowed
+    assert Limiter().take("k", THREE, cost=3).allowed
+
+
+def test_keys_do_not_touch_each_other(redis):
+    Limiter().take("a", THREE, cost=3)
+    assert Limiter().take("b", THREE, cost=3).allowed
+
+
+def test_a_fast_limit_is_counted_to_the_microsecond(redis):
+    limiter, limit = Limiter(), Limit(1_000_000, 10)
+    taken = sum(limiter.take("k", limit, cost=10_000).allowed for _ in range(110))
+    assert 100 <= taken <= 103  # a few ms pass meanwhile, and each earns 100
+
+
+@pytest.mark.parametrize(
+    ("count", "decision"),
+    [
+        (1_000_000, Decision(allowed=True, remaining=(999_990,), resets=(1,))),
+        (20, Decision(allowed=True, remaining=(10,), resets=(43_200,))),
+        (11, Decision(allowed=True, remaining=(1,), resets=(78_546,))),
+        (10, Decision(allowed=False, retry_after=8_640, remaining=(0,), resets=(86_400,))),
+        (5, Decision(allowed=False, retry_after=17_280, remaining=(0,), resets=(86_400,))),
+        (0, Decision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
+    ],
+)
+def test_a_limit_that_was_changed_keeps_what_was_used(redis, count, decision):
+    limiter = Limiter()
+    limiter.take("k", Limit(10, 86_400), cost=10)
+    assert limiter.take("k", Limit(count, 86_400), cost=0) == decision
+
+
+def test_a_rate_that_was_changed_keeps_what_was_used(redis):
+    limiter = Limiter()
+    assert limiter.grant({"k": (Limit(10, 60), 10)}) == [Grant(10, 6.0)]
+    (looked,) = limiter.grant({"k": (Limit(15, 60), 99)}, take=False)
+    assert looked.count == 5
+
+
+def test_what_is_over_leaves_nothing_behind(redis):
+    Limiter().take("k", Limit(100, 1), Limit(1000, 10))
+    time.sleep(0.1)
+    assert redis.keys() == []
+
+
+SECOND, DAY = Limit(3, 1), Limit(4, 86_400)
+
+
+def test_a_call_is_counted_against_all_limits(redis):
+    limiter = Limiter()
+    assert limiter.take("k", SECOND, DAY) == Decision(
+        allowed=True, remaining=(2, 3), resets=(1, 21_600)
+    )
+    assert sorted(redis.keys()) == [b"rme:bucket:k:1", b"rme:bucket:k:86400"]
+
+
+def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):
+    limiter = Limiter()
+    limiter.take("k", DAY, cost=3)
+    taken = [limiter.take("k", SECOND, DAY, cost=2) for _ in range(3)]
+    refused = Decision(allowed=False, retry_after=21_600, remaining=(3, 1), resets=(0, 64_800))
+    assert taken == [refused] * 3
+    assert limiter.take("k", SECOND, DAY).remaining == (2, 0)
+
+
+def test_the_longest_wait_is_told(redis):
+    limiter = Limiter()
+    limiter.take("k", SECOND, DAY, cost=3)
+    assert limiter.take("k", SECOND, DAY, cost=2).retry_after == 21_600
+    assert limiter.take("k", SECOND, cost=2).retry_after == 1
+
+
+def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis):
+    limiter, limit = Limiter(), Limit(10, 10, largest=50)
+    assert not limiter.take("k", limit, cost=51).allowed
+    assert limiter.take("k", limit, cost=50) == Decision(allowed=True, remaining=(0,), resets=(50,))
+    assert limiter.take("k", limit).retry_after == 41
+    assert limiter.take("k", limit, cost=50).retry_after == 50
+
+
+def test_a_limit_of_none_lets_nothing_pass(redis):
+    assert Limiter().take("k", Limit(0, 60)) == Decision(
+        allowed=False, retry_after=60, remaining=(0,), resets=(0,)
+    )
+
+
+def test_a_decision_is_required_or_raised(redis):
+    Decision(allowed=True).require()
+    with pytest.raises(errors.RateLimited) as raised:
+        Decision(allowed=False, retry_after=7).require("Too many messages.")
+    assert (raised.value.message, raised.value.headers) == (
+        "Too many messages.",
+        {"Retry-After": "7"},
+    )
+
+
+@pytest.mark.xdist_group("scripts")
+def test_a_script_that_redis_forgot_is_told_again(redis):
+    limiter = Limiter()
+    limiter.take("k", THREE)
+    redis.script_flush()
+    assert limiter.take("k", THREE).remaining == (1,)
+
+
+def test_a_connection_that_was_lost_is_made_again(redis):
+    limiter = Limiter()
+    limiter.take("k", THREE)
+    own = redis.connection_pool.connection_kwargs["db"]  # other tests use the same server
+    for client in redis.client_list(_type="normal"):
+        if int(client["db"]) == own and int(client["id"]) != redis.client_id():
+            redis.client_kill_filter(_id=client["id"])
+    assert limiter.take("k", THREE).remaining == (1,)
+
+
+def _take(address, count, results):
+    client = Redis.from_url(address)
+    redis_client.client.cache_clear()
+    django_settings.REDIS_URL = address
+    limiter = Limiter()
+    results.put(sum(limiter.take("shared", Limit(50, 60)).allowed for _ in range(count)))
+    client.close()
+
+
+def test_a_limit_holds_across_processes(redis, settings):
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    parts = [
+        context.Process(target=_take, args=(settings.REDIS_URL, 40, results)) for _ in range(4)
+    ]
+    for part in parts:
+        part.start()
+    passed = sum(results.get(timeout=20) for _ in parts)
+    for part in parts:
+        part.join()
+    assert passed == 50
+
+
+def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at):
+    redis_at("redis://127.0.0.1:1/0")
+    limiter = Limiter()
+    started = time.monotonic()
+    with structlog.testing.capture_logs() as logs:
+        taken = [limiter.take("k", Limit(1, 60)) for _ in range(500)]
+        assert time.monotonic() - started < 0.5
+        time.sleep(rate_limits.AWAY_SECONDS)
+        taken.append(limiter.take("k", Limit(1, 60)))
+    assert taken == [Decision(allowed=True)] * 501
+    assert logs == [{"event": "limits.open", "error": "ConnectionError", "log_level": "warning"}]
+    assert limiter.away
+
+
+def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings):
+    settings.REDIS_TIMEOUT = 0.5
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        redis_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        limiter = Limiter()
+        limiter.take("k", THREE)  # waits for its time-out, and knows
+        time.sleep(rate_limits.AWAY_SECONDS)
+
+        def call():
+            started = time.monotonic()
+            assert limiter.take("k", THREE).allowed
+            return time.monotonic() - started
+
+        waits = at_once(call, 20)
+    assert len([wait for wait in waits if wait > 0.2]) == 1
+    assert max(waits) < 2.5
+
+
+def test_when_redis_is_back_limits_hold_again(redis, settings, redis_at, monkeypatch):
+    monkeypatch.setattr(rate_limits, "AWAY_SECONDS", 0.05)
+    address = settings.REDIS_URL
+    limiter = Limiter()
+    redis_at("redis://127.0.0.1:1/0")
+    assert limiter.take("k", Limit(1, 60)).allowed
+    redis_at(address)
+    time.sleep(0.06)
+    with structlog.testing.capture_logs() as logs:
+        assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(2)] == [True, False]
+    assert logs == [{"event": "limits.back", "log_level": "info"}]
+    assert not limiter.away
+
+
+@pytest.mark.parametrize(
+    ("proxy", "forwarded", "address"),
+    [
+        (False, "192.0.2.9", "198.51.100.7"),  # anybody can write the header
+        (True, "192.0.2.9", "192.0.2.9"),
+        (True, "203.0.113.1, 192.0.2.9", "192.0.2.9"),  # the proxy's own entry is the last
+        (True, "", "198.51.100.7"),
+    ],
+)
+def test_address_of(settings, proxy, forwarded, address):
+    settings.TLS_PROXY = proxy
+    request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.7", HTTP_X_FORWARDED_FOR=forwarded)
+    assert address_of(request) == address
+
+
+def test_threads_that_come_and_go_leave_no_connections_behind(redis):
+    limiter = Limiter()
+    before = len(redis.client_list())
+    for _ in range(300):  # more than a pool of connections would make
+        thread = threading.Thread(target=lambda: limiter.take("k", THREE))
+        thread.start()
+        thread.join()
+    assert not limiter.away
+    assert len(redis.client_list()) <= before + 2

@@ -1,0 +1,195 @@
+"""Limits of calls: counted for each organization, told on every answer, never in the way."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from django.conf import settings as django_settings
+from django.urls import get_resolver
+
+from messaging.models import SendingRules
+from messaging.policy import send_limits
+from messaging.policy.organization_policy import of
+from rme.core import errors
+from rme.core.cache import TtlCache
+from rme.core.redis import rate_limits, redis_client
+from rme.core.redis.rate_limits import Decision
+from rme.tenants.models import Organization
+from tests import factories
+from tests.rest import Api, error, message
+
+POLICY = '"second";q=100;w=1, "day";q=1000000;w=86400'
+TOLD = "The organization's limit of calls is reached; see Retry-After."
+GONE = "/messages/none"
+
+
+@pytest.fixture(autouse=True)
+def _counted_from_nothing(redis):
+    """Start with no calls counted."""
+
+
+def limit(org, **fields):
+    Organization.objects.filter(pk=org.pk).update(**fields)
+    TtlCache.clear_all()
+
+
+def standing(response):
+    return response.status_code, response.get("RateLimit"), response.get("RateLimit-Policy")
+
+
+def test_every_answer_tells_where_the_organization_stands(org, api):
+    calls = [
+        ("GET", "/messages", None, 200),
+        ("GET", "/messages?x=1", None, 400),
+        ("GET", GONE, None, 404),
+        ("PUT", "/messages", None, 405),
+        ("POST", "/messages", b"{", 400),
+        ("POST", "/messages", message(factories.contact(org)), 202),
+    ]
+    for count, (method, path, body, status) in enumerate(calls, start=1):
+        found, rate, policy = standing(api.call(method, path, body))
+        second, day = rate.split(", ")
+        assert (found, policy) == (status, POLICY)
+        assert day == f'"day";r={1_000_000 - count};t=1'
+        assert second.startswith('"second";r=9') and second.endswith(";t=1")
+
+
+def test_a_call_without_a_valid_token_counts_for_nobody(org, api):
+    answer = api.call("GET", "/messages", Authorization="Bearer nobody")
+    assert standing(answer) == (401, None, None)
+    assert redis_client.client().keys("rme:bucket:calls:*") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "wait", "rate"),
+    [
+        ({"calls_per_second": 1}, 1, '"second";r=0;t=1, "day";r=999999;t=1'),
+        ({"calls_per_day": 1}, 86_400, '"second";r=99;t=1, "day";r=0;t=86400'),
+    ],
+)
+def test_a_call_too_many_is_refused_and_told_when_to_come_again(org, api, fields, wait, rate):
+    limit(org, **fields)
+    assert api.call("GET", GONE).status_code == 404
+    answer = api.call("GET", GONE)
+    assert answer.status_code == 429
+    assert answer.json() == error("RATE_LIMITED", TOLD)
+    assert (answer["Retry-After"], answer["RateLimit"]) == (str(wait), rate)
+
+
+def test_a_refused_call_does_not_use_its_key_up(org, api, redis):
+    limit(org, calls_per_day=1)
+    body = message(factories.contact(org))
+    api.call("GET", GONE)
+    assert api.send(body, **{"Idempotency-Key": "k"}).status_code == 429
+    redis.flushdb()
+    answer = api.send(body, **{"Idempotency-Key": "k"})
+    assert (answer.status_code, answer.get("Idempotent-Replayed")) == (202, None)
+
+
+def test_a_bulk_is_one_call(org, api):
+    limit(org, calls_per_day=2)
+    people = factories.contacts(org, 3)
+    assert api.bulk([message(person) for person in people]).status_code == 202
+    assert api.call("GET", GONE).status_code == 404
+    assert api.call("GET", GONE).status_code == 429
+
+
+def test_organizations_tests_and_health_count_apart(org, api):
+    stranger = Api(factories.organization("other"))
+    testing = Api(org, mode="TEST")
+    limit(org, calls_per_day=1)
+    assert api.call("GET", GONE).status_code == 404
+    assert api.call("GET", GONE).status_code == 429
+    assert testing.call("GET", GONE).status_code == 404
+    assert testing.call("GET", GONE).status_code == 429
+    assert api.call("GET", "/health").status_code == 200
+    assert testing.call("GET", "/health").status_code == 429
+    assert stranger.call("GET", GONE).status_code == 404
+
+
+def test_programs_of_one_organization_share_its_limits(org, api):
+    limit(org, calls_per_day=1)
+    other = Api(org)
+    assert api.call("GET", GONE).status_code == 404
+    assert other.call("GET", GONE).status_code == 429
+
+
+def test_without_redis_calls_pass_and_all_remains(org, api, settings):
+    assert api.call("GET", GONE).status_code == 404  # the token is known now
+    address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    redis_client.client.cache_clear()
+    try:
+        limit(org, calls_per_day=1, calls_per_second=1)
+        answers = [standing(api.call("GET", GONE)) for _ in range(3)]
+    finally:
+        settings.REDIS_URL = address
+        redis_client.client.cache_clear()
+    told = (404, '"second";r=1, "day";r=1', '"second";q=1;w=1, "day";q=1;w=86400')
+    assert answers == [told] * 3
+    time.sleep(rate_limits.AWAY_SECONDS)  # Redis is back, and asked again
+    assert [api.call("GET", GONE).status_code for _ in range(2)] == [404, 429]
+
+
+def test_every_rest_call_is_metered():
+    assert django_settings.REST_FRAMEWORK["DEFAULT_THROTTLE_CLASSES"] == [
+        "rme.tenants.call_limits.CallThrottle"
+    ]
+    (rest,) = [p for p in get_resolver().url_patterns if str(p.pattern) == "rme/v1/"]
+    classes = [p.callback.cls for p in rest.url_patterns if p.name != "openapi"]
+    own = [cls for cls in classes if cls.__module__.startswith("messaging.")]
+    assert len(own) > 3
+    assert [cls for cls in own if "throttle_classes" in vars(cls)] == []
+
+
+def sending(org, **fields):
+    SendingRules.objects.update_or_create(organization=org, defaults=fields)
+    TtlCache.clear_all()
+    return of(org.pk).sending
+
+
+def test_without_rules_a_million_messages_a_day_may_be_sent(org):
+    taken = [send_limits.take(org.pk, of(org.pk).sending, count) for count in (500, 500)]
+    assert [each.remaining for each in taken] == [(999_500,), (999_000,)]
+
+
+def test_a_ceiling_counts_messages_all_or_none(org):
+    rules = sending(org, sends_per_day=10)
+    assert [send_limits.take(org.pk, rules, count).allowed for count in (6, 6, 4)] == [
+        True,
+        False,
+        True,
+    ]
+    with pytest.raises(errors.RateLimited) as raised:
+        send_limits.require(org.pk, rules, 1)
+    assert raised.value.headers == {"Retry-After": "8640"}
+    assert raised.value.message == send_limits.TOLD
+
+
+def test_a_ceiling_that_was_raised_has_room_at_once(org):
+    used = replace(sending(org), sends_per_day=10)
+    assert send_limits.take(org.pk, used, 10).allowed
+    assert not send_limits.take(org.pk, used, 1).allowed
+    raised = replace(used, sends_per_day=15)
+    assert [send_limits.take(org.pk, raised, count).allowed for count in (5, 1)] == [True, False]
+
+
+def test_a_bulk_above_the_ceiling_of_a_second_passes_once_and_holds_up_the_next(org):
+    rules = sending(org, sends_per_second=100)
+    assert send_limits.take(org.pk, rules, 500).allowed
+    assert send_limits.take(org.pk, rules, 1).retry_after == 5
+    assert send_limits.take(org.pk, rules, 500).retry_after == 5
+
+
+def test_what_tests_send_counts_against_no_ceiling(org):
+    rules = sending(org, sends_per_day=1)
+    assert send_limits.take(org.pk, rules, 500, test=True) == Decision(allowed=True)
+    assert send_limits.take(org.pk, rules, 0) == Decision(allowed=True)
+    assert send_limits.take(org.pk, rules, 1).allowed
+
+
+def test_organizations_have_ceilings_of_their_own(org):
+    rules = sending(org, sends_per_day=1)
+    other = factories.organization("other")
+    assert send_limits.take(org.pk, rules, 1).allowed
+    assert not send_limits.take(org.pk, rules, 1).allowed
+    assert send_limits.take(other.pk, sending(other, sends_per_day=1), 1).allowed

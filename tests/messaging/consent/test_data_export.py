@@ -1,0 +1,48 @@
+"""Giving a person what is stored of them."""
+
+import json
+import stat
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.messaging.consent.erasure_scene import SECRET, fill, run
+
+pytestmark = pytest.mark.django_db
+
+
+def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, bob):
+    alone, both = fill(api, org, ada, bob)
+    found = json.loads(run("export_contact", str(ada.pk), org=org.pk))
+    assert {name: len(rows) for name, rows in found.items() if isinstance(rows, list)} == {
+        "cases": 1,
+        "registrations": 1,
+        "speakers": 0,
+        "exhibitors": 0,
+        "devices": 1,
+        "consent": 1,
+        "suppressions": 2,
+        "changes": 1,
+        "messages": 2,
+    }
+    assert found["contact"]["email"] == f"{SECRET}@simulator.rme.test"
+    assert [row["id"] for row in found["messages"]] == [alone, both]
+    assert found["cases"][0]["comments"] == [SECRET]
+    single, shared = found["messages"]
+    assert single["content"]["variables"] == {"note": SECRET}
+    assert single["metadata"] == {"order": SECRET}
+    assert [event["type"] for event in single["events"]] == ["accepted", "sent", "delivered"]
+    assert [attempt["reason"] for attempt in single["attempts"]] == [SECRET]
+    assert shared["content"]["recipients"] == {shared["delivery"]["id"]: {"nick": SECRET}}
+    text = json.dumps(found)
+    assert "simulator-" not in json.dumps(found["devices"])  # the token is a credential
+    assert [name for name in ("Bobby", "bob@", "by phone", str(bob.pk)) if name in text] == []
+
+
+def test_export_into_a_file_is_for_its_owner_alone(api, org, ada, tmp_path):
+    path = tmp_path / "ada.json"
+    assert run("export_contact", str(ada.pk), org=org.pk, output=path) == ""
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_bytes())["contact"]["id"] == str(ada.pk)
+    with pytest.raises(CommandError, match="File exists"):
+        call_command("export_contact", str(ada.pk), org=org.pk, output=path)

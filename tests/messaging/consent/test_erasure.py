@@ -1,0 +1,236 @@
+"""Erasing a person: whole, again and again, and nobody else."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.consent import erasure, ledger
+from messaging.delivery import claims
+from messaging.models import (
+    PARTITIONED,
+    Attempt,
+    ConsentEntry,
+    Delivery,
+    Event,
+    MessageContent,
+    Notice,
+    Suppression,
+)
+from messaging.webhooks import endpoints
+from push.models import Device
+from rme.core.db import clock
+from tests import factories
+from tests.messaging.consent.erasure_scene import SECRET, fill, personal, run
+from tests.messaging.webhooks.hooks_scene import endpoint
+from tests.rest import message, work
+
+pytestmark = pytest.mark.django_db
+NOTHING = dict.fromkeys(
+    [
+        "cases",
+        "registrations",
+        "contacts",
+        "devices",
+        "suppressions",
+        "consent",
+        "stopped",
+        "contents",
+        "metadata",
+        "variables",
+        "attempts",
+        "events",
+        "notices",
+        "deliveries",
+    ],
+    0,
+)
+
+
+def stored():
+    """Give everything that all tables hold, as text."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
+            "AND relnamespace = current_schema()::regnamespace"
+        )
+        texts = []
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"SELECT coalesce(json_agg(t)::text, '') FROM \"{table}\" t")
+            texts.append(cursor.fetchone()[0])
+    return "\n".join(texts)
+
+
+def test_everything_of_a_person_goes_and_nothing_of_others(api, org, ada, bob):
+    alone, both = fill(api, org, ada, bob)
+    assert SECRET in stored()
+    erased = erasure.erase(org.pk, str(ada.pk))
+    assert erased == erasure.Erased(
+        {
+            **NOTHING,
+            "cases": 1,
+            "registrations": 1,
+            "contacts": 1,
+            "devices": 1,
+            "suppressions": 1,
+            "consent": 1,
+            "contents": 1,
+            "metadata": 1,
+            "variables": 1,
+            "attempts": 1,
+            "events": 1,
+            "deliveries": 2,
+        },
+        under_way=0,
+    )
+    assert SECRET.lower() not in stored().lower()
+    assert [row["status"] for row in api.get(both)["recipients"]] == ["DELIVERED", "DELIVERED"]
+    assert api.get(alone)["metadata"] == {}
+    bobs = Delivery.objects.get(contact_id=str(bob.pk))
+    assert bobs.address == "bob@simulator.rme.test"
+    assert MessageContent.objects.get(pk=both).body["recipients"] == {
+        str(bobs.pk): {"nick": "Bobby"}
+    }
+    assert Device.objects.get().contact_id == str(bob.pk)
+    assert Suppression.objects.get().address == "+12125550100"  # protects whoever has it
+    assert ConsentEntry.objects.filter(contact_id=str(bob.pk)).get().evidence == {
+        "text": "by phone"
+    }
+    assert ledger.verify(org.pk).broken is None
+    assert Attempt.objects.filter(provider_id=None).count() == 0
+
+
+def test_again_finds_nothing_and_is_no_error(api, org, ada, bob):
+    fill(api, org, ada, bob)
+    erasure.erase(org.pk, str(ada.pk))
+    before = stored()
+    assert erasure.erase(org.pk, str(ada.pk)) == erasure.Erased(NOTHING, under_way=0)
+    assert stored() == before
+
+
+def test_what_was_not_sent_is_stopped(api, org, ada):
+    later = {"mode": "AT", "at": (clock.now() + timedelta(days=30)).isoformat()}
+    planned = api.send(message(ada, schedule=later)).json()["messageId"]
+    ready = api.send(message(ada)).json()["messageId"]
+    doubt = api.send(message(ada)).json()["messageId"]
+    Delivery.objects.filter(message_id=doubt).update(status="UNKNOWN")
+    assert erasure.erase(org.pk, str(ada.pk)).counts == {
+        **NOTHING,
+        "contacts": 1,
+        "stopped": 3,
+        "contents": 3,
+        "deliveries": 3,
+    }
+    assert work() == 0
+    assert [api.get(key)["status"] for key in (planned, ready, doubt)] == [
+        "CANCELLED",
+        "BLOCKED",
+        "FAILED",
+    ]
+    assert [api.get(key)["events"][-1]["type"] for key in (planned, ready, doubt)] == [
+        "cancelled",
+        "blocked",
+        "failed",
+    ]
+
+
+def test_a_sent_one_that_waits_for_a_confirmation_does_not_fall_back(api, org, ada):
+    api.send(message(ada))
+    work()
+    Delivery.objects.update(status="SENT", due_at=clock.now(), channels=["SMS"])
+    erasure.erase(org.pk, str(ada.pk))
+    assert list(Delivery.objects.values_list("status", "due_at")) == [("SENT", None)]
+
+
+def test_what_a_worker_has_in_hand_is_left_to_another_run(api, org, ada):
+    message_id = api.send(message(ada, **personal())).json()["messageId"]
+    claims.claim(org.pk, "EMAIL", 0)
+    erased = erasure.erase(org.pk, str(ada.pk))
+    assert (erased.under_way, erased.counts) == (1, {**NOTHING, "contacts": 1})
+    assert MessageContent.objects.get(pk=message_id).body["variables"] == {"note": SECRET}
+    Delivery.objects.update(status="SENT", due_at=None)
+    erased = erasure.erase(org.pk, str(ada.pk))
+    assert (erased.under_way, erased.counts) == (0, {**NOTHING, "contents": 1, "deliveries": 1})
+
+
+def test_another_organization_erases_and_reads_nothing(api, org, ada, bob):
+    fill(api, org, ada, bob)
+    factories.organization("other")
+    before = stored()
+    assert erasure.erase("other", str(ada.pk)) == erasure.Erased(NOTHING, under_way=0)
+    assert stored() == before
+    with pytest.raises(CommandError, match="Nothing is stored"):
+        call_command("export_contact", str(ada.pk), org="other")
+
+
+def test_what_endpoints_were_told_goes_and_nothing_more_is(api, org, ada, bob):
+    for owner in (org, factories.organization("other")):
+        endpoint(owner, "https://hooks.example.com/")
+    for person in (ada, bob):
+        api.send(message(person))
+    attempts = [{"at": None, "status": 500, "ms": 1, "error": None, "answer": SECRET}]
+    (own,) = Notice.objects.filter(event_id__in=_events_of(ada))
+    Notice.objects.filter(pk=own.pk).update(attempts=attempts)
+    (told,) = json.loads(run("export_contact", str(ada.pk), org=org.pk))["messages"]
+    assert [(row["type"], row["attempts"]) for row in told["notices"]] == [
+        ("message.accepted", attempts)
+    ]
+    counts = erasure.erase(org.pk, str(ada.pk)).counts
+    assert (counts["notices"], counts["stopped"]) == (2, 1)  # nor is told that it was stopped
+    (left,) = Notice.objects.all()
+    assert left.event_id in _events_of(bob)
+
+
+def _events_of(person):
+    deliveries = Delivery.objects.filter(contact_id=str(person.pk)).values("id")
+    return list(Event.objects.filter(delivery_id__in=deliveries).values_list("id", flat=True))
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
+    api.bulk([message(ada) for _ in range(count)])
+    erasure.erase(org.pk, "nobody")  # from then on the content types are known
+    endpoints.subscriptions([org.pk])  # and this, for two seconds
+    with CaptureQueriesContext(connection) as captured:
+        assert erasure.erase(org.pk, str(ada.pk)).counts["stopped"] == count
+    assert len(captured) == 33
+
+
+def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
+    fill(api, org, ada, bob)
+    before = stored()
+    counted = run("erase_contact", str(ada.pk), org=org.pk)
+    assert stored() == before
+    assert counted.endswith("Nothing was erased yet. To erase it for good, add --yes.\n")
+    erased = run("erase_contact", str(ada.pk), org=org.pk, yes=True)
+    assert counted.startswith(erased)
+    assert erased.splitlines()[2].split() == ["contacts", "1"]
+    again = run("erase_contact", str(ada.pk), org=org.pk, yes=True)
+    assert {line.split()[1] for line in again.splitlines()} == {"0"}
+
+
+def test_the_command_names_an_unknown_organization(db):
+    with pytest.raises(CommandError, match="no such organization"):
+        call_command("erase_contact", "x", org="nobody")
+
+
+def test_a_contact_of_another_platform_is_erased_here(api, org):
+    """Its id is no UUID of ours, and only what we stored can go."""
+    Suppression.objects.create(
+        organization=org, channel="ALL", contact_id="003Ab000001", reason="MANUAL"
+    )
+    assert erasure.erase(org.pk, "003Ab000001").counts == {**NOTHING, "suppressions": 1}
+
+
+def test_every_partitioned_table_is_thought_of():
+    """Whoever adds a table of messages has to say here what an erasure does to it."""
+    assert [model.__name__ for model in PARTITIONED] == [
+        "Message",
+        "MessageContent",
+        "Delivery",
+        "Attempt",
+        "Event",
+    ]

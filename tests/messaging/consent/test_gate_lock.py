@@ -1,0 +1,124 @@
+"""What people decide between accept and send is heard, and against a send that is running."""
+
+import random
+import threading
+import time
+from collections import Counter
+
+import pytest
+from django.db import connections, transaction
+
+from messaging.consent import ledger
+from messaging.consent.ledger import Decision
+from messaging.delivery import claims, deliver
+from messaging.feedback import receipts
+from messaging.models import Attempt, Delivery, Event, Suppression
+from rme.core.db import clock
+from rme.transport import shared
+from tests import factories
+from tests.rest import message, work
+
+
+@pytest.mark.django_db
+def test_a_thousand_that_decided_after_the_accept_get_nothing(api, org):
+    people = factories.contacts(org, 1000)
+    for half in (people[:500], people[500:]):
+        assert api.bulk([message(person) for person in half]).json()["accepted"] == 500
+    ledger.record(
+        org.pk,
+        [
+            Decision(str(person.pk), "EMAIL", "TRANSACTIONAL", "OPTED_OUT", "API", clock.now())
+            for person in people[:500]
+        ],
+    )
+    Suppression.objects.bulk_create(
+        Suppression(
+            organization=org,
+            channel="EMAIL",
+            address=person.email if i % 2 else "",
+            contact_id="" if i % 2 else str(person.pk),
+            reason="MANUAL",
+        )
+        for i, person in enumerate(people[500:])
+    )
+    work()
+    assert Counter(Delivery.objects.values_list("status", "reason")) == {
+        ("BLOCKED", "NO_CONSENT"): 500,
+        ("BLOCKED", "SUPPRESSED"): 500,
+    }
+    assert Attempt.objects.count() == 0
+    assert Counter(Event.objects.values_list("type", flat=True)) == {
+        "accepted": 1000,
+        "blocked": 1000,
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_claimed_after_a_suppression_was_committed_is_sent(api, org):
+    """Two hundred times beside a running send. What was claimed before may be on its way."""
+    people = factories.contacts(org, 200)
+    api.bulk([message(person) for person in people])
+    start = threading.Barrier(2)
+    suppressed_at: dict[str, float] = {}
+    claimed_at: dict[str, float] = {}
+
+    def send() -> None:
+        for _ in people:
+            start.wait(20)
+            time.sleep(random.random() * 0.004)
+            began = time.perf_counter()
+            claim = claims.claim(org.pk, "EMAIL", 0, 1)
+            claimed_at.update({each.contact_id: began for each in claim.deliveries})
+            deliver.deliver([claim], shared(), receipts.apply)
+        connections.close_all()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    for person in people:  # the oldest first, as they are claimed
+        start.wait(20)
+        time.sleep(random.random() * 0.004)
+        Suppression.objects.create(
+            organization=org, channel="EMAIL", address=person.email, reason="MANUAL"
+        )
+        suppressed_at[str(person.pk)] = time.perf_counter()
+    thread.join()
+
+    attempted = {
+        contact_id
+        for contact_id, key in Delivery.objects.values_list("contact_id", "id")
+        if Attempt.objects.filter(delivery_id=key).exists()
+    }
+    early = {key for key in suppressed_at if suppressed_at[key] < claimed_at[key]}
+    assert attempted & early == set()
+    assert early  # and it was tried
+    assert attempted
+    blocked = Delivery.objects.filter(status="BLOCKED", reason="SUPPRESSED")
+    assert set(blocked.values_list("contact_id", flat=True)) == set(suppressed_at) - attempted
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("reason", ["COMPLAINT", "HARD_BOUNCE"])
+def test_a_suppression_under_way_and_not_committed_holds_nothing_up(api, org, reason):
+    """The gate neither sees it nor waits for it."""
+    person = factories.contact(org)
+    api.send(message(person))
+    open_, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Suppression.objects.create(
+                organization=org, channel="EMAIL", address=person.email, reason=reason
+            )
+            open_.set()
+            done.wait(20)
+        connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    open_.wait(20)
+    try:
+        assert work() == 1
+        assert Delivery.objects.get().status == "DELIVERED"
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,241 @@
+"""Circuits of provider accounts: when they open, how they close, and who goes last meanwhile."""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from messaging.delivery.accounts import circuits
+from messaging.delivery.accounts.circuits import PROBES, Standing, State
+from rme.core.cache import TtlCache
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
+from rme.core.redis import redis_client
+
+GOOD, BAD = Accepted("1"), Retryable("down")
+A, B = 1, 2
+OPEN = Standing(frozenset({A}))
+
+
+@pytest.fixture(autouse=True)
+def _redis(redis):
+    """Start with an empty Redis."""
+
+
+def state():
+    return circuits.states([A])[A]
+
+
+def open_it():
+    return circuits.report([(A, BAD)] * 20)
+
+
+def rest(settings):
+    """Let the time of an open circuit pass."""
+    settings.CIRCUIT_OPEN_SECONDS = 0.02
+    open_it()
+    time.sleep(0.03)
+    settings.CIRCUIT_OPEN_SECONDS = 30
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "expected"),
+    [
+        (0, 19, State.CLOSED),
+        (0, 20, State.OPEN),
+        (10, 10, State.OPEN),
+        (11, 10, State.CLOSED),
+        (20, 0, State.CLOSED),
+    ],
+)
+def test_circuit_opens_when_half_of_twenty_fail(good, bad, expected):
+    circuits.report([(A, GOOD)] * good + [(A, BAD)] * bad)
+    assert state() is expected
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Count the calls to Redis."""
+    made = []
+    run = circuits.limiter.run
+    monkeypatch.setattr(circuits.limiter, "run", lambda *of: made.append(1) or run(*of))
+    return made
+
+
+def test_while_all_is_well_nobody_is_asked(calls):
+    assert circuits.look([A, B]) == Standing()
+    for _ in range(9):
+        assert circuits.look([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == Standing()
+    assert len(calls) == 1
+
+
+def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
+    circuits.look([A])
+    circuits.report([(A, GOOD)] * 11)
+    assert circuits.report([(A, BAD)] * 10) == Standing()  # of 21, not of ten
+    assert circuits.report([(A, BAD)]) == OPEN
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("failure", [BAD, Retryable("busy", 0.5), Misconfigured("wrong key")])
+def test_a_failure_is_told_at_once(calls, failure):
+    circuits.look([A])
+    circuits.report([(A, failure)] * 20)
+    assert len(calls) == 2
+    assert circuits.look([A]) == circuits.report([(A, GOOD)]) == OPEN
+    assert len(calls) == 4
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Give what is as another process: with a memory of its own."""
+
+    @contextmanager
+    def elsewhere():
+        with monkeypatch.context() as there:
+            there.setattr(circuits, "_well", TtlCache(seconds=0.2))
+            there.setattr(circuits, "_untold", TtlCache(seconds=1))
+            yield
+
+    return elsewhere
+
+
+def test_others_failures_are_heard_of_a_moment_later(elsewhere):
+    circuits.look([A])
+    with elsewhere():
+        open_it()
+    time.sleep(0.25)
+    assert circuits.report([(A, GOOD)]) == OPEN
+
+
+def test_answers_of_long_ago_do_not_close_a_circuit(settings, elsewhere):
+    circuits.look([A])
+    circuits.report([(A, GOOD)] * PROBES)
+    with elsewhere():
+        rest(settings)
+    time.sleep(1.1)
+    circuits.look([A])
+    assert state() is State.HALF_OPEN
+
+
+def test_circuit_counts_over_windows_and_processes():
+    for _ in range(3):
+        assert circuits.report([(A, BAD)] * 5 + [(A, GOOD)]) == Standing()
+    assert circuits.report([(A, BAD)] * 2) == OPEN
+
+
+def test_failures_of_long_ago_do_not_count(settings):
+    settings.CIRCUIT_SECONDS = 0.1
+    circuits.report([(A, BAD)] * 19)
+    time.sleep(0.15)
+    assert circuits.report([(A, BAD)] * 19) == Standing()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (GOOD, State.CLOSED),
+        (Rejected("no such number", hard=True), State.CLOSED),
+        (Rejected("spam", Fault.CONTENT), State.CLOSED),
+        (Gone("dead"), State.CLOSED),
+        (Retryable("that host", 60.0, blames_account=False), State.CLOSED),
+        (BAD, State.OPEN),
+        (Unknown("silence"), State.OPEN),
+        (Misconfigured("wrong key"), State.OPEN),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_only_what_speaks_against_the_provider_counts(outcome, expected):
+    circuits.report([(A, outcome)] * 20)
+    assert state() is expected
+
+
+def test_an_account_that_is_refused_opens_at_once():
+    assert circuits.report([(A, Misconfigured("wrong key"))]) == OPEN
+
+
+def test_one_refusal_among_answers_does_not_open():
+    assert circuits.report([(A, Misconfigured("that sender")), (A, GOOD)]) == Standing()
+
+
+def test_accounts_have_circuits_of_their_own():
+    circuits.report([(A, BAD)] * 20 + [(B, GOOD)] * 20)
+    assert circuits.states([A, B]) == {A: State.OPEN, B: State.CLOSED}
+
+
+def test_nobodys_account_has_none():
+    assert circuits.report([(None, BAD)] * 50) == Standing()
+    assert redis_client.client().keys() == []
+
+
+def test_an_open_circuit_stays_open_whatever_the_last_resort_answers():
+    open_it()
+    assert circuits.report([(A, GOOD)] * 50) == OPEN
+    assert circuits.look([A, B]) == OPEN
+
+
+def test_after_a_rest_a_few_sends_try_it_once(settings):
+    rest(settings)
+    assert state() is State.HALF_OPEN
+    assert circuits.look([A]) == Standing(frozenset({A}), {A: PROBES})
+    assert circuits.look([A]) == OPEN  # somebody is at it
+
+
+def test_a_failed_try_opens_it_again(settings):
+    rest(settings)
+    circuits.look([A])
+    circuits.report([(A, GOOD)] * 4 + [(A, BAD)])
+    assert state() is State.OPEN
+
+
+def test_five_answers_close_it_and_the_past_is_forgotten(settings):
+    rest(settings)
+    circuits.look([A])
+    circuits.report([(A, GOOD)] * 4)
+    assert state() is State.HALF_OPEN
+    assert circuits.look([A]).probes == {A: PROBES}  # an answer lets the next try at once
+    circuits.report([(A, GOOD)])
+    assert state() is State.CLOSED
+    circuits.report([(A, BAD)] * 19)
+    assert state() is State.CLOSED
+
+
+def test_a_wish_to_be_left_alone_puts_it_last_for_that_time():
+    assert circuits.report([(A, Retryable("busy", 0.5))]) == OPEN
+    assert (state(), circuits.look([A, B])) == (State.CLOSED, OPEN)
+    time.sleep(0.55)
+    assert circuits.look([A, B]) == Standing()
+
+
+def test_a_wish_of_one_host_puts_no_account_last():
+    assert circuits.report([(A, Retryable("busy", 60.0, blames_account=False))]) == Standing()
+
+
+@pytest.mark.parametrize("wish", [float("nan"), float("inf"), -5.0, 0.0, None])
+def test_a_wish_that_is_no_time_is_none(wish):
+    assert circuits.report([(A, Retryable("busy", wish))]) == Standing()
+
+
+def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most():
+    circuits.report([(A, Retryable("busy", 1e12))])
+    until = float(redis_client.client().hget("rme:circuit:1", "rest"))
+    assert 890 < until - time.time() < 910
+    assert 0 < redis_client.client().ttl("rme:circuit:1") <= 902
+
+
+def test_probes_are_used_up():
+    standing = Standing(frozenset({A}), {A: 2})
+    seen = []
+    for _ in range(3):
+        seen.append(standing.goes_last(A))
+        standing.chosen(A)
+    assert seen == [False, False, True]
+
+
+def test_without_redis_all_are_closed(settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    redis_client.client.cache_clear()
+    try:
+        assert open_it() == Standing()
+        assert state() is State.CLOSED
+    finally:
+        redis_client.client.cache_clear()

@@ -1,0 +1,238 @@
+"""A provider account's rate: it delays, in order, and never fails."""
+
+import time
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging import providers, tasks
+from messaging.delivery.accounts import rates
+from messaging.models import Category, Delivery, Message, ProviderAccount
+from messaging.policy import organization_policy
+from messaging.providers.base import Provider
+from rme.core.cache import TtlCache
+from rme.core.channels import Channel
+from rme.core.db import clock
+from rme.core.outcomes import Accepted
+from rme.core.redis import rate_limits
+from rme.core.redis.rate_limits import Grant, Limit
+from tests import factories
+from tests.rest import Api, error, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+class Counting(Provider):
+    """Takes everything and counts by account."""
+
+    kind = "counting"
+    label = "Counting"
+    channels = frozenset(Channel)
+    sent: Counter[str] = Counter()
+    order: list[str] = []
+
+    class Settings(providers.base.ProviderSettings):
+        name: str
+
+    def send(self, dispatches, transport, progress=None):
+        self.sent[self.settings.name] += len(dispatches)
+        self.order.extend(dispatch.content.to for dispatch in dispatches)
+        return [Accepted("1")] * len(dispatches)
+
+
+@pytest.fixture
+def accounts(org):
+    """Register the provider; gives a function that adds an account."""
+    providers.REGISTRY["counting"] = Counting
+    Counting.sent, Counting.order = Counter(), []
+
+    def add(name, channel="EMAIL", **fields):
+        return ProviderAccount.objects.create(
+            organization=org,
+            name=name,
+            kind="counting",
+            channel=channel,
+            credentials=f'{{"name": "{name}"}}',
+            **fields,
+        )
+
+    yield add
+    del providers.REGISTRY["counting"]
+
+
+def bulk(api, people, **fields):
+    assert api.bulk([message(person, **fields) for person in people]).status_code == 202
+
+
+def test_grant_gives_what_is_there(redis):
+    limiter = rate_limits.Limiter()
+    five = Limit(5, 10)
+    assert limiter.grant({"k": (five, 3)}) == [Grant(3, 0.0)]
+    assert limiter.grant({"k": (five, 9)}, take=False)[0].count == 2
+    (grant,) = limiter.grant({"k": (five, 9)})
+    assert (grant.count, 1.9 < grant.wait <= 2.0) == (2, True)
+    assert limiter.grant({"k": (five, 1), "other": (five, 1)}) == [
+        Grant(0, pytest.approx(2.0, abs=0.1)),
+        Grant(1, 0.0),
+    ]
+
+
+def test_what_is_beyond_the_rate_is_not_claimed(api, org, accounts):
+    accounts("slow", rate=1)
+    bulk(api, factories.contacts(org, 5))
+    tasks.send_ready("EMAIL")
+    assert Counting.sent == {"slow": 1}
+    rows = Delivery.objects.filter(status="ACCEPTED").values_list("fence", "waiting")
+    assert set(rows) == {(0, None)}
+
+
+def test_the_rate_holds_over_time_and_nothing_fails(api, org, accounts):
+    accounts("slow", rate=40)
+    bulk(api, factories.contacts(org, 60))
+    started = time.monotonic()
+    while Delivery.objects.filter(status="ACCEPTED").exists():
+        tasks.send_ready("EMAIL")
+        time.sleep(0.02)
+    assert time.monotonic() - started > 0.45  # forty at once, and twenty at forty a second
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"SENT"}
+    assert Counting.sent == {"slow": 60}
+
+
+def test_the_order_of_arrival_holds_and_transactional_goes_first(api, org, accounts):
+    accounts("slow", rate=5)
+    factories.template(org, name="news", category="TRANSACTIONAL")
+    people = factories.contacts(org, 8)
+    for person in people:
+        bulk(api, [person])
+    for _ in range(2):
+        tasks.send_ready("EMAIL")
+        time.sleep(1.05)
+    tasks.send_ready("EMAIL")
+    assert Counting.order == [person.email for person in people]
+
+
+def test_an_account_beside_it_is_not_held_up(api, org, accounts):
+    accounts("slow", rate=1, match=["slow.example"])
+    accounts("fast", match=["fast.example"])
+    people = factories.contacts(org, 20)
+    for number, person in enumerate(people):
+        person.email = f"p{number}@{'slow' if number % 2 else 'fast'}.example"
+        person.save()
+    bulk(api, people)
+    work()
+    assert Counting.sent == {"slow": 1, "fast": 10}
+    waiting = Delivery.objects.filter(status="ACCEPTED").order_by("due_at")
+    assert {row.waiting for row in waiting} == {"RATE"}
+    due = [row.due_at for row in waiting]
+    gaps = [later - sooner for sooner, later in pairwise(due)]
+    assert all(timedelta(seconds=0.9) < gap < timedelta(seconds=1.1) for gap in gaps)
+    shown = api.get(str(waiting[0].message_id))
+    assert shown["recipients"][0]["waiting"] == "RATE"
+
+
+def test_room_is_of_the_accounts_that_go_first(org, accounts):
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
+    accounts("first", rate=3, priority=1)
+    accounts("behind", priority=2)
+    organization_policy.forget(org.pk)
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 3
+    accounts("beside", rate=4, priority=1)
+    organization_policy.forget(org.pk)
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 7
+    accounts("free", priority=1)
+    organization_policy.forget(org.pk)
+    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
+
+
+def test_organizations_have_rates_of_their_own(api, org, accounts):
+    accounts("slow", rate=1)
+    bulk(api, factories.contacts(org, 2))
+    tasks.send_ready("EMAIL")
+    other = factories.organization("other")
+    assert rates.rooms({org.pk: 9}, "EMAIL")[org.pk] == 0
+    assert rates.rooms({other.pk: 9}, "EMAIL")[other.pk] == 9
+
+
+# --- what is accepted -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def brief(org):
+    """A message of TRANSACTIONAL is of use for twenty seconds."""
+    Category.objects.create(
+        organization=org, name="TRANSACTIONAL", regime="OPT_OUT", expires_after=20
+    )
+
+
+def test_what_would_wait_for_too_long_is_refused(api, org, accounts, brief):
+    accounts("slow", rate=2)
+    people = factories.contacts(org, 43)
+    answer = api.bulk([message(person) for person in people[:42]])
+    assert [each.get("error", {}).get("code") for each in answer.json()["results"]] == [
+        *[None] * 40,  # two a second for twenty seconds
+        *["RATE_LIMITED"] * 2,
+    ]
+    refused = api.send(message(people[42]), **{"Idempotency-Key": "k"})
+    assert (refused.status_code, refused.json()) == (429, error("RATE_LIMITED", rates.TOLD))
+    assert refused["Retry-After"] == "1"
+    assert Message.objects.count() == 40  # nothing was stored of what was refused
+    Delivery.objects.update(status="SENT")
+    TtlCache.clear_all()
+    again = api.send(message(people[42]), **{"Idempotency-Key": "k"})
+    assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (202, None)
+
+
+def test_what_waits_is_counted_by_priority_and_organization(api, org, accounts, brief):
+    Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", expires_after=20)
+    factories.template(org, name="news", category="NEWS")
+    accounts("slow", rate=1)
+    news = {"category": "NEWS", "template": {"name": "news"}}
+    people = factories.contacts(org, 20)
+    bulk(api, people, **news)
+    assert api.send(message(people[0], **news)).status_code == 429
+    assert api.send(message(people[0])).status_code == 202  # it goes before the news
+    test = Api(org, "TEST")
+    assert test.send(message(people[0], **news)).status_code == 202
+    later = {"mode": "AT", "at": (clock.now() + timedelta(hours=1)).isoformat()}
+    assert api.send(message(people[0], schedule=later, **news)).status_code == 202
+
+
+def test_another_channel_takes_what_a_rate_refuses(api, org, accounts, brief):
+    accounts("slow", rate=1)
+    accounts("texts", channel="SMS")
+    people = factories.contacts(org, 21)
+    bulk(api, people[:20])
+    both = message(people[20], channel=None, channels=["EMAIL", "SMS"])
+    answer = api.send(both).json()
+    assert (answer["status"], answer["resolvedChannel"]) == ("ACCEPTED", "SMS")
+    shown = api.call("GET", f"/messages/{answer['messageId']}?include=trace").json()
+    steps = shown["trace"][0]["steps"]
+    assert [(step["channel"], step["result"]) for step in steps] == [
+        ("EMAIL", "RATE_LIMITED"),
+        ("SMS", "CHOSEN"),
+    ]
+
+
+def test_the_look_at_what_waits_is_one_statement_by_the_index(api, org, accounts, brief):
+    people = factories.contacts(org, 50)
+    accounts("slow", rate=10)
+
+    def statements(count):
+        TtlCache.clear_all()
+        api.send(message(people[0]))  # all other caches are warm
+        rates._backlogs.clear()
+        with CaptureQueriesContext(connection) as captured:
+            bulk(api, people[:count])
+        return [
+            each["sql"] for each in captured if "waiting" in each["sql"] and "LIMIT" in each["sql"]
+        ]
+
+    assert (len(statements(1)), len(statements(50))) == (1, 1)
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN " + rates._BACKLOG, ["{0,1}", "EMAIL", org.pk, 100])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "delivery_ready" in plan or "_priority_organization" in plan, plan

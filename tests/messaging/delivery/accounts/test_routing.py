@@ -1,0 +1,254 @@
+"""The order of provider accounts, and how sends go on when one fails."""
+
+import time
+from collections import Counter
+
+import pytest
+
+from messaging import providers
+from messaging.delivery import claims, deliver
+from messaging.delivery.accounts import circuits, routing
+from messaging.delivery.accounts.circuits import Standing
+from messaging.feedback import receipts
+from messaging.models import Attempt, Delivery, ProviderAccount
+from messaging.policy import organization_policy
+from messaging.providers.base import Provider
+from rme.core.cache import TtlCache
+from rme.core.channels import Channel
+from rme.core.db import clock
+from rme.core.outcomes import Accepted, Misconfigured, Retryable
+from rme.transport import Transport
+from tests import factories
+from tests.rest import message, work
+
+
+def account(number, **fields):
+    return organization_policy.Account(number, f"a{number}", Channel.SMS, None, **fields)
+
+
+def names(accounts):
+    return [each.name for each in accounts]
+
+
+def test_order_is_by_priority():
+    given = [account(1, priority=3), account(2, priority=1), account(3, priority=2)]
+    assert names(routing.order(given)) == ["a2", "a3", "a1"]
+
+
+def test_order_within_a_priority_is_by_weight():
+    given = [account(1, weight=3), account(2, weight=1)]
+    first = Counter(routing.order(given)[0].name for _ in range(2000))
+    assert 0.70 < first["a1"] / 2000 < 0.80
+
+
+def test_order_has_no_account_that_is_not_active():
+    assert names(routing.order([account(1, active=False), account(2)])) == ["a2"]
+
+
+def test_an_account_that_drains_goes_where_it_was_tried_alone():
+    given = [account(1, active=False, draining=True), account(2, priority=200)]
+    assert names(routing.order(given)) == ["a2"]
+    assert names(routing.order(given, tried=2)) == ["a2"]
+    assert names(routing.order(given, tried=1)) == ["a1", "a2"]
+
+
+def test_open_circuits_go_last_in_their_own_order():
+    given = [account(1, priority=1), account(2, priority=2), account(3, priority=3)]
+    assert names(routing.order(given, Standing(frozenset({1, 2})))) == ["a3", "a1", "a2"]
+    assert names(routing.order(given, Standing(frozenset({1, 2, 3})))) == ["a1", "a2", "a3"]
+
+
+def test_lower_keeps_the_order_of_the_rest():
+    waiting = [[account(1), account(2), account(3)], [account(1)]]
+    routing.lower(waiting, {1, 2})
+    assert [names(each) for each in waiting] == [["a3", "a1", "a2"], ["a1"]]
+
+
+class Told(Provider):
+    """Answers what its account is told to, and counts."""
+
+    kind = "told"
+    label = "Told"
+    channels = frozenset(Channel)
+    answers: dict[str, object] = {}
+    sent: Counter[str] = Counter()
+
+    class Settings(providers.base.ProviderSettings):
+        name: str
+
+    def send(self, dispatches, transport, progress=None):
+        self.sent[self.settings.name] += len(dispatches)
+        return [self.answers[self.settings.name]] * len(dispatches)
+
+
+@pytest.fixture
+def told(org):
+    """Register the provider; gives a function that adds an account with its answer."""
+    providers.REGISTRY["told"] = Told
+    Told.answers, Told.sent = {}, Counter()
+
+    def add(name, answer, channel="EMAIL", **fields):
+        Told.answers[name] = answer
+        return ProviderAccount.objects.create(
+            organization=org,
+            name=name,
+            kind="told",
+            channel=channel,
+            credentials=f'{{"name": "{name}"}}',
+            **fields,
+        )
+
+    yield add
+    del providers.REGISTRY["told"]
+
+
+def send(api, people):
+    api.bulk([message(person) for person in people])
+    work()
+
+
+@pytest.mark.django_db
+def test_a_failing_account_is_left_alone_after_one_window(api, org, told):
+    told("bad", Retryable("down"), priority=1)
+    told("good", Accepted("1"), priority=2)
+    send(api, factories.contacts(org, 120))
+    # The first window of 50 finds out; of the next, nothing goes there.
+    assert Told.sent == {"bad": 50, "good": 120}
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"SENT"}
+
+
+@pytest.mark.django_db
+def test_a_refused_account_is_left_alone_and_comes_back(api, org, told, settings):
+    settings.CIRCUIT_OPEN_SECONDS = 0.0
+    row = told("bad", Misconfigured("wrong key"), priority=1)
+    told("good", Accepted("1"), priority=2)
+    people = factories.contacts(org, 20)
+    send(api, people)
+    Told.answers["bad"] = Accepted("1")
+    Told.sent.clear()
+    send(api, people)
+    assert Told.sent == {"bad": 5, "good": 15}  # half open: five may try
+    assert circuits.states([row.pk]) == {row.pk: circuits.State.CLOSED}
+    Told.sent.clear()
+    send(api, people)
+    assert Told.sent == {"bad": 20}
+
+
+@pytest.mark.django_db
+def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, told):
+    row = told("only", Retryable("down"))
+    people = factories.contacts(org, 25)
+    send(api, people)
+    assert circuits.states([row.pk]) == {row.pk: circuits.State.OPEN}
+    Told.answers["only"] = Accepted("1")
+    message_id = api.send(message(people[0])).json()["messageId"]
+    until = time.monotonic() + 20
+    while api.get(message_id)["status"] != "SENT" and time.monotonic() < until:
+        Delivery.objects.filter(status="ACCEPTED").update(due_at=clock.now())
+        work()  # some at a time
+        time.sleep(0.1)
+    assert api.get(message_id)["status"] == "SENT"
+
+
+@pytest.mark.django_db
+def test_an_account_that_asked_for_time_goes_last_though_another_failed(api, org, told):
+    told("busy", Retryable("busy", 60.0), priority=1)
+    told("other", Retryable("down"), priority=2)
+    (person,) = factories.contacts(org, 1)
+    send(api, [person])
+    Told.answers["other"] = Accepted("1")
+    Told.sent.clear()
+    send(api, [person])
+    assert set(Told.sent) == {"other"}
+
+
+def _until_the_end(heard, own):
+    """Give what Redis was asked in a database; other tests use the same server, by others."""
+    said = []
+    while not said or said[-1] != "ECHO the end":
+        one = heard.next_command()
+        if one["db"] == own:
+            said.append(one["command"])
+    return said
+
+
+@pytest.mark.django_db
+@pytest.mark.xdist_group("scripts")  # one forgotten meanwhile would be told, and asked, again
+@pytest.mark.parametrize(("believed", "asked"), [(0.0, 2), (600.0, 0)])
+def test_what_redis_is_asked_does_not_grow_with_the_sends(
+    api, org, told, redis, monkeypatch, believed, asked
+):
+    monkeypatch.setattr(circuits._well, "seconds", believed)
+    told("one", Accepted("1"))
+    told("two", Accepted("1"))
+
+    own = redis.connection_pool.connection_kwargs["db"]
+
+    def calls(count):
+        api.bulk([message(person) for person in factories.contacts(org, count)])
+        while not (claim := claims.claim(org.pk, "EMAIL", 0)).deliveries:
+            time.sleep(0.01)  # accepted by a clock that may be a trifle before the database's
+        with redis.monitor() as heard:
+            deliver.deliver([claim], Transport(), receipts.apply)
+            redis.echo("the end")
+            said = _until_the_end(heard, own)
+        return [command for command in said if command.startswith("EVAL")]
+
+    calls(1)
+    # one look at the beginning and one report a window, if nobody knows that all is well
+    for count in (1, 50):
+        made = calls(count)
+        assert len(made) == asked, made
+        assert Attempt.objects.filter(outcome="Accepted").count() >= count
+
+
+@pytest.mark.django_db
+def test_health_shows_the_circuit(api, org, told):
+    told("bad", Misconfigured("wrong key"))
+    send(api, factories.contacts(org, 1))
+    shown = api.call("GET", "/health").json()["providers"]
+    assert [(each["name"], each["circuit"]) for each in shown] == [("bad", "OPEN")]
+
+
+# --- the route that is named when a message is accepted -------------------------------------------
+
+
+@pytest.mark.django_db
+def test_an_accept_names_the_account_that_stands_well(api, org, told):
+    told("bad", Misconfigured("wrong key"), priority=1)
+    told("good", Accepted("1"), priority=2)
+    first, second = factories.contacts(org, 2)
+    assert api.send(message(first)).json()["provider"] == "bad"
+    work()
+    TtlCache.clear_all()  # how accounts stand is kept for a second
+    assert api.send(message(second)).json()["provider"] == "good"
+
+
+@pytest.mark.django_db
+def test_accepting_takes_no_probe_from_who_sends(api, org, told, settings):
+    settings.CIRCUIT_OPEN_SECONDS = 0.0
+    told("bad", Misconfigured("wrong key"), priority=1)
+    told("good", Accepted("1"), priority=2)
+    people = factories.contacts(org, 8)
+    send(api, people[:1])
+    Told.answers["bad"] = Accepted("1")
+    Told.sent.clear()
+    for person in people:
+        TtlCache.clear_all()
+        api.send(message(person))
+    work()
+    assert Told.sent == {"bad": 5, "good": 3}
+
+
+@pytest.mark.django_db
+def test_a_push_goes_by_an_account_that_reaches_the_device(api, org, told):
+    told("apple", Accepted("1"), channel="PUSH", priority=1, match=["IOS"])
+    (person,) = factories.contacts(org, 1)
+    factories.device(org, person)  # ANDROID
+    push = message(person, channel="PUSH")
+    assert api.send(push).json()["error"]["message"] == "No provider is configured for PUSH."
+    told("google", Accepted("1"), channel="PUSH", priority=2, match=["ANDROID"])
+    TtlCache.clear_all()
+    assert api.send(push).json()["provider"] == "google"
+    work()
+    assert Told.sent == {"google": 1}

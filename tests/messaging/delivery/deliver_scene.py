@@ -1,0 +1,46 @@
+"""A provider that answers what it is told to, and the one delivery that it is about."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+from messaging import providers
+from messaging.models import Delivery
+from messaging.providers.base import Dispatch, Progress, Provider, no_progress
+from rme.core.channels import Channel
+from rme.core.outcomes import Outcome
+from rme.transport import Transport
+
+
+class Scripted(Provider):
+    """A provider at the far end of no wire: answers what its account is told to, and counts."""
+
+    kind = "scripted"
+    label = "Scripted"
+    channels = frozenset(Channel)
+    answers: ClassVar[dict[str, list[Outcome]]] = {}
+    sent: ClassVar[list[tuple[str, str]]] = []
+
+    class Settings(providers.base.ProviderSettings):
+        name: str
+
+    def send(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
+    ) -> list[Outcome]:
+        script = self.answers[self.settings.name]
+        outcomes = []
+        for dispatch in dispatches:
+            self.sent.append((self.settings.name, dispatch.content.to))
+            outcomes.append(script.pop(0) if len(script) > 1 else script[0])
+        return outcomes
+
+
+def delivery() -> Delivery:
+    return Delivery.objects.get()
+
+
+def due_now() -> None:
+    Delivery.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))

@@ -1,0 +1,76 @@
+"""Organizations whose mail goes by servers that are slow, and what is in flight."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from messaging.delivery import late_outcomes
+from messaging.delivery.accounts import concurrency
+from messaging.models import Delivery, ProviderAccount
+from rme.tenants.models import Organization
+from tests.fakes.slow_smtp import SlowSmtp
+
+
+@pytest.fixture
+def impatient(settings: Any) -> Iterator[None]:
+    """Let windows wait for a short while, and nothing be in flight afterwards."""
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+    settings.PATIENCE_SECONDS = 1.0  # the machine may be busy
+    yield
+    assert late_outcomes.finish(30)
+
+
+def mail_by(server: SlowSmtp, org: Organization, name: str = "mail", **fields: Any) -> int:
+    """Let an organization's mail go by a server; return the account's id."""
+    given = {"host": "127.0.0.1", "port": server.port, "security": "NONE"}
+    given["timeout"] = fields.pop("timeout", 20)
+    row = ProviderAccount.objects.create(
+        organization=org,
+        name=name,
+        kind="smtp",
+        channel="EMAIL",
+        credentials=json.dumps(given),
+        **fields,
+    )
+    return row.pk
+
+
+def statuses(**chosen: Any) -> Counter[str]:
+    return Counter(Delivery.objects.filter(**chosen).values_list("status", flat=True))
+
+
+def limit(account_id: int) -> int:
+    """Return an account's adaptive limit."""
+    load = concurrency._process.loads.get(account_id)
+    return load.limit if load else concurrency.WINDOW
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@contextmanager
+def full_disk(table: str) -> Iterator[None]:
+    """Let PostgreSQL say, of every row changed in a table, that there is no room for it (53100)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$"
+        )
+        cursor.execute(
+            f"CREATE TRIGGER no_room BEFORE UPDATE ON {table} "
+            "FOR EACH ROW EXECUTE FUNCTION no_room()"
+        )
+        try:
+            yield
+        finally:
+            cursor.execute("DROP FUNCTION no_room CASCADE")

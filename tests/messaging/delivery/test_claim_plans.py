@@ -1,0 +1,115 @@
+"""What claims and the sweep read does not depend on statistics: of a few rows a few, however many
+wait, though PostgreSQL believe that none do.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from messaging.delivery import claims, fairness, sweeper
+from messaging.delivery.accounts import rates
+from messaging.delivery.next_steps import Receipt
+from messaging.feedback import receipts
+from messaging.models import PARTITIONED, Attempt, Delivery
+from messaging.models.statuses import TRANSITIONS, Status
+from messaging.providers.base import Report
+from rme.core.db import sql
+from rme.core.db.transitions import advance
+from rme.tenants.models import Organization
+from tests.messaging.delivery import backlog_scene
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COUNT = 5_000
+ROWS = 50
+NEXT_MONTH = (datetime.now(UTC).replace(day=1) + timedelta(days=33)).replace(day=2)
+
+
+def _some(status: str) -> list[Delivery]:
+    return list(Delivery.objects.filter(status=status).order_by("-id")[:ROWS])
+
+
+def _advance(rows: list[Delivery]) -> None:
+    moved = [{"id": row.pk, "fence": 0, "status": "SENT", "due_at": None} for row in rows]
+    advance(Delivery, TRANSITIONS, moved)
+
+
+def _record(rows: list[Delivery]) -> None:
+    outcomes = [
+        {"id": row.pk, "organization_id": row.organization_id, "outcome": "Accepted"}
+        for row in rows
+    ]
+    sql.update(Attempt, outcomes)
+
+
+CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
+    "claim": (Status.ACCEPTED, lambda _: claims.claim("o01", "EMAIL", 1, ROWS), ROWS),
+    "claim_many": (
+        Status.ACCEPTED,
+        lambda _: claims.claim_many("EMAIL", 1, {"o02": 20, "o03": 20, "o00": 20}, ROWS),
+        ROWS,
+    ),
+    "ready": (Status.ACCEPTED, lambda _: claims.ready("EMAIL"), ROWS),
+    "ready_on_another_channel": (Status.ACCEPTED, lambda _: claims.ready("SMS"), ROWS),
+    "waiting_channels": (Status.ACCEPTED, lambda _: fairness.waiting_channels(), ROWS),
+    "look": (Status.ACCEPTED, lambda _: rates._look("o01", "EMAIL", 1, ROWS), ROWS),
+    "release": (Status.SCHEDULED, lambda _: sweeper.release(ROWS), ROWS),
+    "reclaim": (Status.SENDING, lambda _: sweeper.reclaim(), sweeper.BATCH),
+    "resolve_unknown": (Status.UNKNOWN, lambda _: sweeper.resolve_unknown(), sweeper.BATCH),
+    "fall_back": (Status.SENT, lambda _: sweeper.fall_back(), sweeper.BATCH),
+    "advance": (Status.SENDING, _advance, ROWS),
+    "record": (Status.SENDING, _record, ROWS),
+    "receipts": (
+        Status.SENT,
+        lambda rows: receipts.apply([Receipt(row.pk, "DELIVERED") for row in rows]),
+        ROWS,
+    ),
+    "settle": (
+        Status.SENT,
+        lambda rows: receipts.settle({row.pk: [(7, Report(row.pk, "delivered"))] for row in rows}),
+        ROWS,
+    ),
+}
+
+
+@pytest.fixture
+def no_autovacuum() -> Iterator[None]:
+    """Leave the statistics to the test."""
+    _set("SET (autovacuum_enabled = off)")
+    yield
+    _set("RESET (autovacuum_enabled)")
+
+
+def _set(what: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = ANY(%s::regclass[])",
+            [[model._meta.db_table for model in PARTITIONED]],
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"ALTER TABLE {name} {what}")
+
+
+@pytest.mark.parametrize("known", ["empty", "next month"])
+@pytest.mark.parametrize("case", CASES)
+def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
+    status, call, count = CASES[case]
+    for number in range(4):
+        Organization.objects.create(pk=f"o0{number}", name="O")
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    since = int(NEXT_MONTH.timestamp() * 1000) if known == "next month" else now
+    for _ in range(8):  # a plan is kept from the sixth time on, and next month is empty then
+        backlog_scene.fill(status, 8, since=now)
+        call(_some(status))
+    backlog_scene.empty(vacuum=known == "empty")
+    if known == "empty":
+        call([])
+    backlog_scene.fill(status, COUNT, since=since)
+    backlog_scene.fill(status, 8, since=since, channel="SMS")
+    rows = _some(status)
+    entries, blocks = backlog_scene.read_by(lambda: call(rows))
+    assert entries < 8 * count + 200
+    assert blocks < 40 * count + 200

@@ -1,0 +1,112 @@
+"""Who has its turn: found by a few steps, however many organizations wait."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from messaging.delivery import claims, fairness
+from messaging.models import Delivery
+from rme.core.cache import TtlCache
+from rme.core.db import clock
+from rme.tenants.models import Organization
+from tests.messaging.delivery import backlog_scene
+
+SINCE = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+def _organizations(count: int) -> list[str]:
+    rows = [Organization(pk=f"o{number:05}", name="O") for number in range(count)]
+    Organization.objects.bulk_create(rows, ignore_conflicts=True)
+    TtlCache.clear_all()
+    return [row.pk for row in rows]
+
+
+def _wait(names: list[str], **fields: object) -> None:
+    """Let each organization have two deliveries that are ready, or as the fields say."""
+    given: dict[str, object] = {
+        "category": "NEWS",
+        "channels": [],
+        "channel": "EMAIL",
+        "status": "ACCEPTED",
+        "due_at": clock.now() - timedelta(minutes=1),
+        "expires_at": clock.now() + timedelta(days=1),
+        **fields,
+    }
+    Delivery.objects.bulk_create(
+        Delivery(organization_id=name, message_id=Delivery().pk, contact_id="c", **given)
+        for name in names
+        for _ in range(2)
+    )
+
+
+@pytest.mark.django_db
+def test_ready_finds_at_most_sixty_four_of_any_number():
+    names = _organizations(300)
+    _wait(names)
+    found = claims.ready("EMAIL")
+    assert len(set(found)) == len(found) == claims.ORGANIZATIONS
+    assert {priority for priority, _ in found} == {1}
+
+
+@pytest.mark.django_db
+def test_ready_starts_anywhere_and_gives_each_its_turn():
+    names = _organizations(300)
+    _wait(names)
+    found = {name for _ in range(60) for _, name in claims.ready("EMAIL")}
+    assert found == set(names)
+
+
+@pytest.mark.django_db
+def test_ready_finds_all_of_a_few_wherever_it_starts():
+    names = _organizations(300)
+    _wait([names[7], names[150], names[299]])
+    for _ in range(20):
+        assert set(claims.ready("EMAIL")) == {(1, names[n]) for n in (7, 150, 299)}
+
+
+@pytest.mark.django_db
+def test_ready_begins_with_what_is_transactional_of_all_organizations():
+    names = _organizations(300)
+    _wait(names)
+    _wait([names[11]], priority=0)
+    for _ in range(20):
+        assert claims.ready("EMAIL")[0] == (0, names[11])
+
+
+@pytest.mark.django_db
+def test_ready_leaves_out_organizations_that_are_not_wanted():
+    names = _organizations(100)
+    _wait(names)
+    assert claims.ready("EMAIL", names[1:]) == [(1, names[0])]
+
+
+@pytest.mark.django_db
+def test_ready_finds_the_one_that_is_due_among_many_that_wait():
+    names = _organizations(3 * fairness.STEPS)
+    _wait(names, due_at=clock.now() + timedelta(hours=1))
+    assert claims.ready("EMAIL") == []
+    _wait([names[100]])
+    for _ in range(20):
+        assert claims.ready("EMAIL") == [(1, names[100])]
+
+
+@pytest.mark.django_db
+def test_waiting_channels_are_those_with_something_due():
+    names = _organizations(3)
+    _wait(names[:1], channel="SMS", due_at=clock.now() + timedelta(hours=1))
+    _wait(names[1:2], channel="PUSH", priority=0)
+    _wait(names[2:], channel="EMAIL", status="SCHEDULED")
+    assert fairness.waiting_channels() == ["PUSH"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_ready_reads_does_not_grow_with_the_organizations():
+    def read(count: int) -> int:
+        _organizations(count)
+        backlog_scene.fill("ACCEPTED", 2 * count, organizations=count, since=SINCE)
+        claims.ready("EMAIL")
+        entries, _ = backlog_scene.read_by(lambda: claims.ready("EMAIL"))
+        return entries
+
+    few, many = read(100), read(5_000)
+    assert many < 2 * few + 100

@@ -1,0 +1,201 @@
+"""Windows that leave behind what is slow: what is in flight, what is in doubt, and what goes on."""
+
+import pytest
+from django.db import OperationalError
+
+from messaging import tasks
+from messaging.delivery import claims, deliver, late_outcomes
+from messaging.delivery.accounts import concurrency
+from messaging.feedback import receipts
+from messaging.models import Attempt, Delivery
+from rme.core.db import clock
+from rme.transport import AddressPolicy, Transport
+from tests import factories
+from tests.fakes.slow_smtp import SlowSmtp
+from tests.messaging.delivery.slow_scene import (
+    full_disk,
+    impatient,
+    limit,
+    mail_by,
+    statuses,
+    wait_for,
+)
+from tests.rest import Api, events, message
+from tests.threads import at_once
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("impatient")]
+__all__ = ["impatient"]
+SLOW = "person3@simulator.rme.test"
+
+
+@pytest.fixture
+def send(transport):
+    """Return a function that sends a claim and returns how many deliveries had their turn."""
+
+    def send_claim(org, limit=claims.WINDOW):
+        claim = claims.claim(org.pk, "EMAIL", 0, limit)
+        return deliver.deliver([claim], transport, receipts.apply)[org.pk]
+
+    return send_claim
+
+
+def room(org):
+    """Return how many of a window's sends the organization's accounts may take now."""
+    return concurrency.rooms({org.pk: 50}, "EMAIL")[org.pk]
+
+
+@pytest.fixture
+def transport():
+    made = Transport(AddressPolicy(["127.0.0.1"]))
+    yield made
+    assert late_outcomes.finish(30)
+    made.close()
+
+
+def send_ready():
+    """Run the worker's task, in a thread whose transport may call this machine."""
+    at_once(lambda: tasks.send_ready("EMAIL"), 1)
+
+
+def in_doubt_now():
+    """Count the attempts that nobody knows the outcome of."""
+    return Attempt.objects.filter(outcome=None).count()
+
+
+def test_a_hanging_recipient_holds_up_no_other_of_its_window(api, org, send):
+    with SlowSmtp(lambda recipient: recipient == SLOW) as server:
+        account_id = mail_by(server, org)
+        api.bulk([message(person) for person in factories.contacts(org, 50)])
+        assert send(org) == 50
+        assert statuses() == {"SENT": 49, "SENDING": 1}
+        assert (in_doubt_now(), concurrency.in_doubt(), concurrency.window()) == (1, 1, 49)
+        assert limit(account_id) == 25
+        server.go.set()
+        assert late_outcomes.finish(10)
+    assert statuses() == {"SENT": 50}
+    assert (in_doubt_now(), len(server.taken), concurrency.window()) == (0, 50, 50)
+    late = Delivery.objects.get(address=SLOW)
+    assert events(late.message_id) == ["accepted", "sent"]
+    assert Attempt.objects.get(delivery_id=late.pk).latency_ms > 250
+
+
+def test_what_was_not_begun_waits_as_if_it_had_not_been_claimed(api, org, send):
+    with SlowSmtp(lambda recipient: True) as server:
+        account_id = mail_by(server, org)
+        api.bulk([message(person) for person in factories.contacts(org, 50)])
+        send(org)
+        # As many as there are connections to a host are under way; of the others is no trace.
+        assert statuses() == {"SENDING": 10, "ACCEPTED": 40}
+        waiting = Delivery.objects.filter(status="ACCEPTED")
+        assert set(waiting.values_list("waiting", "tries", "provider")) == {("PROVIDER", 0, "mail")}
+        assert (Attempt.objects.count(), in_doubt_now(), concurrency.window()) == (10, 10, 40)
+        assert limit(account_id) == 1
+        assert room(org) == 0
+        server.go.set()
+
+
+def test_an_account_that_answers_again_gets_its_limit_back(api, org, send):
+    hangs = True
+    with SlowSmtp(lambda recipient: hangs) as server:
+        account_id = mail_by(server, org)
+        api.bulk([message(person) for person in factories.contacts(org, 400)])
+        send(org)
+        assert limit(account_id) == 1
+        server.go.set()
+        assert late_outcomes.finish(10)
+        assert limit(account_id) == 11  # each that was answered well, though late, adds one
+        hangs = False
+        found = []
+        while (free := room(org)) < 50:
+            found.append(free)
+            send(org, free)
+        assert found == [min(each, 40) for each in range(11, 50, 5)]  # some room is for others
+        assert limit(account_id) == 50
+
+
+def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_most(api, org):
+    other = factories.organization("other")
+    factories.welcome(other)
+    with SlowSmtp(lambda recipient: True) as server, SlowSmtp(lambda recipient: False) as well:
+        for number in range(6):
+            mail_by(server, org, f"mail-{number}", priority=number)
+        mail_by(well, other)
+        api.bulk([message(person) for person in factories.contacts(org, 400)])
+        people = factories.contacts(other, 60)
+        Api(other).bulk([message(person) for person in people])
+
+        def work():
+            for _ in range(3):
+                tasks.send_ready("EMAIL")
+                assert in_doubt_now() <= claims.WINDOW
+                Delivery.objects.filter(status="ACCEPTED").update(due_at=clock.now())
+
+        at_once(work, 1)
+        assert statuses(organization_id="other") == {"SENT": 60}
+        assert len(well.taken) == 60
+        # To one host no more is under way than twice the connections of a thread.
+        assert 10 <= in_doubt_now() <= 20
+        server.go.set()
+
+
+def test_a_late_failure_goes_to_the_next_account_by_the_next_claim(api, org, send):
+    with SlowSmtp(lambda recipient: True) as slow, SlowSmtp(lambda recipient: False) as well:
+        mail_by(slow, org, "slow", priority=1)
+        mail_by(well, org, "well", priority=2)
+        slow.answer = b"451 4.3.0 later\r\n"
+        message_id = api.send(message(factories.contact(org))).json()["messageId"]
+        send(org)
+        assert statuses() == {"SENDING": 1}
+        slow.go.set()
+        assert late_outcomes.finish(10)
+        assert statuses() == {"ACCEPTED": 1}
+        send(org)
+    assert events(message_id) == ["accepted", "failover", "sent"]
+    assert Delivery.objects.get().provider == "well"
+    assert (len(slow.taken), len(well.taken)) == (1, 1)
+
+
+def test_what_comes_after_somebody_took_over_is_not_written(api, org, send):
+    with SlowSmtp(lambda recipient: True) as server:
+        mail_by(server, org)
+        api.send(message(factories.contact(org)))
+        send(org)
+        Delivery.objects.update(fence=7)
+        server.go.set()
+        assert late_outcomes.finish(10)
+    assert statuses() == {"SENDING": 1}
+    assert Attempt.objects.get().outcome == "Accepted"  # of that attempt it is true
+
+
+def test_an_account_that_fails_at_once_is_sent_probes_and_no_windows(api, org, send):
+    with SlowSmtp(lambda recipient: True) as server:
+        server.answer = b"451 4.3.0 later\r\n"
+        server.go.set()
+        account_id = mail_by(server, org)
+        people = factories.contacts(org, 300)
+        api.bulk([message(person) for person in people])
+        send(org, 20)  # which opens its circuit
+        assert room(org) == 5
+        send(org, 5)
+        assert room(org) == 0  # for a second
+        assert statuses() == {"ACCEPTED": 300}
+        assert Delivery.objects.filter(tries=0).count() == 275
+        assert (len(server.taken), limit(account_id)) == (25, 50)
+        wait_for(lambda: room(org) == 5)
+
+
+def test_a_full_disk_lets_one_window_leave_and_it_is_stored_in_the_end(api, org):
+    with SlowSmtp(lambda recipient: False) as server:
+        mail_by(server, org)
+        api.bulk([message(person) for person in factories.contacts(org, 300)])
+        with full_disk(Attempt._meta.db_table):
+            with pytest.raises(OperationalError):
+                send_ready()
+            for _ in range(5):
+                send_ready()  # nothing may leave, so it does nothing
+            assert (len(server.taken), in_doubt_now(), concurrency.window()) == (50, 50, 0)
+        assert late_outcomes.finish(20)
+        assert statuses()["SENT"] == 50
+        send_ready()
+        assert (len(server.taken), len(set(server.taken))) == (300, 300)
+    assert statuses() == {"SENT": 300}

@@ -1,0 +1,269 @@
+"""What is held with an unknown outcome, and a person's decision of it."""
+
+import datetime as dt
+import io
+import threading
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.management import CommandError, call_command
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+from messaging.delivery import manual_review
+from messaging.delivery.manual_review import Decision
+from messaging.feedback import receipts
+from messaging.models import Attempt, Delivery, Event
+from messaging.policy import organization_policy
+from messaging.providers.base import Report
+from messaging.reports import configuration
+from rme.core.cache import TtlCache
+from rme.core.db import clock
+from rme.crm.models import Contact
+from rme.tenants import changes
+from rme.tenants.models import User
+from tests import factories
+from tests.messaging.delivery.manual_review_scene import hold
+from tests.rest import Api, events, work
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def user(db):
+    return User.objects.create_user("grace")
+
+
+def decide(rows, decision, user, reason="the provider's log has none of them"):
+    return manual_review.decide(
+        rows[0].organization_id,
+        [row.pk for row in rows],
+        decision,
+        reason=reason,
+        user_id=user.pk,
+    )
+
+
+def logged():
+    return [
+        (entry.user.username, entry.object_id, changes.tell(entry))
+        for entry in LogEntry.objects.order_by("id")
+    ]
+
+
+def test_what_is_sent_again_goes_again_however_late(api, user):
+    (row,) = hold(api)
+    Delivery.objects.filter(pk=row.pk).update(expires_at=LONG_AGO)
+    before = clock.now()
+    assert decide([row], Decision.SEND_AGAIN, user) == {row.pk}
+    row.refresh_from_db()
+    assert (row.status, row.reason, row.detail) == ("ACCEPTED", None, None)
+    assert before <= row.due_at <= clock.now()
+    assert row.expires_at == row.due_at + dt.timedelta(hours=4)
+    Contact.objects.update(email="ada@simulator.rme.test")
+    work()
+    row.refresh_from_db()
+    assert row.status == "DELIVERED"
+    assert Attempt.objects.filter(delivery_id=row.pk).count() == 2
+    assert events(row.message_id) == ["accepted", "accepted", "sent", "delivered"]
+    assert logged() == [
+        (
+            "grace",
+            str(row.pk),
+            ["decision: held → SEND_AGAIN", "reason: the provider's log has none of them"],
+        )
+    ]
+
+
+def test_what_is_given_up_ends(api, user):
+    (row,) = hold(api)
+    assert decide([row], Decision.GIVE_UP, user, "nobody missed it") == {row.pk}
+    work()
+    shown = api.get(row.message_id)
+    assert (shown["status"], shown["error"]) == (
+        "FAILED",
+        {"code": "PROVIDER_ERROR", "message": "no answer came, and it was given up"},
+    )
+    last = shown["events"][-1]
+    assert last | {"at": None, "contactId": None} == {
+        "type": "failed",
+        "at": None,
+        "contactId": None,
+        "channel": "EMAIL",
+        "provider": "simulator",
+        "detail": {"decision": "GIVE_UP", "reason": "nobody missed it"},
+    }
+    row.refresh_from_db()
+    assert row.due_at is None
+    assert logged() == [
+        ("grace", str(row.pk), ["decision: held → GIVE_UP", "reason: nobody missed it"])
+    ]
+
+
+def test_the_trace_tells_the_decision(api, user):
+    (row,) = hold(api)
+    decide([row], Decision.GIVE_UP, user, "nobody missed it")
+    answer = api.call("GET", f"/messages/{row.message_id}?include=trace").json()
+    steps = [{**step, "at": None} for step in answer["trace"][0]["steps"]]
+    assert [step for step in steps if step.get("result") in ("GIVE_UP", "CHOSEN")] == [
+        {"at": None, "step": "DECISION", "channel": "EMAIL", "result": "CHOSEN"},
+        {
+            "at": None,
+            "step": "DECISION",
+            "channel": "EMAIL",
+            "result": "GIVE_UP",
+            "detail": "nobody missed it",
+        },
+    ]
+
+
+@pytest.mark.parametrize("decision", Decision)
+def test_only_what_is_held_is_decided_and_once(api, user, decision):
+    held_row, decided, waiting = hold(api, 3)
+    decide([decided], Decision.GIVE_UP, user)
+    Delivery.objects.filter(pk=waiting.pk).update(due_at=clock.now())  # a receipt may still come
+    before = Event.objects.count()
+    assert decide([held_row, decided, waiting], decision, user) == {held_row.pk}
+    assert decide([held_row, decided, waiting], decision, user) == set()
+    assert Event.objects.count() == before + 1
+    assert LogEntry.objects.count() == 2
+
+
+def test_nobody_decides_for_another_organization(api, user):
+    rows = hold(api)
+    other = factories.organization("other")
+    keys = [row.pk for row in rows]
+    assert (
+        manual_review.decide(other.pk, keys, Decision.GIVE_UP, reason="x", user_id=user.pk) == set()
+    )
+    assert manual_review.counts([other.pk, api.org.pk]) == {"other": 0, "acme": 1}
+
+
+@pytest.mark.parametrize("decision", Decision)
+def test_deciding_asks_no_more_for_more(api, user, decision):
+    decide(hold(api), decision, user)  # what is read once for good has been read
+    found = []
+    for count in (1, 500):
+        rows = hold(api, count)
+        TtlCache.clear_all()
+        organization_policy.of("acme")
+        clock.now()
+        with CaptureQueriesContext(connection) as captured:
+            assert len(decide(rows, decision, user)) == count
+        found.append(len(captured))
+    # the rows, their statuses, who is told of events, events, the log; and a savepoint around
+    assert found == [7, 7]
+    assert LogEntry.objects.count() == 502
+
+
+def test_health_names_what_is_held(api, user):
+    rows = hold(api, 2)
+    found = [each for each in configuration.findings(["acme"]) if each.code == "HELD_UNKNOWN"]
+    text = "2 messages are on hold, their outcome unknown: send them again, or give them up."
+    assert found == [configuration.Finding("acme", configuration.WARNING, "HELD_UNKNOWN", text)]
+    decide(rows, Decision.GIVE_UP, user)
+    codes = [each.code for each in configuration.findings(["acme"])]
+    assert "HELD_UNKNOWN" not in codes
+
+
+def test_held_are_counted_through_their_index(api):
+    hold(api)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {manual_review._COUNTS}", [["acme"]])
+        plan = " ".join(line for (line,) in cursor.fetchall())
+    assert "Seq Scan" not in plan
+    assert plan.count("Index Only Scan") + plan.count("Index Scan") >= 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("decision", Decision)
+def test_a_receipt_and_a_decision_never_both_win(api, user, decision):
+    """A confirmation comes at the moment of the decision: one finds what the other did."""
+    rows = hold(api, 60)
+    attempts = dict(Attempt.objects.values_list("delivery_id", "pk"))
+    start, done = threading.Barrier(2), threading.Barrier(2)
+    early: set = set()
+
+    def report() -> None:
+        for index, row in enumerate(rows):
+            said = {row.pk: [(None, Report(attempts[row.pk], "delivered"))]}
+            start.wait(20)
+            threading.Event().wait(0.0005 * (index % 3))
+            with transaction.atomic():
+                early.update(receipts.settle(said))
+            done.wait(20)
+        connections.close_all()
+
+    thread = threading.Thread(target=report)
+    thread.start()
+    decided = set()
+    for index, row in enumerate(rows):
+        start.wait(20)
+        threading.Event().wait(0.0005 * ((index + 1) % 3))
+        decided |= decide([row], decision, user)
+        done.wait(20)
+    thread.join()
+
+    status = dict(Delivery.objects.values_list("pk", "status"))
+    told = set(LogEntry.objects.values_list("object_id", flat=True))
+    assert told == {str(key) for key in decided}
+    kind = {Decision.SEND_AGAIN: "accepted", Decision.GIVE_UP: "failed"}[decision]
+    written = Event.objects.filter(type=kind, detail__isnull=False)
+    assert set(written.values_list("delivery_id", flat=True)) == decided
+    assert 0 < len(decided) < len(rows)  # and both do happen
+    for row in rows:
+        if decision is Decision.SEND_AGAIN:  # a receipt that came second is put off
+            second = row.pk in decided
+            assert status[row.pk] == ("ACCEPTED" if second else "DELIVERED")
+            assert (row.pk in early) is second
+        else:  # a late confirmation wins
+            assert status[row.pk] == "DELIVERED"
+
+
+def command(decision, **options):
+    said = io.StringIO()
+    call_command("decide_held", decision, stdout=said, **{"organization": "acme", **options})
+    return said.getvalue()
+
+
+def test_the_command_decides_many(api, user):
+    rows = hold(api, 3)
+    other = hold(Api(factories.organization("other")))
+    chosen = str(rows[0].message_id)
+    said = command("--give-up", reason="none arrived", message=[chosen])
+    assert said == "GIVE_UP: 1\n"
+    assert command("--send-again", reason="lost", user="grace") == "SEND_AGAIN: 2\n"
+    assert command("--send-again", reason="lost") == "SEND_AGAIN: 0\n"
+    assert [status for _, status in sorted(Delivery.objects.filter(
+        organization_id="acme").values_list("pk", "status"))] == [
+        "FAILED", "ACCEPTED", "ACCEPTED"]  # fmt: skip
+    other[0].refresh_from_db()
+    assert other[0].status == "UNKNOWN"
+    again = ["decision: held → SEND_AGAIN", "reason: lost"]
+    assert sorted(logged()) == sorted([
+        ("command-line", str(rows[0].pk), ["decision: held → GIVE_UP", "reason: none arrived"]),
+        ("grace", str(rows[1].pk), again),
+        ("grace", str(rows[2].pk), again),
+    ])  # fmt: skip
+    assert not User.objects.get(username="command-line").is_active
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"organization": "nobody"}, "There is no such organization."),
+        ({"reason": "  "}, "Say why."),
+        ({"user": "nobody"}, "There is no such user."),
+    ],
+)
+def test_the_command_says_what_is_wrong(org, options, told):
+    with pytest.raises(CommandError, match=told):
+        command("--give-up", **{"reason": "x", **options})
+
+
+def test_a_decision_is_needed(org):
+    with pytest.raises(CommandError, match="--send-again --give-up"):
+        call_command("decide_held", "--organization", "acme", "--reason", "x")

@@ -1,0 +1,255 @@
+"""Retention: what is past goes, what is on its way stays, and locks are never waited for long."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from django.db import connection, connections, transaction
+
+from messaging.delivery import retention
+from messaging.models import PARTITIONED, Attempt, Delivery, Event, Message, MessageContent
+from messaging.tasks import housekeeping
+from rme.core import ids
+from rme.core.db import clock, partitions, sql
+from tests.threads import at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = datetime(2031, 6, 15, tzinfo=UTC)
+TABLES = [model._meta.db_table for model in PARTITIONED]
+
+
+@pytest.fixture(autouse=True)
+def _months():
+    """Make some months of 2030 and 2031, and drop what is left of them."""
+    for year, month in [(2030, 1), (2030, 4), (2030, 5), (2031, 4), (2031, 5), (2031, 6)]:
+        partitions.create_ahead(TABLES, now=datetime(year, month, 1, tzinfo=UTC), months=0)
+    yield
+    for left in partitions.past(TABLES, before=datetime(2032, 1, 1, tzinfo=UTC)):
+        if left.start.year >= 2030:
+            assert partitions.drop(left)
+
+
+def at(*date):
+    return datetime(*date, 12, tzinfo=UTC)
+
+
+def store(moment, status="DELIVERED", *, moved=None, due_at=None, deliveries=1):
+    """Store a message as it was accepted at a moment, with all that belongs to it."""
+    base = ids.at_least(moment).int
+    message_id = UUID(int=base)
+    own = {"organization_id": "acme"}
+    rows = [
+        {
+            "id": UUID(int=base + 1 + i),
+            **own,
+            "message_id": message_id,
+            "contact_id": f"c{i}",
+            "position": i,
+            "category": "MARKETING",
+            "priority": 1,
+            "channels": [],
+            "channel": "EMAIL",
+            "status": status if i == 0 else "DELIVERED",
+            "due_at": due_at if i == 0 else None,
+            "expires_at": moment + timedelta(days=1),
+            "fence": 0,
+            "tries": 0,
+            "test": False,
+            "updated_at": moved or moment,
+        }
+        for i in range(deliveries)
+    ]
+    sql.insert(
+        {
+            Message: [
+                {"id": message_id, **own, "category": "MARKETING", "channels": ["EMAIL"],
+                 "strategy": "FIRST_REACHABLE", "test": False, "created_at": moment}
+            ],
+            MessageContent: [{"id": message_id, **own, "body": {"content": {"text": "x"}}}],
+            Delivery: rows,
+            Attempt: [
+                {"id": UUID(int=base + 500), **own, "message_id": message_id,
+                 "delivery_id": rows[0]["id"], "fence": 1, "channel": "EMAIL",
+                 "provider": "simulator", "started_at": moment}
+            ],
+            Event: [
+                {"id": UUID(int=base + 600), **own, "message_id": message_id,
+                 "delivery_id": rows[0]["id"], "type": "accepted", "at": moment}
+            ],
+        }
+    )  # fmt: skip
+    return message_id
+
+
+def kept(model):
+    return set(model.objects.values_list("pk", flat=True))
+
+
+def left():
+    """Give how many rows each table holds."""
+    return {model.__name__: model.objects.count() for model in PARTITIONED}
+
+
+def whole(count):
+    return dict.fromkeys((model.__name__ for model in PARTITIONED), count)
+
+
+def months_of(table):
+    found = partitions.past([table], before=datetime(2032, 1, 1, tzinfo=UTC))
+    return [month.name.removeprefix(f"{table}_") for month in found if month.start.year >= 2030]
+
+
+def test_contents_go_after_their_days_and_messages_stay():
+    old, fresh = store(at(2031, 5, 10)), store(at(2031, 5, 20))
+    retention.apply(now=NOW)
+    assert kept(MessageContent) == {fresh}
+    assert kept(Message) == {old, fresh}
+
+
+def test_whole_months_of_contents_go_with_their_partition():
+    store(at(2031, 4, 10))
+    retention.apply(now=NOW)
+    assert months_of(MessageContent._meta.db_table) == ["203105", "203106"]
+    assert left() == {**whole(1), "MessageContent": 0}
+
+
+@pytest.mark.parametrize(
+    ("status", "due_at", "stays"),
+    [
+        ("SCHEDULED", at(2031, 9, 1), True),
+        ("ACCEPTED", at(2031, 4, 10), True),
+        ("SENDING", at(2031, 4, 10), True),
+        ("UNKNOWN", None, True),
+        ("SENT", at(2031, 7, 1), True),  # falls back to another channel then
+        ("SENT", None, False),
+        ("DELIVERED", None, False),
+        ("FAILED", None, False),
+        ("CANCELLED", None, False),
+    ],
+)
+@pytest.mark.parametrize("moment", [at(2031, 4, 10), at(2030, 1, 10)])
+def test_only_what_has_ended_loses_its_content(moment, status, due_at, stays):
+    store(moment, status, due_at=due_at, deliveries=3)
+    store(moment + timedelta(hours=1))
+    retention.apply(now=NOW)
+    ended = 1 if moment.year == 2031 else 0
+    held = {**whole(1), "Delivery": 3}
+    gone = {**whole(0), "Message": ended, "Delivery": 3 * ended, "Attempt": ended, "Event": ended}
+    rest = held if stays else gone
+    assert left() == {
+        name: count + (0 if name == "MessageContent" else ended) for name, count in rest.items()
+    }
+
+
+def test_a_message_that_moved_lately_is_kept_from_then_on():
+    """One scheduled a year ahead does not go on the day it was sent."""
+    moved = store(at(2030, 1, 10), moved=NOW - timedelta(days=29))
+    store(at(2030, 1, 11))
+    retention.apply(now=NOW)
+    assert [kept(model) for model in (Message, MessageContent)] == [{moved}, {moved}]
+    retention.apply(now=NOW + timedelta(days=2))
+    assert (kept(MessageContent), kept(Message)) == (set(), {moved})
+    retention.apply(now=NOW + timedelta(days=400))
+    assert left() == whole(0)
+
+
+def test_messages_go_by_whole_months_and_not_before():
+    """400 days before NOW is 11 May 2030: April is past, May is not."""
+    store(at(2030, 4, 30))
+    may = store(at(2030, 5, 1))
+    retention.apply(now=NOW)
+    assert kept(Message) == kept_messages(Delivery) == kept_messages(Event) == {may}
+    assert {table: months_of(table)[0] for table in TABLES} == {
+        **dict.fromkeys(TABLES, "203005"),
+        MessageContent._meta.db_table: "203105",
+    }
+
+
+def kept_messages(model):
+    return set(model.objects.values_list("message_id", flat=True))
+
+
+def test_a_delivery_across_the_border_of_months_keeps_its_message():
+    """The message is of the last millisecond of April, its delivery of the first of May."""
+    border = datetime(2030, 5, 1, tzinfo=UTC)
+    message_id = store(border - timedelta(milliseconds=1), "SCHEDULED", due_at=at(2031, 9, 1))
+    Delivery.objects.update(id=ids.at_least(border))
+    retention.apply(now=NOW)
+    assert kept(Message) == kept(MessageContent) == {message_id}
+
+
+def test_what_the_default_partition_holds_goes_too():
+    store(at(2029, 3, 3))
+    store(at(2029, 3, 4), "SCHEDULED", due_at=at(2031, 9, 1))
+    retention.apply(now=NOW)
+    assert left() == whole(1)
+
+
+def test_statements_grow_by_batches_alone(django_assert_num_queries):
+    retention.apply(now=NOW)  # drops the months before
+    base = ids.at_least(at(2031, 5, 2)).int
+    rows = [
+        {"id": UUID(int=base + i), "organization_id": "acme", "body": {}}
+        for i in range(2 * retention.BATCH + 1)
+    ]
+    sql.insert({MessageContent: rows})
+    # the lock and its release; contents: three batches of two statements, the months and whether
+    # one is empty; then the months of all tables, and two statements for each, which find nothing
+    with django_assert_num_queries(2 + (3 * 2 + 1) + (1 + 5 * 2)):
+        retention.apply(now=NOW)
+    assert left() == whole(0)
+
+
+def test_a_table_in_use_is_left_to_the_next_run():
+    """Whoever comes after the drop waits no longer than it does: a quarter of a second."""
+    store(at(2030, 1, 10))
+    reading, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with transaction.atomic():
+            list(Message.objects.all())
+            reading.set()
+            done.wait(20)
+        connections.close_all()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    reading.wait(10)
+    started = clock.now()
+    retention.apply(now=NOW)
+    took = clock.now() - started
+    assert took < timedelta(seconds=10)
+    assert months_of(Message._meta.db_table)[0] == "203001"
+    assert left()["Delivery"] == 0  # deleted in batches, which no reader holds up
+    done.set()
+    thread.join()
+    retention.apply(now=NOW)
+    assert months_of(Message._meta.db_table)[0] == "203005"
+
+
+def test_what_was_detached_and_not_dropped_is_dropped():
+    table = Event._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {table}_203001")
+    retention.apply(now=NOW)
+    assert months_of(table)[0] == "203005"
+
+
+def test_two_at_once_are_harmless():
+    for day in range(1, 28):
+        store(at(2030, 1, day))
+        store(at(2031, 5, day % 12 + 1) + timedelta(minutes=day))
+    fresh = store(at(2031, 6, 10))
+    at_once(lambda: retention.apply(now=NOW), 3)
+    assert kept(MessageContent) == {fresh}
+    assert left() == {**whole(28), "MessageContent": 1}
+
+
+def test_housekeeping_does_it_and_twice_is_no_error(redis):
+    store(clock.now() - timedelta(days=500))
+    recent = store(clock.now() - timedelta(days=20))
+    housekeeping()
+    housekeeping()
+    assert kept(Message) == kept(MessageContent) == {recent}

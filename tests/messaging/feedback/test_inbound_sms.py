@@ -1,0 +1,262 @@
+"""STOP, START and HELP: what becomes of them, and what people are told."""
+
+from urllib.parse import parse_qs
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.consent import ledger
+from messaging.consent.keywords import LISTS, TEXTS, WORDS, Keyword, Word, find
+from messaging.feedback import callbacks, inbound_sms
+from messaging.models import ConsentEntry, Suppression
+from rme.core import ids
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
+from tests import factories
+from tests.fakes import providers as fakes
+from tests.rest import message, work
+
+pytestmark = pytest.mark.django_db
+OURS = "+12025550100"
+
+
+def write(scene, sender, text, **more):
+    """Write to the account, as a person does."""
+    form = {"From": sender, "To": OURS, "Body": text, "MessageSid": ids.new_text_id(), **more}
+    assert scene.call(fakes.twilio(scene.url, "", form)) == 200
+
+
+def settle(scene):
+    """Apply what came in and send the answers; gives their texts, as the gateway saw them."""
+    before = len(scene.server.seen)
+    inbound_sms.send(callbacks.work()[1], scene.transport)
+    forms = [parse_qs(seen.body.decode()) for seen in scene.server.seen[before:]]
+    return [(form["From"][0], form["To"][0], form["Body"][0]) for form in forms]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("STOP", Word.STOP),
+        (" stop. ", Word.STOP),
+        ("Stop!!!", Word.STOP),
+        ("stop all", Word.STOP),
+        ("opt-out", Word.STOP),
+        ("Arrêt", Word.STOP),
+        ("start", Word.START),
+        ("Help?", Word.HELP),
+        ("Please don't stop", None),
+        ("stop it, you", None),
+        ("Yes, please", None),
+        ("yes!", Word.YES),
+        ("Sí", Word.YES),
+        ("ARRE\u0302T", Word.STOP),  # the accent apart
+        ("ＳＴＯＰ", Word.STOP),  # full width
+        ("", None),
+        ("\x00", None),
+        ("STOP" + " " * 500, Word.STOP),
+        ("x" * 10_000, None),
+    ],
+)
+def test_word_of(text, word):
+    found = find(text)
+    assert (found.word if found else None) is word
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        *(
+            (text, Word.STOP)
+            for text in ("STOP", "STOPALL", "UNSUBSCRIBE", "END", "QUIT", "CANCEL")
+        ),
+        *((text, Word.STOP) for text in ("REVOKE", "OPTOUT", "ARRET", "REMOVE")),
+        *((text, Word.START) for text in ("START", "UNSTOP")),
+        ("YES", Word.YES),
+        *((text, Word.HELP) for text in ("HELP", "INFO")),
+    ],
+)
+def test_the_words_that_must_be_honoured(text, word):
+    assert WORDS[text].word is word
+
+
+def test_every_language_has_words_and_answers():
+    assert set(LISTS) - {""} == set(TEXTS) - {"en"}
+    assert WORDS["ABMELDEN"] == Keyword(Word.STOP, "de")
+
+
+def test_stop_is_heard_and_confirmed_and_nothing_goes_any_more(org, api, scene):
+    person = factories.contact(org)
+    write(scene, person.mobile, "Stop")
+    text = TEXTS["en"][Word.STOP].format(name="Acme")
+    assert settle(scene) == [(OURS, person.mobile, text)]
+    entry = ConsentEntry.objects.get()
+    callback = entry.evidence.pop("callback")
+    assert callbacks.Row.objects.filter(pk=callback).exists()
+    assert (entry.contact_id, entry.channel, entry.category, entry.status, entry.source) == (
+        str(person.pk),
+        "SMS",
+        "ALL",
+        "OPTED_OUT",
+        "SMS_KEYWORD",
+    )
+    assert entry.evidence == {"text": "Stop", "from": person.mobile}
+    row = Suppression.objects.get()
+    assert (row.channel, row.address, row.reason, row.source) == (
+        "SMS",
+        person.mobile,
+        "STOP",
+        "SMS_KEYWORD",
+    )
+    answer = api.send(message(person, channel="SMS"))
+    assert answer.json()["error"]["code"] == "SUPPRESSED"
+    assert ledger.verify(org.pk).broken is None
+
+
+def test_start_takes_it_back(org, api, scene):
+    person = factories.contact(org)
+    for text in ("STOP", "START"):
+        write(scene, person.mobile, text)
+        settle(scene)
+    assert not Suppression.objects.exists()
+    statuses = ConsentEntry.objects.order_by("id").values_list("status", flat=True)
+    assert list(statuses) == ["OPTED_OUT", "OPTED_IN"]
+    answer = api.send(message(person, channel="SMS"))
+    work(scene.transport)
+    assert api.get(answer.json()["messageId"])["status"] == "SENT"
+
+
+def test_yes_is_start_after_stop_alone(org, scene):
+    person, other = factories.contacts(org, 2)
+    write(scene, person.mobile, "YES")
+    assert (settle(scene), ConsentEntry.objects.count()) == ([], 0)
+    for text in ("STOP", "YES", "YES"):
+        write(scene, person.mobile, text)
+    write(scene, other.mobile, "yes")
+    texts = [TEXTS["en"][word].format(name="Acme") for word in (Word.STOP, Word.START)]
+    assert sorted(said[2] for said in settle(scene)) == sorted(texts)
+    assert not Suppression.objects.exists()
+    write(scene, person.mobile, "STOP")
+    settle(scene)
+    write(scene, person.mobile, "Yes.")
+    assert [said[2] for said in settle(scene)] == texts[1:]
+    statuses = ConsentEntry.objects.order_by("id").values_list("status", flat=True)
+    assert list(statuses) == ["OPTED_OUT", "OPTED_IN"] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken", "language"),
+    [
+        ("Abmelden", "fr_FR", "de"),
+        ("STOP", "fr_FR", "fr"),
+        ("STOP", "pt_BR", "it"),
+        ("STOP", "", "it"),
+    ],
+)
+def test_people_are_answered_in_their_language(org, scene, text, spoken, language):
+    Organization.objects.update(language="it_IT")
+    TtlCache.clear_all()
+    person = factories.contact(org, language=spoken)
+    write(scene, person.mobile, text)
+    assert settle(scene)[0][2] == TEXTS[language][Word.STOP].format(name="Acme")
+
+
+def test_start_lifts_nothing_but_a_stop(org, scene):
+    person = factories.contact(org)
+    Suppression.objects.create(
+        organization=org, channel="SMS", address=person.mobile, reason="HARD_BOUNCE"
+    )
+    write(scene, person.mobile, "START")
+    settle(scene)
+    assert Suppression.objects.get().reason == "HARD_BOUNCE"
+
+
+def test_help_changes_nothing(org, scene):
+    person = factories.contact(org, language="de_CH")
+    write(scene, person.mobile, "Hilfe")
+    assert settle(scene) == [(OURS, person.mobile, TEXTS["de"][Word.HELP].format(name="Acme"))]
+    assert (ConsentEntry.objects.count(), Suppression.objects.count()) == (0, 0)
+
+
+def test_a_number_that_nobody_has_is_suppressed_all_the_same(org, scene):
+    write(scene, "+12025559999", "STOP")
+    settle(scene)
+    assert (ConsentEntry.objects.count(), Suppression.objects.get().address) == (0, "+12025559999")
+
+
+def test_a_number_that_several_have_is_of_all_of_them(org, scene):
+    people = [factories.contact(org), factories.contact(org)]
+    write(scene, people[0].mobile, "STOP")
+    settle(scene)
+    found = set(ConsentEntry.objects.values_list("contact_id", flat=True))
+    assert found == {str(person.pk) for person in people}
+
+
+def test_the_last_word_of_a_batch_counts(org, scene):
+    person = factories.contact(org)
+    for text in ("STOP", "START", "STOP", "START"):
+        write(scene, person.mobile, text)
+    assert len(settle(scene)) == 4
+    assert not Suppression.objects.exists()
+    answer = ledger.present(org.pk, [str(person.pk)], ["SMS"], ["MARKETING"])
+    assert answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=True)
+
+
+def test_other_organizations_hear_nothing_of_it(org, scene):
+    other = factories.organization("other")
+    person = factories.contact(other)
+    write(scene, person.mobile, "STOP")
+    settle(scene)
+    assert set(Suppression.objects.values_list("organization_id", flat=True)) == {org.pk}
+    assert not ConsentEntry.objects.exists()
+
+
+def test_what_the_provider_answered_is_not_answered_again(org, scene):
+    person = factories.contact(org)
+    write(scene, person.mobile, "STOP", OptOutType="STOP")
+    assert settle(scene) == []
+    assert Suppression.objects.count() == 1
+
+
+def test_a_machine_is_answered_four_times_an_hour(org, scene):
+    person = factories.contact(org)
+    for _ in range(6):
+        write(scene, person.mobile, "HELP")
+    assert len(settle(scene)) == 4
+
+
+def test_a_call_that_comes_twice_is_one_word(org, scene):
+    person = factories.contact(org)
+    form = {"From": person.mobile, "To": OURS, "Body": "STOP", "MessageSid": "SM0"}
+    for _ in range(2):
+        scene.call(fakes.twilio(scene.url, "", form))
+        settle(scene)
+    assert ConsentEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize("sender", ["", "Ann", "\x00", "12", "+999999999999999999999"])
+def test_a_sender_that_is_no_number_is_not_heard(org, scene, sender):
+    write(scene, sender, "STOP\x00")
+    assert (settle(scene), Suppression.objects.count()) == ([], 0)
+
+
+@pytest.mark.parametrize("language", sorted(TEXTS))
+def test_answers_stop_nobody(language):
+    assert set(TEXTS[language]) == set(Word) - {Word.YES}
+    assert all(find(text.format(name="")) is None for text in TEXTS[language].values())
+
+
+def test_statements_do_not_grow_with_the_letters(org, scene):
+    write(scene, "+12025559999", "HELP")
+    settle(scene)  # so that caches are warm
+    counts = []
+    for count in (1, 20):
+        people = factories.contacts(org, count)
+        for person in people:
+            write(scene, person.mobile, "STOP")
+        with CaptureQueriesContext(connection) as captured:
+            callbacks.work()
+        counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
+        ConsentEntry.objects.all().delete()
+    assert counts == [9, 9]

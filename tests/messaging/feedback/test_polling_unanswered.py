@@ -1,0 +1,106 @@
+"""Asking what became of messages where nobody answers, or wrongly."""
+
+import time
+from collections import Counter
+
+import orjson
+import pytest
+
+from messaging.delivery.accounts import circuits
+from messaging.feedback import polling
+from messaging.models import Delivery, ProviderAccount
+from rme.core.cache import TtlCache
+from tests import factories
+from tests.fakes import http1, tcp
+from tests.fakes.providers import SETTINGS
+from tests.fakes.tcp import free_port
+from tests.messaging.feedback.polling_scene import Twilio, due, waits
+from tests.messaging.feedback.sms_scene import state
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, twilio):
+    twilio.send_all(api, factories.contacts(org, 60))
+    twilio.refuses = 429
+    due()
+    asked, silent = polling.work(twilio.transport)
+    assert (asked, silent) == (polling.EACH, {twilio.account.pk})
+    assert polling.work(twilio.transport, silent) == (0, set())
+    assert Counter(waits()) == {0: 10, 30: 50}
+    twilio.refuses = 0
+    due()
+    polling.poll(twilio.transport, time.monotonic() + 20)
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
+
+
+def test_silence_opens_no_circuit(org, api, twilio):
+    twilio.send_all(api, factories.contacts(org, 50))
+    twilio.refuses = 503
+    due()
+    twilio.poll()
+    assert circuits.states([twilio.account.pk]) == {twilio.account.pk: circuits.State.CLOSED}
+
+
+def test_a_silent_account_holds_up_no_other(org, api, twilio):
+    twilio.send(api, factories.contact(org))
+    ProviderAccount.objects.update(state="PAUSED", name="first")
+    TtlCache.clear_all()
+    with Twilio(org, name="second") as other:
+        other.send(api, factories.contact(org))
+        twilio.refuses = 500
+        due()
+        assert polling.work(other.transport) == (2, {twilio.account.pk})
+    assert sorted(Delivery.objects.values_list("status", flat=True)) == ["DELIVERED", "SENT"]
+
+
+def test_accounts_that_are_gone_are_asked_no_more_and_broken_ones_later(org, api, twilio):
+    twilio.send(api, factories.contact(org))
+    ProviderAccount.objects.update(credentials="{}")
+    due()
+    assert (twilio.poll(), waits()) == (1, [30])
+    ProviderAccount.objects.all().delete()
+    due()
+    assert (twilio.poll(), waits()) == (1, [None])
+
+
+def test_what_a_dead_worker_had_in_hand_is_asked_about_after_its_lease(org, api, twilio):
+    twilio.send(api, factories.contact(org))
+    due()
+    (taken,) = polling._take(())
+    assert (taken.reference, waits()) == ("SM1", [60])
+    assert twilio.poll() == 0
+
+
+def silent(connection, seen):
+    """Take a question, and say nothing in time."""
+    tcp.stall(connection)
+
+
+def half(connection, seen):
+    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"status": "deliv')
+    return False
+
+
+def elsewhere(connection, seen):
+    http1.respond(connection, 302, b"", {"Location": f"http://127.0.0.1:{free_port()}/"})
+
+
+@pytest.mark.parametrize("fault", [silent, half, elsewhere, lambda connection, seen: False])
+def test_a_broken_answer_is_no_news(org, api, fault):
+    with Twilio(org, settings={"status_by": "POLL", "timeout": 1}) as scene:
+        scene.send(api, factories.contact(org))
+        scene.server.answer = fault
+        due()
+        assert polling.work(scene.transport) == (1, {scene.account.pk})
+    assert (state(), waits()) == ("SENT", [30])
+
+
+def test_nobody_there_is_no_news(org, api, twilio):
+    twilio.send(api, factories.contact(org))
+    settings = {**SETTINGS["twilio"], "status_by": "POLL"}
+    settings["base_url"] = f"http://127.0.0.1:{free_port()}"
+    ProviderAccount.objects.update(credentials=orjson.dumps(settings).decode())
+    due()
+    assert polling.work(twilio.transport) == (1, {twilio.account.pk})
+    assert (state(), waits()) == ("SENT", [30])

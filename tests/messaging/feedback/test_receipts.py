@@ -1,0 +1,234 @@
+"""What providers report: any order, any number of times, early and late, the same state."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+
+from messaging.delivery import claims, deliver, sweeper
+from messaging.delivery.next_steps import Receipt
+from messaging.feedback import receipts
+from messaging.models import Attempt, Callback, Delivery, Event, Suppression
+from messaging.models.statuses import TRANSITIONS
+from messaging.webhooks import endpoints
+from rme.core import ids
+from rme.core.db.transitions import advance
+from rme.transport import Transport
+from tests import factories
+from tests.fakes import providers as fakes
+from tests.fakes.providers import SETTINGS
+from tests.messaging.feedback.sms_scene import Scene, attempt, settle, state
+from tests.rest import events, message, work
+
+pytestmark = pytest.mark.django_db
+KINDS = sorted(SETTINGS)
+
+
+def report(scene, word, attempt_id=None):
+    return fakes.report(scene.kind, scene.url, attempt_id or attempt(), word)
+
+
+def due():
+    """Let the time pass for which calls were put off."""
+    Callback.objects.filter(due_at__isnull=False).update(
+        due_at=datetime.now(UTC) - timedelta(seconds=1)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_report_moves_its_delivery(org, api, kind):
+    with Scene(org, kind) as scene:
+        message_id = scene.send(api, factories.contact(org))
+        assert state() == "SENT"
+        assert scene.call(report(scene, "delivered")) == 200
+        assert (settle(), state()) == (1, "DELIVERED")
+    assert events(message_id) == ["accepted", "sent", "delivered"]
+    shown = api.get(message_id)["events"][-1]
+    assert (shown["type"], shown["channel"], shown["provider"]) == ("delivered", "SMS", kind)
+
+
+@pytest.mark.parametrize("words", list(permutations(["sent", "delivered", "failed"])), ids="-".join)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_order_of_reports_does_not_matter(org, api, scene, words, at_once):
+    message_id = scene.send(api, factories.contact(org))
+    for word in words * 2:
+        scene.call(report(scene, word))
+        if not at_once:
+            settle()
+    settle()
+    assert state() == "DELIVERED"
+    assert set(events(message_id)) == {"accepted", "sent", "delivered", "failed"}
+    assert len(events(message_id)) == 4
+
+
+@pytest.mark.parametrize(
+    "kinds", list(permutations(["bounced", "delivered", "open"])), ids="-".join
+)
+@pytest.mark.parametrize("channel", ["EMAIL", "SMS"])
+def test_a_bounce_wins_over_a_delivery_of_an_email_alone(org, api, kinds, channel):
+    api.send(
+        message(
+            factories.contact(org, email="unknown@simulator.rme.test", mobile="+15005550007"),
+            channel=channel,
+        )
+    )
+    work()
+    one = Delivery.objects.get().pk
+    for kind in kinds:
+        receipts.apply([Receipt(one, kind)])
+    assert state() == {"EMAIL": "FAILED", "SMS": "DELIVERED"}[channel]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
+    person = factories.contact(org)
+    message_id = api.send(message(person, channel="SMS")).json()["messageId"]
+    claim = claims.claim(org.pk, "SMS", 0)
+    made = {}
+
+    class Early(Transport):
+        """A transport by which the report comes before the answer."""
+
+        def sibling(self, number, **_):
+            return self
+
+        def perform(self, requests, report_=None):
+            made["call"] = scene.call(report(scene, "delivered"))
+            made["settled"] = settle()
+            made["state"] = state()
+            connections.close_all()
+            return scene.transport.perform(requests)
+
+    deliver.deliver([claim], Early(), receipts.apply)
+    assert made == {"call": 200, "settled": 1, "state": "SENDING"}
+    assert (state(), Callback.objects.get().tries) == ("SENT", 1)  # put off for a second
+    due()
+    assert (settle(), state()) == (1, "DELIVERED")
+    assert events(message_id) == ["accepted", "sent", "delivered"]
+    assert settle() == 0
+
+
+def test_what_never_fits_is_put_off_for_a_day_alone(org, api, scene):
+    message_id = api.send(message(factories.contact(org), channel="SMS")).json()["messageId"]
+    claims.claim(org.pk, "SMS", 0)
+    row = Delivery.objects.get()
+    attempt_id = ids.new_id()
+    Attempt.objects.create(
+        id=attempt_id,
+        organization_id=org.pk,
+        message_id=message_id,
+        delivery_id=row.pk,
+        fence=1,
+        channel="SMS",
+        provider="twilio",
+        account_id=scene.account.pk,
+    )
+    scene.call(report(scene, "delivered", attempt_id))
+    delays = []
+    for _ in range(10):
+        due()
+        settle()
+        one = Callback.objects.get()
+        delays.append(round((one.due_at - datetime.now(UTC)).total_seconds()))
+    assert delays == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    due()
+    Callback.objects.update(received_at=datetime.now(UTC) - timedelta(days=2))
+    assert (settle(), Callback.objects.get().due_at) == (1, None)
+
+
+def test_a_late_report_ends_an_unknown_outcome(org, api, scene):
+    scene.status = 500
+    message_id = scene.send(api, factories.contact(org))
+    assert state() == "UNKNOWN"
+    scene.call(report(scene, "delivered"))
+    settle()
+    assert (state(), events(message_id)) == ("DELIVERED", ["accepted", "sent", "delivered"])
+
+
+def test_a_failure_of_an_attempt_that_was_followed_by_another_is_dropped(org, api, scene):
+    scene.status = 500
+    message_id = scene.send(api, factories.contact(org))
+    first = attempt()
+    scene.status = 201
+    Delivery.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
+    sweeper.resolve_unknown()
+    work(scene.transport)
+    assert (state(), Attempt.objects.count()) == ("SENT", 2)
+    for word in ("failed", "dead"):
+        scene.call(report(scene, word, first))
+    settle()
+    assert (state(), Suppression.objects.count()) == ("SENT", 0)
+    scene.call(report(scene, "delivered", first))  # that it arrived is true of both
+    settle()
+    history = ["accepted", "deferred", "sent", "delivered"]
+    assert (state(), events(message_id)) == ("DELIVERED", history)
+
+
+def test_a_dead_number_is_suppressed(org, api, scene):
+    person = factories.contact(org)
+    message_id = scene.send(api, person)
+    scene.call(report(scene, "dead"))
+    settle()
+    assert (state(), events(message_id)) == ("FAILED", ["accepted", "sent", "bounced"])
+    row = Suppression.objects.get()
+    assert (row.channel, row.address, row.reason) == ("SMS", person.mobile, "HARD_BOUNCE")
+
+
+def test_an_account_cannot_report_on_anothers_attempt(org, api, scene):
+    scene.send(api, factories.contact(org))
+    theirs = attempt()
+    with Scene(factories.organization("other"), "twilio") as other:
+        assert other.call(report(other, "failed", theirs)) == 200
+        assert settle() == 1
+    assert state() == "SENT"
+
+
+def test_a_failure_gives_the_next_channel_its_turn_at_once(org, api, scene):
+    person = factories.contact(org)
+    factories.contact(org)
+    answer = api.send(
+        message(
+            person,
+            channel=None,
+            channels=["SMS", "EMAIL"],
+            strategy="FIRST_DELIVERED",
+            fallbackAfter=3600,
+        )
+    )
+    work(scene.transport)
+    sms = attempt()
+    scene.call(report(scene, "failed", sms))
+    settle()
+    assert (state(), sweeper.fall_back()) == ("SENT", 1)
+    row = Delivery.objects.get()
+    assert (row.status, row.channel) == ("ACCEPTED", "EMAIL")
+    advance(Delivery, TRANSITIONS, [{"id": row.pk, "status": "SENDING"}])
+    advance(Delivery, TRANSITIONS, [{"id": row.pk, "status": "SENT"}])
+    for word in ("failed", "dead", "sent"):  # of the channel that was given up: nothing moves
+        scene.call(report(scene, word, sms))
+    settle()
+    assert (state(), Suppression.objects.count()) == ("SENT", 0)
+    scene.call(report(scene, "delivered", sms))
+    settle()
+    assert state() == "DELIVERED"
+    channels = Event.objects.filter(message_id=answer.json()["messageId"], type="delivered")
+    assert [event.channel for event in channels] == ["SMS"]
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_statements_do_not_grow_with_the_calls(org, api, scene, count):
+    people = factories.contacts(org, count)
+    api.bulk([message(person, channel="SMS") for person in people])
+    work(scene.transport)
+    for attempt_id in Attempt.objects.values_list("pk", flat=True):
+        scene.call(report(scene, "delivered", attempt_id))
+    endpoints.forget(org.pk)
+    endpoints.subscriptions({org.pk})  # they are kept for two seconds
+    with CaptureQueriesContext(connection) as captured:
+        assert settle() == count
+    # calls, accounts, attempts, deliveries, statuses, events, and that it is done
+    own = [q["sql"] for q in captured if "SAVEPOINT" not in q["sql"]]
+    assert len(own) == 7
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}

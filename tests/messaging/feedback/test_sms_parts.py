@@ -1,0 +1,219 @@
+"""What people write in several parts is read as one."""
+
+import itertools
+import threading
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+from structlog.testing import capture_logs
+
+from messaging.feedback import callbacks, listeners, sms_parts
+from messaging.feedback.sms_parts import Letter
+from messaging.models import Callback, PartedLetter, ProviderAccount, Suppression
+from messaging.providers.base import Callback as Call
+from messaging.providers.base import Inbound, Part
+from rme.core import ids
+from rme.core.cache import TtlCache
+from rme.core.db import clock
+from rme.transport.smpp import Address, Message
+from rme.transport.smpp.pdu import Tag
+
+pytestmark = pytest.mark.django_db
+PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
+REFERENCE = 7
+
+
+def headed(text, number, total, reference=REFERENCE):
+    """Write a part with a header whose reference has eight bits."""
+    header = bytes([5, 0, 3, reference, total, number])
+    return Message(PERSON, OURS, header + text.encode(), 0x40)
+
+
+def widely_headed(text, number, total, reference=REFERENCE):
+    """Write a part whose reference has sixteen bits, behind an element of another kind."""
+    header = bytes([10, 1, 2, 0, 0, 8, 4, 1, reference, total, number])
+    return Message(PERSON, OURS, header + text.encode(), 0x40)
+
+
+def numbered(text, number, total, reference=REFERENCE):
+    """Write a part by parameters."""
+    places = {
+        Tag.SAR_MSG_REF_NUM: bytes([0, reference]),
+        Tag.SAR_TOTAL_SEGMENTS: bytes([total]),
+        Tag.SAR_SEGMENT_SEQNUM: bytes([number]),
+    }
+    return Message(PERSON, OURS, text.encode(), parameters=places)
+
+
+WAYS = [headed, widely_headed, numbered]
+
+
+@pytest.fixture
+def account(org):
+    made = ProviderAccount.objects.create(
+        organization=org,
+        name="smsc",
+        kind="smpp",
+        channel="SMS",
+        credentials=orjson.dumps({"host": "127.0.0.1", "system_id": "esme"}).decode(),
+    )
+    TtlCache.clear_all()
+    return made
+
+
+def keep(account, *messages):
+    """Keep messages as if they had come over an account's link."""
+    whose = callbacks.receiver(account.public_id)
+    assert whose is not None
+    calls = [
+        Call(whose.url, listeners.METHOD, ids.new_text_id(), {}, each.encode(), clock.now())
+        for each in messages
+    ]
+    assert callbacks.keep(whose, *calls)
+
+
+def hear(account, *messages):
+    """Hear messages, and apply them; gives the answers to people."""
+    keep(account, *messages)
+    count, answers = callbacks.work()
+    assert count == len(messages)
+    return [answer.sms.to for answer in answers]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 2, 3, 3, 1)])
+def test_parts_are_one_word_in_any_order_and_number(account, way, order):
+    texts = {1: "S", 2: "TO", 3: "P"}
+    answered = [hear(account, way(texts[number], number, 3)) for number in order]
+    assert answered == [[]] * (len(order) - 1) + [["+12025550123"]]
+    assert Suppression.objects.get().address == "+12025550123"
+
+
+def test_parts_that_come_together_are_one_word(account):
+    assert hear(account, *(headed(text, at, 3) for at, text in enumerate("STOP"[:3], 1))) == []
+    parts = [headed(text, at, 4, 8) for at, text in enumerate("STOP", 1)]
+    assert hear(account, *reversed(parts)) == ["+12025550123"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_part_that_is_a_word_is_none(account, way):
+    hear(account, way("I never asked anybody to ", 1, 2))
+    assert hear(account, way("STOP", 2, 2)) == []
+    assert not Suppression.objects.exists()
+    assert Callback.objects.filter(due_at=None, letter=True).count() == 2
+
+
+def test_what_comes_once_more_is_not_heard_once_more(account):
+    parts = [headed("ST", 1, 2), headed("OP", 2, 2)]
+    assert hear(account, *parts) == ["+12025550123"]
+    Suppression.objects.all().delete()
+    for part in parts:
+        assert hear(account, part) == []
+    assert not Suppression.objects.exists()
+
+
+def test_a_reference_that_is_used_anew_is_another_letter(account):
+    hear(account, headed("I will ", 1, 2))
+    assert hear(account, headed("ST", 1, 2), headed("OP", 2, 2)) == ["+12025550123"]
+    assert hear(account, headed("STA", 1, 2), headed("RT", 2, 2)) == ["+12025550123"]
+    assert not Suppression.objects.exists()
+
+
+def test_letters_of_others_are_others(account):
+    other = Message(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
+    assert hear(account, headed("ST", 1, 2), other, headed("OP", 2, 2, 8)) == []
+    assert hear(account, headed("OP", 2, 3)) == []
+    assert PartedLetter.objects.count() == 4
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        headed("STOP", 1, 1),
+        headed("STOP", 0, 2),
+        headed("STOP", 3, 2),
+        headed("STOP", 1, 0),
+        Message(PERSON, OURS, b"\4\0\2\7\2STOP", 0x40),
+        Message(PERSON, OURS, b"STOP", parameters={Tag.SAR_MSG_REF_NUM: b"\0\7"}),
+    ],
+    ids=["alone", "no first", "beyond", "of none", "short header", "half the parameters"],
+)
+def test_a_place_that_cannot_be_is_ignored(account, message):
+    assert hear(account, message) == ["+12025550123"]
+
+
+def test_the_longest_is_put_together(org):
+    whole = []
+    for number in range(1, 256):
+        said = Inbound("+12025550123", "1", "é" * 67, part=Part(65535, 255, number))
+        whole += sms_parts.whole([Letter(org.pk, 1, said, datetime.now(UTC), "")])
+    assert [letter.said for letter in whole] == [Inbound("+12025550123", "1", "é" * 67 * 255)]
+
+
+def test_any_shuffle_comes_to_the_same(org):
+    parts = [Part(1, 4, number) for number in range(1, 5)]
+    for account_id, order in enumerate(itertools.permutations(parts)):
+        given = [
+            Letter(org.pk, account_id, Inbound("1", "2", f"{part.number} ", part=part),
+                   datetime.now(UTC), "")
+            for part in order
+        ]  # fmt: skip
+        found = [sms_parts.whole([letter]) for letter in given]
+        assert [len(each) for each in found] == [0, 0, 0, 1]
+        assert found[-1][0].said.text == "1 2 3 4 "
+
+
+def test_what_is_not_whole_after_a_day_is_dropped_and_told_of(account):
+    hear(account, headed("ST", 1, 2, 1), headed("ST", 1, 2, 2), headed("OP", 2, 2, 2))
+    hear(account, headed("ST", 1, 2, 3))
+    old = PartedLetter.objects.count()
+    PartedLetter.objects.update(received_at=datetime.now(UTC) - timedelta(hours=23))
+    sms_parts.purge()
+    assert PartedLetter.objects.count() == old == 3
+    PartedLetter.objects.update(received_at=datetime.now(UTC) - timedelta(hours=25))
+    with capture_logs() as logs:
+        sms_parts.purge()
+    assert logs == [
+        {
+            "event": "letters.incomplete",
+            "log_level": "warning",
+            "account_id": account.pk,
+            "count": 2,
+        }
+    ]
+    assert hear(account, headed("OP", 2, 2, 1)) == []
+
+
+def test_statements_do_not_grow_with_the_parts(account):
+    def statements(*messages):
+        keep(account, *messages)
+        with CaptureQueriesContext(connection) as seen:
+            callbacks.work()
+        return len([query for query in seen if "SAVEPOINT" not in query["sql"]])
+
+    whole = statements(Message(PERSON, OURS, b"Hello"))
+    parts = [headed("Hello ", number, 9) for number in range(1, 10)]
+    assert [statements(parts[0]), statements(*parts[1:])] == [whole + 2, whole + 2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parts_in_two_workers_hands_are_one_word(account):
+    answered = []
+
+    def second() -> None:
+        keep(account, headed("OP", 2, 2))
+        answered.extend(callbacks.work()[1])
+        connections.close_all()
+
+    keep(account, headed("ST", 1, 2))
+    thread = threading.Thread(target=second)
+    with transaction.atomic():
+        assert callbacks.work() == (1, [])
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive()
+    thread.join(20)
+    assert [answer.sms.to for answer in answered] == ["+12025550123"]

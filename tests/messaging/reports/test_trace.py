@@ -1,0 +1,215 @@
+"""Why a message went as it did, as the API and the admin tell it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from messaging.consent import ledger, suppressions
+from messaging.models import Category, Delivery, Pause, ProviderAccount, SendingRules
+from rme.core.cache import TtlCache
+from tests import factories
+from tests.rest import error, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+def steps(api, message_id):
+    """Give the steps of the only recipient without their times."""
+    (recipient,) = api.call("GET", f"/messages/{message_id}?include=trace").json()["trace"]
+    times = [step.pop("at") for step in recipient["steps"]]
+    assert times == sorted(times)
+    return recipient["steps"]
+
+
+def decide(org, person, status, channel="EMAIL", category="TRANSACTIONAL"):
+    made = ledger.Decision(str(person.pk), channel, category, status, "API", datetime.now(UTC))
+    (entry,) = ledger.record(org.pk, [made])
+    return entry
+
+
+def test_without_include_there_is_no_trace(api, org):
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    assert "trace" not in api.get(message_id)
+    assert Delivery.objects.get().trace is None  # what is as usual takes no room
+
+
+def test_include_of_something_else_is_refused(api, org):
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    answer = api.call("GET", f"/messages/{message_id}?include=all")
+    said = "Input should be 'trace'"
+    assert (answer.status_code, answer.json()) == (
+        400,
+        error("INVALID_PAYLOAD", f"include: {said}", ("include", said)),
+    )
+
+
+def test_a_send_tells_its_decision_and_its_attempt(api, org):
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    work()
+    decision, attempt = steps(api, message_id)
+    assert decision == {"step": "DECISION", "channel": "EMAIL", "result": "CHOSEN"}
+    latency, provider_id = attempt.pop("latencyMs"), attempt.pop("providerId")
+    assert (latency >= 0, bool(provider_id)) == (True, True)
+    assert attempt == {
+        "step": "ATTEMPT",
+        "channel": "EMAIL",
+        "result": "ACCEPTED",
+        "provider": "simulator",
+    }
+
+
+def test_channels_passed_over_say_why(api, org):
+    person = factories.contact(org, mobile="")
+    entry = decide(org, person, "OPTED_OUT", channel="PUSH")
+    factories.device(org, person)
+    body = message(person, channel=None, channels=["SMS", "PUSH", "EMAIL"])
+    message_id = api.send(body).json()["messageId"]
+    assert steps(api, message_id) == [
+        {"step": "DECISION", "channel": "SMS", "result": "UNREACHABLE"},
+        {"step": "DECISION", "channel": "PUSH", "result": "NO_CONSENT", "entry": entry},
+        {"step": "DECISION", "channel": "EMAIL", "result": "CHOSEN"},
+    ]
+
+
+def test_a_consent_that_let_it_pass_is_named(api, org):
+    person = factories.contact(org)
+    entry = decide(org, person, "OPTED_IN")
+    message_id = api.send(message(person)).json()["messageId"]
+    assert steps(api, message_id) == [
+        {"step": "DECISION", "channel": "EMAIL", "result": "CHOSEN", "entry": entry}
+    ]
+
+
+def test_a_refusal_at_accept_names_its_entry(api, org):
+    person = factories.contact(org)
+    suppressions.suppress([suppressions.Entry(org.pk, "EMAIL", person.email, "STOP", "API")])
+    listed = suppressions.listed(org.pk, [person.email], []).addresses
+    answer = api.send(message(person)).json()
+    assert steps(api, answer["error"]["messageId"]) == [
+        {
+            "step": "DECISION",
+            "channel": "EMAIL",
+            "result": "SUPPRESSED",
+            "entry": listed["EMAIL", person.email],
+        }
+    ]
+
+
+def test_a_refusal_at_the_moment_of_sending_names_its_entry(api, org):
+    person = factories.contact(org)
+    message_id = api.send(message(person)).json()["messageId"]
+    entry = decide(org, person, "OPTED_OUT")
+    work()
+    assert steps(api, message_id)[1:] == [
+        {"step": "GATE", "channel": "EMAIL", "result": "NO_CONSENT", "entry": entry}
+    ]
+
+
+def test_a_pause_shows_as_a_wait(api, org):
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    Pause.objects.create(organization=org, reason="maintenance")
+    work()
+    (wait,) = [step for step in steps(api, message_id) if step["step"] == "WAIT"]
+    assert datetime.fromisoformat(wait.pop("until")) > datetime.now(UTC)
+    assert wait == {"step": "WAIT", "channel": "EMAIL", "result": "PAUSED"}
+
+
+def test_a_backoff_tells_the_providers_reason(api, org, settings):
+    settings.BACKOFF_SECONDS = 900
+    person = factories.contact(org, email="down@simulator.rme.test")
+    message_id = api.send(message(person)).json()["messageId"]
+    work()
+    told = steps(api, message_id)
+    assert [step["result"] for step in told if step["step"] == "ATTEMPT"] == ["RETRYABLE"]
+    waits = {step["result"]: step for step in told if step["step"] == "WAIT"}
+    assert set(waits) == {"simulated: the provider is down", "PROVIDER"}
+    assert datetime.fromisoformat(waits["PROVIDER"]["until"]) > datetime.now(UTC)
+
+
+@pytest.mark.parametrize("channel", ["EMAIL", "SMS"])
+def test_statements_do_not_grow_with_recipients(api, org, channel, django_assert_num_queries):
+    people = factories.contacts(org, 20)
+    for count in (2, 20):
+        body = message(*people[:count], channel=channel)
+        message_id = api.send(body).json()["messageId"]
+        work()
+        api.get(message_id)
+        with django_assert_num_queries(6):
+            answer = api.call("GET", f"/messages/{message_id}?include=trace").json()
+        assert [len(one["steps"]) for one in answer["trace"]] == [2] * count
+
+
+def test_a_stranger_sees_no_trace(api, org):
+    message_id = api.send(message(factories.contact(org))).json()["messageId"]
+    from tests.rest import Api
+
+    stranger = Api(factories.organization("other"))
+    answer = stranger.call("GET", f"/messages/{message_id}?include=trace")
+    assert (answer.status_code, answer.json()) == (
+        404,
+        error("NOT_FOUND", "There is no such message."),
+    )
+
+
+# --- quiet hours ----------------------------------------------------------------------------------
+
+
+def quiet(org, channel="EMAIL", **fields):
+    """Make the hour around now quiet, in UTC, where the contacts are too."""
+    now = datetime.now(UTC)
+    begins, ends = now - timedelta(hours=1), now + timedelta(hours=1)
+    hours = {channel: {"from": f"{begins:%H:%M}", "until": f"{ends:%H:%M}"}}
+    SendingRules.objects.create(organization=org, quiet_hours=hours, **fields)
+    TtlCache.clear_all()
+    return ends.replace(second=0, microsecond=0)
+
+
+def marketing(org, person):
+    Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
+    content = {"subject": "News", "text": "All of them"}
+    return message(person, category="NEWS", template=None, context=None, content=content)
+
+
+def test_quiet_hours_put_a_send_off_to_their_end(api, org):
+    ends = quiet(org)
+    answer = api.send(marketing(org, factories.contact(org, zone="UTC"))).json()
+    assert answer["status"] == "SCHEDULED"
+    assert datetime.fromisoformat(answer["scheduledFor"]) == ends
+    decision, put_off = steps(api, answer["messageId"])
+    assert decision["result"] == "CHOSEN"
+    assert put_off == {
+        "step": "DECISION",
+        "channel": "EMAIL",
+        "result": "QUIET_HOURS",
+        "until": answer["scheduledFor"],
+    }
+
+
+def test_quiet_hours_are_the_recipients(api, org):
+    quiet(org)
+    answer = api.send(marketing(org, factories.contact(org, zone="Asia/Kolkata"))).json()
+    assert answer["status"] == "ACCEPTED"
+
+
+@pytest.mark.parametrize(("held", "status"), [(False, "ACCEPTED"), (True, "SCHEDULED")])
+def test_quiet_hours_hold_for_transactional_if_set(api, org, held, status):
+    quiet(org, quiet_transactional=held)
+    answer = api.send(message(factories.contact(org, zone="UTC"))).json()
+    assert answer["status"] == status
+
+
+def test_quiet_hours_hold_for_a_fallback_too(api, org):
+    ends = quiet(org, "SMS", quiet_transactional=True)
+    ProviderAccount.objects.create(organization=org, name="mail", kind="simulator", channel="EMAIL")
+    ProviderAccount.objects.create(organization=org, name="sms", kind="simulator", channel="SMS")
+    TtlCache.clear_all()
+    person = factories.contact(org, zone="UTC")
+    body = message(person, channel=None, channels=["EMAIL", "SMS"])
+    message_id = api.send(body).json()["messageId"]
+    decide(org, person, "OPTED_OUT")
+    work()
+    row = Delivery.objects.get()
+    assert (row.channel, row.status, row.waiting) == ("SMS", "ACCEPTED", "QUIET_HOURS")
+    assert row.due_at == ends
+    told = {step["step"]: step["result"] for step in steps(api, message_id)}
+    assert told == {"DECISION": "CHOSEN", "FALLBACK": "NO_CONSENT", "WAIT": "QUIET_HOURS"}

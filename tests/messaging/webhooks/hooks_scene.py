@@ -1,0 +1,90 @@
+"""Endpoints of outbound webhooks on loopback, and a worker that tells them."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db.models import F
+from django.db.models.functions import Now
+from standardwebhooks.webhooks import Webhook
+
+from messaging.models import Notice, WebhookEndpoint
+from messaging.webhooks import signatures
+from messaging.webhooks.dispatcher import Round
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
+from rme.transport import AddressPolicy, Transport
+from tests.fakes.http1 import Http1Server, Seen, respond
+
+
+class Receiver(Http1Server):
+    """A receiver that answers what it is told to; `statuses` are used up one by one, then 204."""
+
+    def __init__(self, *statuses: int, headers: dict[str, str] | None = None, body: bytes = b""):
+        super().__init__(self._answer)
+        self.statuses = list(statuses)
+        self.headers = headers
+        self.body = body
+
+    def _answer(self, connection: Any, seen: Seen) -> None:
+        status = self.statuses.pop(0) if self.statuses else 204
+        respond(connection, status, self.body if status != 204 else b"", self.headers)
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Give the webhook-ids and types that came, in their order."""
+        return [(str(s.header("webhook-id")), orjson.loads(s.body)["type"]) for s in self.seen]
+
+
+def hang(connection: Any, seen: Seen) -> None:
+    """Take a request and say nothing for a while, and then that it failed."""
+    time.sleep(3)
+    respond(connection, 500)
+
+
+def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> WebhookEndpoint:
+    """Make an endpoint that is told of everything, or of some types."""
+    row = WebhookEndpoint.objects.create(
+        organization=org,
+        url=url,
+        types=list(types) or ["message.*"],
+        secret=fields.pop("secret", signatures.new_secret()),
+        **fields,
+    )
+    TtlCache.clear_all()
+    row.refresh_from_db()
+    return row
+
+
+def tell(seconds: float = 20.0, transport: Transport | None = None) -> None:
+    """Tell endpoints what is due, to the end."""
+    policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
+    hand = Round(transport or Transport(policy, per_host=300))
+    try:
+        hand.run(time.monotonic() + seconds)
+        hand.finish()
+    finally:
+        hand.flight.close()
+
+
+def pass_time(**by: float) -> None:
+    """Let time pass for endpoints and what they are to be told."""
+    ago = timedelta(**by)
+    Notice.objects.update(due_at=F("due_at") - ago, noted_at=F("noted_at") - ago)
+    WebhookEndpoint.objects.update(
+        free_at=F("free_at") - ago, failing_since=F("failing_since") - ago
+    )
+
+
+def waits() -> list[float | None]:
+    """Give in how many seconds each notice is due, in the order of their ids."""
+    rows = Notice.objects.order_by("id").annotate(wait=F("due_at") - Now())
+    return [row.wait and round(row.wait.total_seconds(), 1) for row in rows]
+
+
+def verified(seen: Seen, *secrets: str) -> list[Any]:
+    """Give the body as the library of Standard Webhooks reads it, with each secret."""
+    headers = {name.lower(): value for name, value in seen.headers}
+    return [Webhook(secret).verify(seen.body, headers) for secret in secrets]

@@ -1,0 +1,154 @@
+"""Endpoints that fail or hang: they are switched off, and none holds up another."""
+
+import threading
+import time
+from datetime import UTC, datetime
+
+import pytest
+import structlog
+
+from messaging.models import Notice
+from messaging.webhooks import dispatcher, endpoints
+from rme.transport import AddressPolicy, Transport
+from tests import factories
+from tests.fakes.http1 import Http1Server, respond
+from tests.messaging.webhooks.dispatcher_scene import note, states
+from tests.messaging.webhooks.hooks_scene import endpoint, hang, pass_time, tell
+from tests.rest import message
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+S = Notice.Status
+
+
+def test_410_switches_the_endpoint_off_at_once(org, api, receiver):
+    receiver.statuses = [410]
+    row = endpoint(org, receiver.url)
+    note(row, 3)
+    with structlog.testing.capture_logs() as logs:
+        tell()
+    row.refresh_from_db()
+    assert (row.enabled, row.disabled_reason) == (False, "It answered 410: gone.")
+    assert len(receiver.seen) == 1
+    told = {"event": "endpoint.disabled", "log_level": "warning"}
+    assert logs == [{**told, "endpoint_id": row.pk, "organization_id": "acme"}]
+    pass_time(hours=1)
+    endpoints.forget(org.pk)
+    api.send(message(factories.contact(org)))
+    tell()
+    assert (len(receiver.seen), Notice.objects.count()) == (1, 3)  # neither told nor noted
+    endpoints.enable(row)
+    tell()
+    assert {status for status, _ in states()} == {S.DELIVERED}
+
+
+def test_a_dead_endpoint_costs_one_request_a_turn(org, receiver):
+    receiver.statuses = [500] * 99
+    row = endpoint(org, receiver.url)
+    note(row, 50)
+    waited = []
+    for turn in range(1, 14):
+        tell()
+        assert len(receiver.seen) == turn
+        row.refresh_from_db()
+        wait = (row.free_at - datetime.now(UTC)).total_seconds()
+        waited.append(round(wait))
+        pass_time(seconds=wait + 0.1)
+    usual = [min(2.0**n, 1800) for n in range(13)]
+    assert [w / u for w, u in zip(waited, usual, strict=True)][3:] == [
+        pytest.approx(1, abs=0.15)
+    ] * 10
+    receiver.statuses = []
+    pass_time(hours=12)
+    tell()
+    row.refresh_from_db()
+    assert (row.failures, row.failing_since) == (0, None)
+    assert {status for status, _ in states()} == {S.DELIVERED}
+
+
+def test_five_days_without_a_success_switch_an_endpoint_off(org, receiver):
+    receiver.statuses = [500, 500, 200, 500, 500, 500]
+    row = endpoint(org, receiver.url)
+    enabled = []
+    for days in (0, 3, 3, 3, 3, 3):
+        pass_time(days=days)
+        note(row)
+        Notice.objects.exclude(pk=Notice.objects.latest("id").pk).update(due_at=None)
+        tell()
+        row.refresh_from_db()
+        enabled.append(row.enabled)
+    assert enabled == [True, True, True, True, True, False]
+    assert row.disabled_reason == "It failed for 5 days."
+
+
+def test_a_failure_among_successes_waits_alone(org, receiver):
+    receiver.statuses = [200, 200, 500]
+    row = endpoint(org, receiver.url)
+    note(row, 20)
+    tell(0.5)
+    pass_time(seconds=2)
+    tell(0.5)
+    counts = [status for status, _ in states()]
+    assert (counts.count(S.DELIVERED), counts.count(S.PENDING)) == (19, 1)
+    row.refresh_from_db()
+    assert (row.failures, row.failing_since, row.enabled) == (0, None, True)
+
+
+def test_endpoints_that_are_quick_do_not_wait_for_those_that_hang(org, receiver):
+    other = factories.organization("other")
+    with Http1Server(hang) as hanging:
+        slow = [endpoint(org, f"{hanging.url}{n}") for n in range(3)]
+        quick = [endpoint(other, f"{receiver.url}{n}") for n in range(100)]
+        for row in slow:
+            note(row, 5)
+        for row in quick:
+            note(row, 2)
+        began = time.monotonic()
+        arrived = []
+
+        def watch():
+            while len(receiver.seen) < 200 and time.monotonic() < began + 8:
+                time.sleep(0.01)
+            arrived.append(time.monotonic() - began)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        tell(2.0)
+        watching.join()
+        took = time.monotonic() - began
+    assert len(receiver.seen) == 200
+    assert arrived[0] < 2.5 < took  # all had come while the others hung
+    assert len(hanging.seen) == 3  # one probe each
+    assert Notice.objects.filter(status=S.DELIVERED).count() == 200
+
+
+def test_what_comes_while_one_hangs_is_told_too(org, receiver):
+    with Http1Server(hang) as hanging:
+        note(endpoint(org, hanging.url))
+        late = endpoint(org, receiver.url)
+        hand = dispatcher.Round(Transport(AddressPolicy(["127.0.0.1"])))
+        assert hand.run(time.monotonic() + 0.3) is False
+        note(late)
+        assert hand.run(time.monotonic() + 1) is False
+        assert len(receiver.seen) == 1
+        hand.finish()
+        hand.flight.close()
+    assert states() == [(S.PENDING, 1), (S.DELIVERED, 1)]
+
+
+def test_at_most_a_few_are_under_way_to_one_endpoint(org):
+    present, most, guard = [0], [0], threading.Lock()
+
+    def answer(sock, seen):
+        with guard:
+            present[0] += 1
+            most[0] = max(most[0], present[0])
+        time.sleep(0.02)
+        with guard:
+            present[0] -= 1
+        respond(sock, 200)
+
+    with Http1Server(answer) as receiver:
+        note(endpoint(org, receiver.url), 60)
+        tell()
+    assert most[0] == dispatcher.ENDPOINT_LIMIT
+    assert states() == [(S.DELIVERED, 1)] * 60

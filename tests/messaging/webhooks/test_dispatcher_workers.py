@@ -1,0 +1,114 @@
+"""Workers that are killed in the midst of telling, and what outlasts a worker's turn."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import pytest
+from django.conf import settings as deployment
+from django.db import connection
+
+from messaging.models import Notice
+from messaging.tasks import housekeeping, notify_endpoints
+from messaging.webhooks import dispatcher, outbox, replays
+from rme.celery import app
+from tests import factories
+from tests.fakes.http1 import Http1Server, respond
+from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, pass_time, tell
+from tests.service import ROOT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ENDPOINTS, EACH = 5, 40
+WORKER = """
+import django; django.setup()
+from messaging import notify
+notify.notify()
+"""
+
+
+def worker():
+    """Start a process that tells endpoints, in the tests' own database."""
+    at = connection.settings_dict
+    host, port = quote(at["HOST"] or "", safe=""), at["PORT"] or ""
+    address = f"postgres://{at['USER']}:{quote(at['PASSWORD'] or '')}@{host}:{port}/{at['NAME']}"
+    env = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "rme.settings",
+        "DATABASE_URL": address,
+        "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
+        "FIELD_KEYS": ",".join(deployment.FIELD_KEYS),
+    }
+    return subprocess.Popen([sys.executable, "-c", WORKER], cwd=ROOT, env=env)
+
+
+def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+    org = factories.organization()
+
+    def answer(sock, seen):
+        time.sleep(0.02)
+        respond(sock, 204)
+
+    with Http1Server(answer) as receiver:
+        rows = [endpoint(org, f"{receiver.url}{n}") for n in range(ENDPOINTS)]
+        expected = {str(replays.add_test(row)): row.pk for row in rows for _ in range(EACH)}
+        killed = worker()
+        until = time.monotonic() + 20
+        while len(receiver.seen) < 60 and time.monotonic() < until:
+            time.sleep(0.005)
+        killed.kill()
+        killed.wait()
+        before = len(receiver.seen)
+        assert 60 <= before < ENDPOINTS * EACH
+        assert Notice.objects.filter(status="PENDING").exists()
+        pass_time(seconds=outbox.LEASE_SECONDS + 1)
+        until = time.monotonic() + 10
+        while Notice.objects.filter(status="PENDING").exists() and time.monotonic() < until:
+            tell(5.0)
+        times = Counter(seen.header("webhook-id") for seen in receiver.seen)
+    assert set(times) == set(expected)
+    assert set(Notice.objects.values_list("status", flat=True)) == {"DELIVERED"}
+    assert 0 < sum(times.values()) - len(times) <= ENDPOINTS * outbox.PAGE
+    assert max(times.values()) == 2
+    dispatcher.notify()  # the lock of the killed one is free
+
+
+def test_what_is_slow_keeps_no_worker(settings):
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+    org = factories.organization()
+
+    def answer(sock, seen):
+        time.sleep(1.5)
+        respond(sock, 204)
+
+    with Http1Server(answer) as slow:
+        replays.add_test(endpoint(org, slow.url))
+        began = time.monotonic()
+        dispatcher.notify(0.3)
+        assert time.monotonic() - began < 1.4
+        assert Notice.objects.get().attempts is None
+        while Notice.objects.get().due_at and time.monotonic() < began + 10:
+            time.sleep(0.05)
+    assert (Notice.objects.get().status, len(slow.seen)) == ("DELIVERED", 1)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and thread.name == "notify":
+            thread.join(5)  # it gives its connection back
+
+
+def test_beat_orders_it_every_second_and_the_task_does_it(settings):
+    entry = app.conf.beat_schedule["webhooks"]
+    assert entry == {"task": notify_endpoints.name, "schedule": 1.0}
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+    with Receiver() as receiver:
+        replays.add_test(endpoint(factories.organization(), receiver.url))
+        notify_endpoints.apply()
+        assert [kind for _, kind in receiver.told] == ["webhook.test"]
+    Notice.objects.update(noted_at=datetime.now(UTC) - outbox.DELIVERED_KEPT * 2)
+    housekeeping.apply()
+    assert not Notice.objects.exists()

@@ -1,0 +1,153 @@
+"""SMTP connections that serve for many mails, and side by side."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from rme.transport import AddressPolicy, Reply, Stage, Transport
+from tests.fakes import smtp, tcp
+from tests.fakes.smtp import SmtpServer
+from tests.transport.mails import MESSAGE, UNKNOWN, mail, told
+
+
+def test_connections_are_bounded_and_kept_between_calls() -> None:
+    transport = Transport(AddressPolicy(["localhost"]), per_host=3)
+    with SmtpServer() as server:
+        for _ in range(4):
+            results = transport.perform([mail(server)] * 25)
+            assert [told(one) for one in results] == [(Reply, 250, Stage.END)] * 25
+        assert (len(server.mails), server.connections <= 3) == (100, True)
+    transport.close()
+
+
+PIPELINING = "PIPELINING\n8BITMIME"
+
+
+@pytest.mark.parametrize("offers", ["8BITMIME", PIPELINING])
+@pytest.mark.parametrize("stage", ["MAIL", "RCPT", "DATA", "END"])
+def test_connection_is_kept_after_a_refusal(transport: Transport, stage: str, offers: str) -> None:
+    with SmtpServer({stage: "550 5.7.1 no"}, offers=offers) as server:
+        assert told(transport.perform([mail(server)])[0]) == (Reply, 550, Stage[stage])
+        server.script[stage] = smtp.USUAL[stage]
+        for _ in range(2):
+            assert told(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
+        assert server.connections == 1
+    assert server.heard.count("RSET") == (0 if stage == "END" else 1)
+    assert [one.data for one in server.mails[-2:]] == [MESSAGE] * 2
+
+
+def test_refusal_among_commands_in_a_row_never_sends_the_message(transport: Transport) -> None:
+    with SmtpServer({"RCPT": "550 5.1.1 no"}, offers=PIPELINING, strict=False) as server:
+        assert told(transport.perform([mail(server)])[0]) == (Reply, 550, Stage.RCPT)
+        server.script["RCPT"] = smtp.USUAL["RCPT"]
+        assert told(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
+    assert [one.connection for one in server.mails] == [1]
+
+
+def test_commands_go_in_a_row_where_the_server_takes_them_so(transport: Transport) -> None:
+    turns: list[bytes] = []
+
+    def talk(connection: socket.socket, number: int) -> None:
+        connection.sendall(b"220 mail.test\r\n")
+        for answer in (
+            b"250-mail.test\r\n250 PIPELINING\r\n",
+            b"250 ok\r\n250 ok\r\n354 go on\r\n",
+            b"250 taken\r\n",
+        ):
+            turns.append(connection.recv(9999))
+            connection.sendall(answer)
+        connection.recv(1)
+
+    with tcp.TcpServer(talk) as server:
+        (result,) = transport.perform([mail(server, b"x\r\n")])
+    assert told(result) == (Reply, 250, Stage.END)
+    assert turns == [
+        b"EHLO me.test\r\n",
+        b"MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\n",
+        b"x\r\n.\r\n",
+    ]
+
+
+def test_server_older_than_extensions_is_spoken_to_all_the_same(transport: Transport) -> None:
+    with SmtpServer({"EHLO": "502 5.5.1 what?"}) as server:
+        (result,) = transport.perform([mail(server)])
+    assert told(result) == (Reply, 250, Stage.END)
+    assert server.heard[:3] == ["EHLO me.test", "HELO me.test", "MAIL FROM:<a@x.test>"]
+
+
+def test_server_slow_with_one_message_does_not_hold_up_the_others(transport: Transport) -> None:
+    others = threading.Event()
+
+    def slow(connection: socket.socket) -> None:
+        connection.sendall(b"250 taken\r\n" if others.wait(5) else b"450 never\r\n")
+
+    with SmtpServer({"END": slow}) as waiting, SmtpServer() as going:
+        requests = [mail(waiting), *[mail(going) for _ in range(30)]]
+        threading.Thread(target=lambda: _when_taken(going, 30, others)).start()
+        results = transport.perform(requests)
+    assert [told(one) for one in results] == [(Reply, 250, Stage.END)] * 31
+
+
+def _when_taken(server: SmtpServer, count: int, then: threading.Event) -> None:
+    while len(server.mails) < count and not server.closing.wait(0.01):
+        pass
+    then.set()
+
+
+def test_late_reply_never_goes_to_the_next_mail() -> None:
+    transport = Transport(AddressPolicy(["localhost"]), per_host=1)
+
+    def late(connection: socket.socket) -> None:
+        time.sleep(0.4)
+        connection.sendall(b"550 5.1.1 no such user\r\n")
+        tcp.stall(connection)
+
+    with SmtpServer({"END": late}) as server:
+        assert told(transport.perform([mail(server, wait=0.3)])[0])[0] is UNKNOWN
+        server.script["END"] = smtp.USUAL["END"]
+        time.sleep(0.2)
+        assert told(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
+        assert [one.connection for one in server.mails] == [0, 1]
+    transport.close()
+
+
+def test_connection_that_said_something_while_idle_is_not_used(transport: Transport) -> None:
+    said = threading.Semaphore(0)
+
+    def talk(connection: socket.socket, number: int) -> None:
+        connection.sendall(b"220 mail.test\r\n")
+        for answer in (b"250 ok", b"250 ok", b"250 ok", b"354 go", b"250 ok"):
+            connection.recv(9999)
+            connection.sendall(answer + b"\r\n")
+        time.sleep(0.05)
+        connection.sendall(b"421 4.4.2 idle for long\r\n")
+        said.release()
+        tcp.stall(connection)
+
+    with tcp.TcpServer(talk) as server:
+        for _ in range(3):
+            (result,) = transport.perform([mail(server, b"x\r\n")])
+            assert told(result) == (Reply, 250, Stage.END)
+            assert said.acquire(timeout=5)
+        assert server.connections == 3
+
+
+def test_address_that_does_not_answer_is_left_for_the_next() -> None:
+    with SmtpServer() as server, socket.socket() as deaf:
+        deaf.bind(("127.0.0.2", server.port))
+        deaf.listen(0)
+        waiting = [socket.socket() for _ in range(3)]  # more than it has room for
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.2", server.port))
+        where = f"localhost:{server.port}:127.0.0.2,127.0.0.1"
+        transport = Transport(AddressPolicy(["localhost"]), resolve=[where])
+        began = time.monotonic()
+        (result,) = transport.perform([mail(server)])
+        transport.close()
+        for one in waiting:
+            one.close()
+    assert told(result) == (Reply, 250, Stage.END)
+    assert 0.9 < time.monotonic() - began < 4

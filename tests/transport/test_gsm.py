@@ -1,0 +1,60 @@
+"""The alphabet of SMS."""
+
+import pytest
+
+from rme.transport import gsm
+from rme.transport.smpp import texts
+from rme.transport.smpp.texts import Alphabet
+
+
+def test_every_character_comes_back() -> None:
+    text = gsm.BASIC + gsm.EXTENSION
+    assert gsm.decode(b"".join(gsm.septets(text))) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "encoded"),
+    [
+        ("@", b"\0"),
+        ("§", b"\x5f"),
+        ("ß", b"\x1e"),
+        ("É", b"\x1f"),
+        (" ", b" "),
+        ("à", b"\x7f"),
+        ("€", b"\x1be"),
+        ("\f", b"\x1b\n"),
+    ],
+)
+def test_place_in_the_table(text: str, encoded: bytes) -> None:
+    """As 3GPP TS 23.038 has them (smpplib's table lacks §)."""
+    assert gsm.septets(text) == [encoded]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [(b"\x1b", ""), (b"\x1bA", "A"), (b"\x1b\x1b", " "), (b"\x80\xff", "  "), (b"", "")],
+)
+def test_what_is_not_in_the_tables(data: bytes, text: str) -> None:
+    assert gsm.decode(data) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "coding", "esm_class", "text"),
+    [
+        (b"STOP", 0, 0, "STOP"),
+        (b"\x1be\0", 0, 0, "€@"),
+        (b"\xe9", 3, 0, "é"),
+        ("Жук".encode("utf-16-be"), 8, 0, "Жук"),
+        (b"\5\0\3\1\2\1STOP", 0, 0x40, "STOP"),
+        (b"\xff", 0, 0x40, ""),
+        (b"\0", 8, 0, "\ufffd"),
+        (b"\xd8\0", 8, 0, "\ufffd"),
+        (b"binary", 4, 0, ""),
+    ],
+)
+def test_what_a_person_wrote(data: bytes, coding: int, esm_class: int, text: str) -> None:
+    assert texts.read(data, coding, Alphabet.GSM, esm_class) == text
+
+
+def test_a_lone_surrogate_does_no_harm() -> None:
+    assert texts.write("a\ud800", Alphabet.GSM).parts() == [b"\0a\0?"]
