@@ -7,12 +7,13 @@ read once for all requests, and each recipient is decided from that.
 from collections.abc import Sequence
 
 from messaging.accept import timing
-from messaging.accept.plans import CHOSEN, QUIET_HOURS, Option, Plan, Recipient
+from messaging.accept.plans import Option, Plan, Recipient
 from messaging.accept.requests import MessageInput, duplicates
 from messaging.accept.texts import choose_texts
 from messaging.consent import gates
 from messaging.content import compose, templates
 from messaging.delivery.accounts import rates, routing
+from messaging.models.decisions import CHOSEN, QUIET_HOURS
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import CategoryRules, Policy
 from push.devices import active_devices

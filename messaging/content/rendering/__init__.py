@@ -10,9 +10,10 @@ Pure: no database, no settings, no organization. Nothing but the three exception
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
   `segments(text) -> SmsSize`.
 
-Read downward: `compiled` (fields and channels), `liquid` (one text and its partials), `environment`
-and `context` (what stands in for parts of python-liquid), `limits` (why nothing runs for long),
-`values`, `filters`, `audit`. `advice` says what a reader would stumble over.
+Modules, from the whole to the parts: `compiled` (the fields of a channel), `liquid` (one text and
+its partials, on python-liquid), `html` (where variables stand, plain text), `mjml`, `limits` (why
+no template runs for long), `values` (what a template can hold), `source`, `variables` (the schema),
+`advice` (warnings about a rendered text).
 """
 
 from messaging.content.rendering.advice import Advice, advise_email, advise_sms, advise_variables

@@ -9,12 +9,13 @@ from typing import Any
 
 import orjson
 
-from messaging.content.rendering import addresses, liquid
+from messaging.content.rendering import liquid
 from messaging.content.rendering.errors import PartialProblem, RenderFailed, TemplateSyntax
+from messaging.content.rendering.html import url_schemes
+from messaging.content.rendering.html.plain_text import from_html
 from messaging.content.rendering.limits import Limits, Meter
 from messaging.content.rendering.liquid import Text
 from messaging.content.rendering.mjml import compile_mjml
-from messaging.content.rendering.plain_text import from_html
 from messaging.content.rendering.segments import SmsSize, segments
 from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
@@ -293,6 +294,6 @@ def render_push(
 
 
 def _address(name: str, address: str) -> str:
-    if addresses.scheme(address) in addresses.ACTIVE:
+    if url_schemes.scheme(address) in url_schemes.ACTIVE:
         raise RenderFailed(f"{name}: an address that runs a script")
     return address
