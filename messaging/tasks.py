@@ -18,7 +18,6 @@ from django.conf import settings
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging.accept import idempotency
 from messaging.consent import suppression_import
 from messaging.delivery import (
     claims,
@@ -138,7 +137,6 @@ def sweep() -> None:
 @availability.unlimited()
 def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
-    idempotency.purge()
     callbacks.purge()
     sms_parts.purge()
     provider_references.purge()

@@ -54,7 +54,7 @@ def _recipient(caller: Caller, each: Plan, one: Recipient, request_id: str) -> S
             content = _content(caller, each, one)
         except (rendering.RenderFailed, rendering.RenderLimit) as error:
             failure = str(error)
-    steps = trace.decisions(clock.now(), one.steps)
+    steps = trace.decisions(clock.now(), one.decisions)
     return {**shown, "trace": steps, "content": content, "renderError": failure}
 
 
