@@ -80,7 +80,7 @@ def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
     person = mail_scene.person()
     ledger.record(
         org.pk,
-        [ledger.Decision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)],
+        [ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)],
     )
     template = {"name": "news", "language": "en_US"}
     mail_scene.send(api, person, template=template, category="MARKETING")
