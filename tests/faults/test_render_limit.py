@@ -149,5 +149,6 @@ def test_every_task_has_a_soft_and_a_hard_limit():
     }
     assert limits == dict.fromkeys(limits, usual) | {
         "messaging.housekeeping": (3600, 3660),
+        "messaging.purge_idempotency_keys": (3600, 3660),
         "push.sweep_devices": (3600, 3660),
     }

@@ -4,8 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.delivery import claims, prefetch
+from messaging.delivery import claims, prefetch, tasks
 from messaging.delivery.accounts import rates
 from messaging.models import Delivery, ProviderAccount
 from messaging.providers.base import ProviderSettings
