@@ -28,7 +28,7 @@ app.conf.task_default_queue = "default"
 app.conf.beat_schedule = {
     "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"queue": "sweep"}},
     "retire_devices": {"task": "push.retire_devices", "schedule": 5.0},
-    # These run once an hour; beat, which remembers nothing, hints at them more often.
+    # The hourly tasks run once an hour; beat, which remembers nothing, hints at them more often.
     "sweep_devices": {"task": "push.sweep_devices", "schedule": 300.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 300.0},
     "idempotency-keys": {"task": "messaging.purge_idempotency_keys", "schedule": 300.0},

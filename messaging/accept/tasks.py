@@ -1,4 +1,4 @@
-"""Celery tasks of accepting messages."""
+"""The periodic task of accept: it deletes idempotency keys that have expired."""
 
 from celery import shared_task
 
@@ -9,5 +9,5 @@ from rme.core.db import availability
 @shared_task(name="messaging.purge_idempotency_keys")
 @availability.unlimited()
 def purge_idempotency_keys() -> None:
-    """Delete the idempotency keys that have expired."""
+    """Delete idempotency keys that have expired."""
     idempotency.purge()

@@ -19,7 +19,8 @@ from messaging.policy import organization_policy
 from messaging.webhooks import outbox
 from rme.core.db import availability, clock, partitions
 from rme.core.process import worker
-from rme.core.redis import heartbeats, redis_client
+from rme.core.redis import heartbeats
+from rme.core.redis.wakeups import clear_wakeup
 from rme.tenants.oauth import assertions, tokens
 from rme.transport import shared
 
@@ -30,7 +31,7 @@ RUN_SECONDS = 5.0
 @shared_task(name=wakeups.SEND_READY)
 def send_ready(channel: str) -> None:
     """Send what is ready on a channel, claim by claim."""
-    redis_client.answer(channel)
+    clear_wakeup(channel)
     until = time.monotonic() + RUN_SECONDS
     has_woken, several = False, claims.SEVERAL
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
@@ -80,7 +81,7 @@ def sweep() -> None:
         pass
     wakeups.wake(sweeper.waiting_channels(), retry=True)
     if not worker.is_unprompted():
-        heartbeats.leave("scheduler")
+        heartbeats.mark_alive("scheduler")
 
 
 @shared_task(name="messaging.housekeeping")

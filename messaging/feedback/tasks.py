@@ -6,7 +6,7 @@ from celery import shared_task
 
 from messaging.feedback import callbacks, inbound_sms, polling, tracking
 from rme.core.process import task_requests
-from rme.core.redis import redis_client
+from rme.core.redis.wakeups import clear_wakeup
 from rme.transport import shared
 
 RUN_SECONDS = 5.0
@@ -22,7 +22,7 @@ def request_callbacks() -> None:
 @shared_task(name="messaging.apply_callbacks")
 def apply_callbacks() -> None:
     """Apply stored callbacks and tracking hits, batch by batch; a later run goes on."""
-    redis_client.answer(_CALLBACKS)
+    clear_wakeup(_CALLBACKS)
     until = time.monotonic() + RUN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:

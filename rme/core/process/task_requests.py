@@ -8,7 +8,7 @@ from kombu.exceptions import KombuError
 from redis import RedisError
 
 from rme.core.cache import TtlCache
-from rme.core.redis import redis_client
+from rme.core.redis.wakeups import request_wakeup
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +37,7 @@ def _request(
     if not retry and _broker_is_away.get("", lambda: None):
         return
     try:
-        if not once or redis_client.ring(name):
+        if not once or request_wakeup(name):
             current_app.send_task(task, arguments, queue=queue, ignore_result=True)
     except (RedisError, KombuError, OSError) as error:
         _broker_is_away.put("", True)
