@@ -11,7 +11,7 @@ from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
 
 
-def caller_of(request: HttpRequest, organization_id: str) -> KeyRecord:
+def authenticate(request: HttpRequest, organization_id: str) -> KeyRecord:
     """Give the key that a call came with. One statement.
 
     Raises Failure: 401, or 429 where too many keys of one address failed.
@@ -27,14 +27,14 @@ def caller_of(request: HttpRequest, organization_id: str) -> KeyRecord:
     return key
 
 
-def meter(key: KeyRecord) -> None:
+def check_limits(key: KeyRecord) -> None:
     """Hold a call against its organization's limits. Raises Failure (429)."""
     decision = call_limits.take(key.organization, "bot")
     if not decision.allowed:
-        raise too_many(decision.retry_after)
+        raise too_many_calls(decision.retry_after)
 
 
-def too_many(retry_after: int) -> Failure:
+def too_many_calls(retry_after: int) -> Failure:
     """Make the refusal of a call too many."""
     told = {"Retry-After": str(retry_after)}
     return Failure(429, "too_many_calls", "Too many calls; see Retry-After", headers=told)
@@ -46,7 +46,7 @@ def _refuse(address: str) -> Failure:
     """
     limit = Limit(settings.BOT_FAILURES_PER_MINUTE, 60)
     decision = limiter.take(f"bot:failures:{address}", limit)
-    return Unauthorized() if decision.allowed else too_many(decision.retry_after)
+    return Unauthorized() if decision.allowed else too_many_calls(decision.retry_after)
 
 
 def _safe(request: HttpRequest) -> bool:

@@ -82,7 +82,7 @@ def respond(
     )
 
 
-def found(records: Sequence[Body], request_id: str) -> Body:
+def found_body(records: Sequence[Body], request_id: str) -> Body:
     """Write what a look-up found, cut to the size that bots take."""
     shown = list(records)
     for length in CUTS:
@@ -98,7 +98,7 @@ def _found(records: Sequence[Body], request_id: str) -> Body:
     return {"code": 200, "status": "Success", "msg": records, "requestId": request_id}
 
 
-def created(kind: str, identifier: str, request_id: str, *, fresh: bool) -> Body:
+def created_body(kind: str, identifier: str, request_id: str, *, fresh: bool) -> Body:
     """Write what a create made, or found there."""
     done = "Created Successfully" if fresh else "Already Exists"
     return {

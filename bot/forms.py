@@ -40,7 +40,7 @@ class Parameters:
         return self.values.get(name.lower(), [])
 
 
-NOTHING = Parameters({})
+NO_PARAMETERS = Parameters({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def query(request: HttpRequest) -> Parameters:
     try:
         return _fold(request.GET)
     except TooManyFieldsSent:
-        return NOTHING
+        return NO_PARAMETERS
 
 
 def form(request: HttpRequest) -> Form:
@@ -69,7 +69,7 @@ def form(request: HttpRequest) -> Form:
 
 def _read(request: HttpRequest) -> Form:
     if request.method == "GET":
-        return Form(NOTHING)
+        return Form(NO_PARAMETERS)
     length = str(request.META.get("CONTENT_LENGTH", ""))
     if length.isdecimal() and int(length) > BODY_LIMIT:
         return _problem(413, "payload_too_large", "The body is larger than 1 MiB.")
@@ -100,4 +100,4 @@ def _fold(given: QueryDict) -> Parameters:
 
 
 def _problem(code: int, error: str, message: str) -> Form:
-    return Form(NOTHING, Failure(code, error, message))
+    return Form(NO_PARAMETERS, Failure(code, error, message))

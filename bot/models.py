@@ -61,7 +61,7 @@ class Creation(models.Model):
     digest = models.CharField(max_length=64)
     record_id = models.CharField(max_length=255, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    expires_at = models.DateTimeField(db_index=True)  # read by bot.once, which deletes old ones
+    expires_at = models.DateTimeField(db_index=True)  # read by bot.idempotency, which deletes old ones
 
     class Meta:
         constraints: ClassVar[list[Any]] = [

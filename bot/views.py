@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from bot import actions, callers, creating, envelope, faults, forms, policy, schemas
+from bot import (actions, callers, creates, envelope, platform_errors, forms, policy, schemas)
 from bot.envelope import Failure, Unauthorized
 from bot.forms import Parameters
 from bot.policy import Policy
@@ -64,7 +64,7 @@ class KeyAuthentication(BaseAuthentication):
         """Give the key; nobody is logged in by it. Raises Failure (401, 429)."""
         http = request._request
         named = forms.organization(forms.query(http), forms.form(http).parameters)
-        return AnonymousUser(), callers.caller_of(http, named)
+        return AnonymousUser(), callers.authenticate(http, named)
 
 
 class BotView(JsonView):
@@ -89,7 +89,7 @@ class BotView(JsonView):
         """Hold the call, whose key is right, against its organization's limits."""
         http, key = request._request, cast(KeyRecord, request.auth)
         self.call = http.bot_call = Call(http, key, self.deadline)  # type: ignore[attr-defined]
-        callers.meter(key)
+        callers.check_limits(key)
 
     def handle_exception(self, exc: Exception) -> Any:
         """Answer what is foreseen; all else is logged and answered by `rme.core.http.api`."""
@@ -116,7 +116,7 @@ class ConfirmView(BotView):
         search = actions.Search(
             call.connector, call.key.organization.region, call.policy.max_records, call.deadline
         )
-        body = envelope.found(action.find(search, values), call.request_id)
+        body = envelope.found_body(action.find(search, values), call.request_id)
         return _respond(request._request, body, {})
 
 
@@ -132,18 +132,18 @@ class CreateView(BotView):
             raise form.problem
         action: actions.Create = call.choose(actions.CREATE, form.parameters)
         new = action.new(call.read(action, form.parameters))
-        asked = creating.Asked(new, call.key.id, _repeat_key(request._request))
-        made = creating.create(
+        asked = creates.CreateRequest(new, call.key.id, _repeat_key(request._request))
+        made = creates.create(
             asked, connector=call.connector, policy=call.policy, deadline=call.deadline
         )
-        body = envelope.created(new.kind, made.id, call.request_id, fresh=made.fresh)
+        body = envelope.created_body(new.kind, made.id, call.request_id, fresh=made.fresh)
         return _respond(request._request, body, {})
 
 
 def _fail(request: HttpRequest, error: Exception) -> HttpResponse:
     call: Call | None = getattr(request, "bot_call", None)
     creates = call is not None and call.action in actions.CREATE
-    failure = faults.failure_of(error, creates=creates)
+    failure = platform_errors.failure_of(error, creates=creates)
     return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
 
 

@@ -4,7 +4,7 @@ from bot.envelope import Failure
 from rme.core.db.statement_timeout import StatementLate
 from rme.crm.connectors.base import MappingWrong, PlatformLimit, PlatformRefused, PlatformSlow
 
-UNKNOWN = {"outcome": "unknown"}
+OUTCOME_UNKNOWN = {"outcome": "unknown"}
 """Beside a create without an answer: it may have been carried out, and is safe to repeat."""
 
 
@@ -17,7 +17,7 @@ def failure_of(error: Exception, *, creates: bool) -> Failure:
             told = {"Retry-After": str(seconds)}
             return Failure(503, "crm_limit", "The platform's quota is used up", headers=told)
         case PlatformSlow() | StatementLate():
-            more = UNKNOWN if creates else {}
+            more = OUTCOME_UNKNOWN if creates else {}
             return Failure(504, "crm_timeout", "The platform did not answer in time", more=more)
         case PlatformRefused():
             return Failure(502, "crm_auth", "The platform does not take our credentials")

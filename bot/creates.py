@@ -7,9 +7,9 @@ that is repeated because its outcome was not known finds what it made.
 
 from dataclasses import dataclass
 
-from bot import once
+from bot import idempotency
 from bot.envelope import Failure
-from bot.once import Token
+from bot.idempotency import CreateKey
 from bot.policy import OnDuplicate, Policy
 from rme.core.db import locks
 from rme.crm import finding, folding
@@ -28,7 +28,7 @@ PARENTS = {"account_id": "AccountID", "contact_id": "ContactID"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CreateRequest:
     """A create as it was asked for. `repeat_key` is the caller's Idempotency-Key, or empty."""
 
     new: New
@@ -37,19 +37,19 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreateResult:
     """The record that is there now, and whether it was made just now."""
 
     id: str
     fresh: bool
 
 
-def create(asked: Asked, *, connector: Connector, policy: Policy, deadline: Deadline) -> Made:
+def create(asked: CreateRequest, *, connector: Connector, policy: Policy, deadline: Deadline) -> CreateResult:
     """Make a record, or give the one that is there.
 
     Raises Failure (unknown_parent, duplicate) and PlatformError.
     """
-    work = _Work(asked, connector, policy, deadline)
+    work = _Create(asked, connector, policy, deadline)
     work.check_parents()
     try:
         with locks.holding(work.lock_names(), deadline.until):
@@ -74,11 +74,11 @@ def natural_key(new: New) -> str:
     return ""
 
 
-class _Work:
+class _Create:
     """One create, step by step."""
 
     def __init__(
-        self, asked: Asked, connector: Connector, policy: Policy, deadline: Deadline
+        self, asked: CreateRequest, connector: Connector, policy: Policy, deadline: Deadline
     ) -> None:
         self.new, self.connector, self.deadline = asked.new, connector, deadline
         self.natural_key = natural_key(asked.new)
@@ -89,15 +89,15 @@ class _Work:
         )
         self.token = self._token(asked)
 
-    def _token(self, asked: Asked) -> Token | None:
+    def _token(self, asked: CreateRequest) -> CreateKey | None:
         """Give by what the create is known again: the caller's key, or the values."""
         organization_id, kind = self.connector.organization_id, self.new.kind
         if asked.repeat_key:
             parts = (asked.key_id, kind, "key", asked.repeat_key)
-            return Token.of(organization_id, once.BY_KEY, *parts)
+            return CreateKey.of(organization_id, idempotency.KEY_LIFETIME, *parts)
         if not self.natural_key:
             parts = (asked.key_id, kind, "values", repr(self.new))
-            return Token.of(organization_id, once.IDENTICAL, *parts)
+            return CreateKey.of(organization_id, idempotency.SAME_VALUES_LIFETIME, *parts)
         return None
 
     def lock_names(self) -> list[str]:
@@ -118,19 +118,19 @@ class _Work:
         if own and own != wanted.get("account_id", own):
             raise unknown_parent("contact_id", "belongs to another account")
 
-    def made_before(self) -> Made | None:
+    def made_before(self) -> CreateResult | None:
         """Give what the same create made before, also if nobody heard of it."""
-        known = once.find(self.token) if self.token else None
+        known = idempotency.find(self.token) if self.token else None
         if self.token is None or known is None:
             return None
         identifier = known.record_id or self.connector.find_created(
             self.new, since=known.since, deadline=self.deadline
         )
         if identifier and not known.record_id:
-            once.keep(self.token, identifier)
-        return Made(identifier, fresh=False) if identifier else None
+            idempotency.store_result(self.token, identifier)
+        return CreateResult(identifier, fresh=False) if identifier else None
 
-    def existing(self) -> Made | None:
+    def existing(self) -> CreateResult | None:
         """Give the record with the same natural key. Raises Failure where that is refused."""
         if not self.natural_key or self.on_duplicate == OnDuplicate.ALLOW:
             return None
@@ -149,30 +149,30 @@ class _Work:
                 return contacts[0].id if contacts else ""
         return ""
 
-    def _known(self, identifier: str) -> Made:
+    def _known(self, identifier: str) -> CreateResult:
         if self.on_duplicate == OnDuplicate.RETURN_EXISTING and identifier:
-            return Made(identifier, fresh=False)
+            return CreateResult(identifier, fresh=False)
         raise Failure(
             409, "duplicate", f"The {self.new.kind} exists already", more={"id": identifier}
         )
 
-    def make(self) -> Made:
+    def make(self) -> CreateResult:
         """Have the platform make the record."""
         if self.token:
-            once.begin(self.token)
+            idempotency.store_start(self.token)
         try:
             identifier = self.connector.create(self.new, deadline=self.deadline)
         except PlatformSlow:
             raise  # it may exist: the next one looks
         except PlatformError as error:
             if self.token:
-                once.forget(self.token)
+                idempotency.forget(self.token)
             return self._refused(error)
         if self.token:
-            once.keep(self.token, identifier)
-        return Made(identifier, fresh=True)
+            idempotency.store_result(self.token, identifier)
+        return CreateResult(identifier, fresh=True)
 
-    def _refused(self, error: PlatformError) -> Made:
+    def _refused(self, error: PlatformError) -> CreateResult:
         match error:
             case Duplicate(id=identifier):
                 return self._known(identifier or self._look_up())

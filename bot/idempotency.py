@@ -15,8 +15,8 @@ from django.db.models import QuerySet
 
 from bot.models import Creation
 
-IDENTICAL = timedelta(minutes=2)
-BY_KEY = timedelta(hours=24)
+SAME_VALUES_LIFETIME = timedelta(minutes=2)
+KEY_LIFETIME = timedelta(hours=24)
 _TABLE = Creation._meta.db_table
 
 _BEGIN = f"""
@@ -32,7 +32,7 @@ SET record_id = '', created_at = now(), expires_at = excluded.expires_at
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class CreateKey:
     """By what a create is known again, and for how long."""
 
     organization_id: str
@@ -47,14 +47,14 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EarlierCreate:
     """What an earlier create made; `record_id` is empty where that is not known."""
 
     record_id: str
     since: datetime
 
 
-def find(token: Token) -> Known | None:
+def find(token: CreateKey) -> EarlierCreate | None:
     """Find an earlier create."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -63,25 +63,25 @@ def find(token: Token) -> Known | None:
             [token.organization_id, token.digest],
         )
         row = cursor.fetchone()
-    return Known(*row) if row else None
+    return EarlierCreate(*row) if row else None
 
 
-def begin(token: Token) -> None:
+def store_start(token: CreateKey) -> None:
     """Note that a create begins; what has expired goes, some of it each time."""
     own: dict[str, Any] = {"organization": token.organization_id, "digest": token.digest}
     with connection.cursor() as cursor:
         cursor.execute(_BEGIN, own | {"life": token.life})
 
 
-def keep(token: Token, record_id: str) -> None:
+def store_result(token: CreateKey, record_id: str) -> None:
     """Note what a create made."""
     _rows(token).update(record_id=record_id)
 
 
-def forget(token: Token) -> None:
+def forget(token: CreateKey) -> None:
     """Drop a create that made nothing."""
     _rows(token).delete()
 
 
-def _rows(token: Token) -> QuerySet[Creation]:
+def _rows(token: CreateKey) -> QuerySet[Creation]:
     return Creation.objects.filter(organization_id=token.organization_id, digest=token.digest)
