@@ -1,8 +1,8 @@
-"""Creates, each of which makes one record however often and by however many it is asked for.
+"""Creates are idempotent: repeated or concurrent requests create one record.
 
-A lock for each organization, object and natural key (or, without one, for the values) is held
-around the look-up and the create, whatever the platform. Each create begins with a look-up, so one
-that is repeated because its outcome was not known finds what it made.
+A lock per organization, object and natural key (or, without one, per set of values) is held around
+the look-up and the create, on every platform. Each create starts with a look-up, so a repeat after
+an unknown outcome finds the record that the first request created.
 """
 
 from dataclasses import dataclass
@@ -24,48 +24,53 @@ from rme.crm.connectors.base import (
 from rme.crm.connectors.records import New, NewAccount, NewContact
 
 PARENTS = {"account_id": "AccountID", "contact_id": "ContactID"}
-"""The fields that name other records, by their names in the interface."""
+"""Fields that reference other records, and their names in the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """A create as it was asked for. `repeat_key` is the caller's Idempotency-Key, or empty."""
+    """A create as the caller requested it.
+
+    `key_id` identifies the API key; `idempotency_key` is the header's value, or empty.
+    """
 
     new: New
     key_id: int
-    repeat_key: str = ""
+    idempotency_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateResult:
-    """The record that is there now, and whether it was made just now."""
+    """The id of the record, and whether this request created it."""
 
     id: str
-    fresh: bool
+    created: bool
 
 
-def create(asked: CreateRequest, *, connector: Connector, policy: Policy, deadline: Deadline) -> CreateResult:
-    """Make a record, or give the one that is there.
+def create(
+    request: CreateRequest, *, connector: Connector, policy: Policy, deadline: Deadline
+) -> CreateResult:
+    """Create a record, or return the one that exists.
 
-    Raises Failure (unknown_parent, duplicate) and PlatformError.
+    Raise Failure (unknown_parent, duplicate) or PlatformError.
     """
-    work = _Create(asked, connector, policy, deadline)
-    work.check_parents()
+    step = _Create(request, connector, policy, deadline)
+    step.check_parents()
     try:
-        with locks.holding(work.lock_names(), deadline.until):
-            return work.made_before() or work.existing() or work.make()
+        with locks.holding(step.lock_names(), deadline.until):
+            return step.created_before() or step.existing() or step.create()
     except locks.Busy as error:
         raise PlatformSlow from error
 
 
-def unknown_parent(field: str, why: str = "does not exist") -> Failure:
-    """Make the refusal of a record that a create names."""
+def unknown_parent(field: str, reason: str = "does not exist") -> Failure:
+    """Return the failure for a reference to another record."""
     name = PARENTS[field]
-    return Failure(422, "unknown_parent", f"{name} {why}", field=name)
+    return Failure(422, "unknown_parent", f"{name} {reason}", field=name)
 
 
 def natural_key(new: New) -> str:
-    """Give by what records of a kind are told apart; empty where there is nothing."""
+    """Return what identifies a record besides its id, or an empty text if nothing does."""
     match new:
         case NewAccount():
             return f"account {folding.account_name(new.name)}"
@@ -78,36 +83,36 @@ class _Create:
     """One create, step by step."""
 
     def __init__(
-        self, asked: CreateRequest, connector: Connector, policy: Policy, deadline: Deadline
+        self, request: CreateRequest, connector: Connector, policy: Policy, deadline: Deadline
     ) -> None:
-        self.new, self.connector, self.deadline = asked.new, connector, deadline
-        self.natural_key = natural_key(asked.new)
+        self.new, self.connector, self.deadline = request.new, connector, deadline
+        self.natural_key = natural_key(request.new)
         self.on_duplicate = (
             policy.on_duplicate_account
-            if isinstance(asked.new, NewAccount)
+            if isinstance(request.new, NewAccount)
             else policy.on_duplicate_contact
         )
-        self.token = self._token(asked)
+        self.create_key = self._create_key(request)
 
-    def _token(self, asked: CreateRequest) -> CreateKey | None:
-        """Give by what the create is known again: the caller's key, or the values."""
+    def _create_key(self, request: CreateRequest) -> CreateKey | None:
+        """Return the key that identifies repeats: the caller's, or one made of the values."""
         organization_id, kind = self.connector.organization_id, self.new.kind
-        if asked.repeat_key:
-            parts = (asked.key_id, kind, "key", asked.repeat_key)
+        if request.idempotency_key:
+            parts = (request.key_id, kind, "key", request.idempotency_key)
             return CreateKey.of(organization_id, idempotency.KEY_LIFETIME, *parts)
         if not self.natural_key:
-            parts = (asked.key_id, kind, "values", repr(self.new))
+            parts = (request.key_id, kind, "values", repr(self.new))
             return CreateKey.of(organization_id, idempotency.SAME_VALUES_LIFETIME, *parts)
         return None
 
     def lock_names(self) -> list[str]:
-        names = [self.natural_key, self.token.digest if self.token else ""]
+        names = [self.natural_key, self.create_key.digest if self.create_key else ""]
         return [f"bot create {self.connector.organization_id} {name}" for name in names if name]
 
     def check_parents(self) -> None:
-        """Refuse parents that do not exist, and a contact of another account."""
-        named = {field: getattr(self.new, field, "") for field in PARENTS}
-        wanted = {field: identifier for field, identifier in named.items() if identifier}
+        """Raise Failure if a parent does not exist, or the contact belongs to another account."""
+        given = {field: getattr(self.new, field, "") for field in PARENTS}
+        wanted = {field: identifier for field, identifier in given.items() if identifier}
         if not wanted:
             return
         found = self.connector.get_records(list(wanted.values()), deadline=self.deadline)
@@ -118,24 +123,24 @@ class _Create:
         if own and own != wanted.get("account_id", own):
             raise unknown_parent("contact_id", "belongs to another account")
 
-    def made_before(self) -> CreateResult | None:
-        """Give what the same create made before, also if nobody heard of it."""
-        known = idempotency.find(self.token) if self.token else None
-        if self.token is None or known is None:
+    def created_before(self) -> CreateResult | None:
+        """Return what an earlier, identical request created, even if its response was lost."""
+        earlier = idempotency.find(self.create_key) if self.create_key else None
+        if self.create_key is None or earlier is None:
             return None
-        identifier = known.record_id or self.connector.find_created(
-            self.new, since=known.since, deadline=self.deadline
+        identifier = earlier.record_id or self.connector.find_created(
+            self.new, since=earlier.since, deadline=self.deadline
         )
-        if identifier and not known.record_id:
-            idempotency.store_result(self.token, identifier)
-        return CreateResult(identifier, fresh=False) if identifier else None
+        if identifier and not earlier.record_id:
+            idempotency.store_result(self.create_key, identifier)
+        return CreateResult(identifier, created=False) if identifier else None
 
     def existing(self) -> CreateResult | None:
-        """Give the record with the same natural key. Raises Failure where that is refused."""
+        """Return the record with the same natural key. Raise Failure if the policy refuses it."""
         if not self.natural_key or self.on_duplicate == OnDuplicate.ALLOW:
             return None
         found = self._look_up()
-        return self._known(found) if found else None
+        return self._duplicate(found) if found else None
 
     def _look_up(self) -> str:
         match self.new:
@@ -149,33 +154,33 @@ class _Create:
                 return contacts[0].id if contacts else ""
         return ""
 
-    def _known(self, identifier: str) -> CreateResult:
+    def _duplicate(self, identifier: str) -> CreateResult:
         if self.on_duplicate == OnDuplicate.RETURN_EXISTING and identifier:
-            return CreateResult(identifier, fresh=False)
+            return CreateResult(identifier, created=False)
         raise Failure(
             409, "duplicate", f"The {self.new.kind} exists already", more={"id": identifier}
         )
 
-    def make(self) -> CreateResult:
-        """Have the platform make the record."""
-        if self.token:
-            idempotency.store_start(self.token)
+    def create(self) -> CreateResult:
+        """Create the record on the platform."""
+        if self.create_key:
+            idempotency.store_start(self.create_key)
         try:
             identifier = self.connector.create(self.new, deadline=self.deadline)
         except PlatformSlow:
-            raise  # it may exist: the next one looks
+            raise  # the record may exist: the next request looks it up
         except PlatformError as error:
-            if self.token:
-                idempotency.forget(self.token)
+            if self.create_key:
+                idempotency.forget(self.create_key)
             return self._refused(error)
-        if self.token:
-            idempotency.store_result(self.token, identifier)
-        return CreateResult(identifier, fresh=True)
+        if self.create_key:
+            idempotency.store_result(self.create_key, identifier)
+        return CreateResult(identifier, created=True)
 
     def _refused(self, error: PlatformError) -> CreateResult:
         match error:
             case Duplicate(id=identifier):
-                return self._known(identifier or self._look_up())
+                return self._duplicate(identifier or self._look_up())
             case UnknownParent(field=field):
                 raise unknown_parent(field) from error
         raise error

@@ -1,7 +1,7 @@
-"""Creates that come again: the first id is given, and nothing is made.
+"""Repeated creates: return the first id and create nothing.
 
-For what has no natural key: the same values from the same key within two minutes. For all: the
-same `Idempotency-Key` within a day.
+Records without a natural key: the same values from the same API key within two minutes. All
+records: the same `Idempotency-Key` within a day.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ WITH old AS (
     WHERE expires_at < now() AND NOT (organization_id = %(organization)s AND digest = %(digest)s)
     ORDER BY expires_at LIMIT 20 FOR UPDATE SKIP LOCKED))
 INSERT INTO {_TABLE} (organization_id, digest, record_id, expires_at)
-VALUES (%(organization)s, %(digest)s, '', now() + %(life)s)
+VALUES (%(organization)s, %(digest)s, '', now() + %(lifetime)s)
 ON CONFLICT (organization_id, digest) DO UPDATE
 SET record_id = '', created_at = now(), expires_at = excluded.expires_at
 """
@@ -33,55 +33,55 @@ SET record_id = '', created_at = now(), expires_at = excluded.expires_at
 
 @dataclass(frozen=True, slots=True)
 class CreateKey:
-    """By what a create is known again, and for how long."""
+    """What identifies a repeated create, and how long it is remembered."""
 
     organization_id: str
     digest: str
-    life: timedelta
+    lifetime: timedelta
 
     @classmethod
-    def of(cls, organization_id: str, life: timedelta, *parts: object) -> "Token":
-        """Make the token of some values."""
+    def of(cls, organization_id: str, lifetime: timedelta, *parts: object) -> "CreateKey":
+        """Build the key from the values' digest."""
         text = orjson.dumps([str(part) for part in parts])
-        return cls(organization_id, hashlib.sha256(text).hexdigest(), life)
+        return cls(organization_id, hashlib.sha256(text).hexdigest(), lifetime)
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierCreate:
-    """What an earlier create made; `record_id` is empty where that is not known."""
+    """An earlier create; `record_id` is empty while its outcome is unknown."""
 
     record_id: str
     since: datetime
 
 
-def find(token: CreateKey) -> EarlierCreate | None:
-    """Find an earlier create."""
+def find(key: CreateKey) -> EarlierCreate | None:
+    """Return the earlier create with this key, if it is still remembered."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT record_id, created_at FROM {_TABLE} "
             "WHERE organization_id = %s AND digest = %s AND expires_at > now()",
-            [token.organization_id, token.digest],
+            [key.organization_id, key.digest],
         )
         row = cursor.fetchone()
     return EarlierCreate(*row) if row else None
 
 
-def store_start(token: CreateKey) -> None:
-    """Note that a create begins; what has expired goes, some of it each time."""
-    own: dict[str, Any] = {"organization": token.organization_id, "digest": token.digest}
+def store_start(key: CreateKey) -> None:
+    """Store that a create starts, and delete up to 20 expired rows."""
+    own: dict[str, Any] = {"organization": key.organization_id, "digest": key.digest}
     with connection.cursor() as cursor:
-        cursor.execute(_BEGIN, own | {"life": token.life})
+        cursor.execute(_BEGIN, own | {"lifetime": key.lifetime})
 
 
-def store_result(token: CreateKey, record_id: str) -> None:
-    """Note what a create made."""
-    _rows(token).update(record_id=record_id)
+def store_result(key: CreateKey, record_id: str) -> None:
+    """Store the id of the created record."""
+    _rows(key).update(record_id=record_id)
 
 
-def forget(token: CreateKey) -> None:
-    """Drop a create that made nothing."""
-    _rows(token).delete()
+def forget(key: CreateKey) -> None:
+    """Delete the row of a create that created nothing."""
+    _rows(key).delete()
 
 
-def _rows(token: CreateKey) -> QuerySet[Creation]:
-    return Creation.objects.filter(organization_id=token.organization_id, digest=token.digest)
+def _rows(key: CreateKey) -> QuerySet[Creation]:
+    return Creation.objects.filter(organization_id=key.organization_id, digest=key.digest)
