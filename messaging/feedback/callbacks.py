@@ -18,8 +18,7 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import inbound_sms, receipts
+from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import Answer
 from messaging.feedback.sms_parts import Letter
 from messaging.models import Callback as Row
@@ -150,7 +149,7 @@ def work() -> tuple[int, list[Answer]]:
                     _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
-        gate_lock.hold(_deciding(rows, [*reports.items(), *strange.items()], letters))
+        gate_lock.take_exclusive(_deciding(rows, [*reports.items(), *strange.items()], letters))
         unknown = _recognize(strange, reports)
         early = receipts.settle(reports)
         early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}

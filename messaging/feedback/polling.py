@@ -20,8 +20,7 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import receipts
+from messaging.feedback import provider_references, receipts
 from messaging.models import Attempt, Delivery, ProviderAccount, ProviderReference
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
@@ -148,7 +147,7 @@ def _apply(
             deciding.add(row.organization_id)
     open_ones = {each.attempt_id for each in due if each.status in OPEN and each.account_id in rows}
     with transaction.atomic():
-        gate_lock.hold(deciding)
+        gate_lock.take_exclusive(deciding)
         early = receipts.settle(reports)
         now = clock.now()
         asked_again = open_ones - ({key for key in reports if _is_over(reports[key])} - early)

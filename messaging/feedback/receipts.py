@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.delivery.next_steps import Receipt
 from messaging.models import Attempt, Delivery, Event
 from messaging.models.statuses import TRANSITIONS, EventType, Status
 from messaging.providers.base import Report
@@ -77,6 +76,23 @@ SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider,
 FROM named a JOIN {Delivery._meta.db_table} d ON {sql.by_key("d.id", "a.delivery_id")}
 ORDER BY a.delivery_id FOR UPDATE OF d
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a provider reports of a delivery after it took it; `type` is an event's type."""
+
+    delivery_id: UUID
+    type: str
+    reason: str | None = None
+    channel: str | None = None
+    """The channel it was sent on; None: the one that the delivery is on."""
+    provider: str | None = None
+    """The account that it was sent by; None: the delivery's."""
+    soft: bool = False
+    """Of a failure: the address could not be reached for now."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
 
 
 def decides(report: Report) -> bool:
@@ -153,7 +169,7 @@ def _hold(delivery_ids: Collection[UUID]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WHOSE, [list(delivery_ids)])
         organization_ids = [row[0] for row in cursor.fetchall()]
-    gate_lock.hold(organization_ids)
+    gate_lock.take_exclusive(organization_ids)
 
 
 def _apply(receipts: Sequence[Receipt]) -> None:
@@ -190,7 +206,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     suppressions.suppress(
         [
             *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
-            *soft_bounces.entries([r.delivery_id for r in receipts if r.soft], now),
+            *soft_bounces.find_dead_addresses([r.delivery_id for r in receipts if r.soft], now),
         ]
     )
 
@@ -235,12 +251,12 @@ class _Known:
             return Status.DELIVERED
         return Status.FAILED if self._has(E.FAILED) or self._has(E.BOUNCED) else Status.SENT
 
-    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.Entry]:
+    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.NewSuppression]:
         """Give what is to be suppressed: the address is that of the channel the delivery is on."""
         if not self.address:
             return []
         return [
-            suppressions.Entry(
+            suppressions.NewSuppression(
                 self.organization_id,
                 self.channel,
                 self.address,
