@@ -8,8 +8,8 @@ from messaging import tasks
 from messaging.delivery import claims, prefetch
 from messaging.delivery.accounts import rates
 from messaging.models import Delivery, ProviderAccount
-from messaging.providers.base import ProviderSettings
 from rme.core.cache import TtlCache
+from rme.core.provider import ProviderSettings
 from rme.crm.contacts import own_contacts
 from tests import factories
 from tests.rest import Api, message
