@@ -18,8 +18,7 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import inbound_sms, receipts
+from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import Answer
 from messaging.feedback.sms_parts import Letter
 from messaging.models import Callback as Row

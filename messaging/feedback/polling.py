@@ -20,8 +20,7 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import receipts
+from messaging.feedback import provider_references, receipts
 from messaging.models import Attempt, Delivery, ProviderAccount, ProviderReference
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy

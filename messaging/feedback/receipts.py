@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.delivery.next_steps import Receipt
 from messaging.models import Attempt, Delivery, Event
 from messaging.models.statuses import TRANSITIONS, EventType, Status
 from messaging.webhooks.events import write_events
@@ -77,6 +76,23 @@ SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider,
 FROM named a JOIN {Delivery._meta.db_table} d ON {sql.by_key("d.id", "a.delivery_id")}
 ORDER BY a.delivery_id FOR UPDATE OF d
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a provider reports of a delivery after it took it; `type` is an event's type."""
+
+    delivery_id: UUID
+    type: str
+    reason: str | None = None
+    channel: str | None = None
+    """The channel it was sent on; None: the one that the delivery is on."""
+    provider: str | None = None
+    """The account that it was sent by; None: the delivery's."""
+    soft: bool = False
+    """Of a failure: the address could not be reached for now."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
 
 
 def decides(report: DeliveryReceipt) -> bool:

@@ -7,8 +7,7 @@ import structlog
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
-from messaging import tasks
-from messaging.feedback import callbacks
+from messaging.feedback import callbacks, tasks
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
 from rme.core.provider import CallbackRequest
@@ -55,7 +54,7 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
         return _answer(403)
     whose.provider.confirm(callback)
     if callbacks.keep(whose, callback):
-        tasks.ring_callbacks()
+        tasks.request_callbacks()
     return _answer(200)
 
 

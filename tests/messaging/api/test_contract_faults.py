@@ -12,8 +12,8 @@ import time_machine
 from celery import current_app
 from django.db import OperationalError, connection
 
-from messaging import providers, tasks
-from messaging.delivery import claims, deliver, sweeper
+from messaging import providers
+from messaging.delivery import claims, deliver, sweeper, tasks
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
 from rme.core.cache import TtlCache

@@ -10,8 +10,8 @@ from django.db import connection
 
 from messaging.delivery import claims, fairness, sweeper
 from messaging.delivery.accounts import rates
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.models.statuses import TRANSITIONS, Status
 from rme.core.db import sql

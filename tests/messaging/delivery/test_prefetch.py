@@ -4,8 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.delivery import claims, deliver, prefetch
+from messaging.delivery import claims, deliver, prefetch, tasks
 from messaging.delivery.accounts import rates
 from messaging.feedback import receipts
 from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppression

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import providers, tasks
+from messaging import providers
+from messaging.delivery import tasks
 from messaging.delivery.accounts import rates
 from messaging.models import Category, Delivery, Message, ProviderAccount
 from messaging.policy import organization_policy
