@@ -17,7 +17,6 @@ from messaging.delivery.claims import Claimed
 from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import EventType, Status
 from messaging.policy.organization_policy import Account, CategoryRules
-from messaging.providers.base import Content
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
     NOT_TRIED,
@@ -30,6 +29,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Content
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0

@@ -25,9 +25,9 @@ from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
-from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +95,7 @@ def _receiver(row: ProviderAccount) -> CallbackAccount | None:
     return CallbackAccount(row.pk, row.organization_id, account.callback_url, account.provider)
 
 
-def store(whose: CallbackAccount, *calls: Callback) -> bool:
+def store(whose: CallbackAccount, *calls: CallbackRequest) -> bool:
     """Keep authentic calls, each once, by one statement; say whether any is new."""
     values = [value for call in calls for value in _row(whose, call)]
     with connection.cursor() as cursor:
@@ -103,7 +103,7 @@ def store(whose: CallbackAccount, *calls: Callback) -> bool:
         return bool(cursor.rowcount)
 
 
-def _row(whose: CallbackAccount, callback: Callback) -> list[Any]:
+def _row(whose: CallbackAccount, callback: CallbackRequest) -> list[Any]:
     digest = hashlib.sha256(
         orjson.dumps([whose.account_id, callback.method, callback.query]) + callback.body
     ).hexdigest()
@@ -134,15 +134,15 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
             return 0, []
         known = ProviderAccount.objects.in_bulk({row[2] for row in rows})
         whose = {pk: _receiver(row) for pk, row in known.items()}
-        reports: dict[UUID, list[tuple[int, Report]]] = {}
-        strange: dict[UUID, list[tuple[int, Report]]] = {}
+        reports: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
+        strange: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
         letters: list[ReceivedSms] = []
         for row in rows:
             account = whose.get(row[2])
             if account is None:
                 continue
             for said in _read(account, row):
-                if isinstance(said, Report):
+                if isinstance(said, DeliveryReceipt):
                     known_as = reports if said.attempt_id else strange
                     known_as.setdefault(row[0], []).append((row[2], said))
                 elif isinstance(said, UnknownCode):
@@ -162,7 +162,7 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
 
 def _deciding(
     rows: Sequence[Sequence[object]],
-    reports: Sequence[tuple[UUID, Sequence[tuple[int, Report]]]],
+    reports: Sequence[tuple[UUID, Sequence[tuple[int, DeliveryReceipt]]]],
     letters: Sequence[ReceivedSms],
 ) -> set[str]:
     """Name the organizations for which something may be decided.
@@ -178,8 +178,8 @@ def _deciding(
 
 
 def _recognize(
-    strange: Mapping[UUID, Sequence[tuple[int, Report]]],
-    reports: dict[UUID, list[tuple[int, Report]]],
+    strange: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+    reports: dict[UUID, list[tuple[int, DeliveryReceipt]]],
 ) -> set[UUID]:
     """Add the reports that name a provider's own id to those on attempts; give the keys of others.
 
@@ -219,10 +219,10 @@ def purge() -> None:
 
 def _read(
     account: CallbackAccount, row: Sequence[object]
-) -> Sequence[Report | Inbound | UnknownCode]:
+) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
     """Let a provider read a call; one that it cannot read must not hold up all others."""
     identifier, _, _, method, query, headers, body, received_at, _ = row
-    callback = Callback(
+    callback = CallbackRequest(
         url=account.url,
         method=str(method),
         query=str(query),
@@ -231,7 +231,7 @@ def _read(
         received_at=received_at,  # type: ignore[arg-type]
     )
     try:
-        return account.provider.read(callback)
+        return account.provider.read_callback(callback)
     except Exception:
         log.exception("callback.unreadable", kind=account.provider.kind, callback=str(identifier))
         return ()
@@ -251,7 +251,7 @@ def _headers(stored: object) -> Mapping[str, str]:
     return value if isinstance(value, dict) else {}
 
 
-def _letter(row: Sequence[object], said: Inbound) -> ReceivedSms:
+def _letter(row: Sequence[object], said: InboundSms) -> ReceivedSms:
     return ReceivedSms(str(row[1]), int(str(row[2])), said, _moment(row[7]), str(row[0]))
 
 

@@ -15,12 +15,12 @@ from django.db import connection, transaction
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
 from messaging.models import Attempt, Delivery, Event
 from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.providers.base import Report
 from messaging.webhooks.events import write_events
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.db import clock, sql
 from rme.core.db.transitions import advance
+from rme.core.provider import DeliveryReceipt
 
 E = EventType
 
@@ -95,16 +95,18 @@ class Receipt:
     """Of an open or a click: a scanner or a proxy made it."""
 
 
-def needs_gate_lock(report: Report) -> bool:
+def needs_gate_lock(report: DeliveryReceipt) -> bool:
     """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
     return report.type == E.UNSUBSCRIBED or _may_suppress(report)
 
 
-def _may_suppress(said: Report | Receipt) -> bool:
+def _may_suppress(said: DeliveryReceipt | Receipt) -> bool:
     return said.soft or said.type in SUPPRESSES
 
 
-def apply_provider_receipts(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
+def apply_provider_receipts(
+    reports: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+) -> set[UUID]:
     """Apply what accounts report, by whatever key; give the keys of what came too early.
 
     That is what a worker, which has the delivery in hand, has yet to write down. What an account
