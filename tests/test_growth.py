@@ -46,7 +46,7 @@ from rme.crm import folding
 from rme.crm.connectors.odoo import _text_of
 from rme.transport import AddressPolicy, Reply
 from rme.transport.http1.results import _headers
-from rme.transport.smtp.dialogue import Replies, Senseless
+from rme.transport.smtp.session import Replies, Senseless
 from tests.core import growth, patterns
 
 _ID = UUID(int=1)

@@ -43,10 +43,10 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport, smpp
-from rme.transport.smpp import texts
+from rme.transport.smpp import text_encoding
 from rme.transport.smpp.pdu import RESPONSE, Command, Tag, first_string
 from rme.transport.smpp.pending import Answer
-from rme.transport.smpp.texts import Alphabet, Way
+from rme.transport.smpp.text_encoding import Alphabet, Way
 
 CODES: dict[int, Outcome] = {
     0x01: Rejected("ESME_RINVMSGLEN", Fault.CONTENT),
@@ -219,13 +219,15 @@ class Smpp(Provider):
         sms, account = http.sms(dispatch), self.settings
         reference = int(dispatch.attempt_id[-4:], 16)
         try:
-            parts = texts.spread(sms.text, account.alphabet, account.long_messages, reference)
+            parts = text_encoding.spread(
+                sms.text, account.alphabet, account.long_messages, reference
+            )
             # One report is enough: the last part's, which comes when all of it is there.
             return [self._message(sms, each, is_last=each is parts[-1]).encode() for each in parts]
         except ValueError:  # a text that is too long, a sender that is, or is no ASCII
             return []
 
-    def _message(self, sms: Sms, part: texts.Part, *, is_last: bool) -> smpp.Message:
+    def _message(self, sms: Sms, part: text_encoding.Part, *, is_last: bool) -> smpp.Message:
         return smpp.Message(
             self._source(sms.sender or self.settings.sender),
             smpp.Address(sms.to.removeprefix("+"), 1, 1),
@@ -291,13 +293,13 @@ class Smpp(Provider):
         except smpp.Senseless:
             return []
         kind = message.esm_class & _MESSAGE_TYPE
-        text = texts.read(
+        text = text_encoding.read(
             message.text, message.data_coding, self.settings.alphabet, message.esm_class
         )
         if kind == _FROM_A_PERSON:
             source = message.source
             sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
-            place = texts.place(message.text, message.parameters, message.esm_class)
+            place = text_encoding.place(message.text, message.parameters, message.esm_class)
             part = Part(*place) if place else None
             to = message.destination.text
             return [Inbound(sender, to, text.replace("\0", " "), part=part)]

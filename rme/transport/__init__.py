@@ -6,8 +6,8 @@ taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothin
 """
 
 from rme.transport.addresses import AddressPolicy
-from rme.transport.batch import Report, Result
 from rme.transport.client import Transport
+from rme.transport.concurrent_jobs import at_once
 from rme.transport.messages import (
     NOT_BEGUN,
     Common,
@@ -20,8 +20,8 @@ from rme.transport.messages import (
     Request,
     Stage,
 )
-from rme.transport.process import shared
-from rme.transport.side_by_side import at_once
+from rme.transport.per_thread import shared
+from rme.transport.scheduler import Report, Result
 
 __all__ = [
     "NOT_BEGUN",

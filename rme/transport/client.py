@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import pycurl
 
 from rme.transport.addresses import AddressPolicy, Origin
-from rme.transport.batch import Batch, Report, Way
+from rme.transport.host_limits import Slots
 from rme.transport.http1.exchange import Exchange
-from rme.transport.http1.kept_connections import Kept
 from rme.transport.http1.results import judge
+from rme.transport.http1.reused_connections import Kept
 from rme.transport.http2.pool import Multiplex
 from rme.transport.http2.stream import Stream
 from rme.transport.loop import Loop
 from rme.transport.messages import Failure, Reply, Request
 from rme.transport.resolver import Names
-from rme.transport.slots import Slots
+from rme.transport.scheduler import Batch, Report, Way
 from rme.transport.smtp.connection import MailConnection
 from rme.transport.smtp.pool import Post
 

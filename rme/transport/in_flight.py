@@ -5,9 +5,9 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from rme.transport.addresses import origin_of
-from rme.transport.batch import Way
 from rme.transport.client import Transport
 from rme.transport.messages import Failure, FailureKind, Reply, Request
+from rme.transport.scheduler import Way
 
 K = TypeVar("K", bound=Hashable)
 

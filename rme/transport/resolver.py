@@ -11,7 +11,7 @@ from contextlib import suppress
 from rme.transport.addresses import AddressPolicy, Origin
 from rme.transport.loop import Loop
 from rme.transport.messages import Failure, FailureKind
-from rme.transport.stream_socket import Address
+from rme.transport.socket_connection import Address
 
 _NAME_SECONDS = 60
 """A name is asked for again after this; its addresses are checked each time they are used."""

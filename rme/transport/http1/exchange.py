@@ -16,7 +16,7 @@ import certifi
 import pycurl
 
 from rme.transport.addresses import AddressPolicy, Origin
-from rme.transport.http1.kept_connections import Kept
+from rme.transport.http1.reused_connections import Kept
 from rme.transport.messages import Request
 
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS

@@ -16,7 +16,7 @@ from rme.transport.http2.stream import Stream
 from rme.transport.http2.writer import Http2Writer
 from rme.transport.loop import Loop
 from rme.transport.messages import Failure, FailureKind, Reply
-from rme.transport.stream_socket import LOST
+from rme.transport.socket_connection import LOST
 
 NO_HTTP2 = "the host does not speak HTTP/2"
 _LONGEST_HEADERS = 64 * 1024

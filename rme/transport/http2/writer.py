@@ -8,7 +8,7 @@ from rme.transport.http2 import frames
 from rme.transport.http2.frames import Broken
 from rme.transport.http2.stream import Stream, head
 from rme.transport.loop import Loop
-from rme.transport.stream_socket import Wire
+from rme.transport.socket_connection import Wire
 
 _MOST_OWED = 10_000
 """Who makes us say so much, and reads none of it, wants our memory (CVE-2019-9512, -9515)."""

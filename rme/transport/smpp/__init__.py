@@ -3,9 +3,9 @@
 The protocol is the SMPP v3.4 specification, issue 1.2; paragraphs named here are its own.
 """
 
-from rme.transport.smpp.link import Hear
+from rme.transport.smpp.clients import Line, Login, close_all, line
 from rme.transport.smpp.pdu import Address, Message, Pdu, Senseless
-from rme.transport.smpp.pool import Line, Login, close_all, line
+from rme.transport.smpp.session import Hear
 
 __all__ = [
     "Address",

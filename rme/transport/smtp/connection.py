@@ -19,9 +19,9 @@ from rme.transport.messages import (
     Request,
     Stage,
 )
-from rme.transport.smtp import dialogue
-from rme.transport.smtp.dialogue import Ended, Said, Senseless, StartTls, Write
-from rme.transport.stream_socket import Address, Wire
+from rme.transport.smtp import session
+from rme.transport.smtp.session import Ended, Said, Senseless, StartTls, Write
+from rme.transport.socket_connection import Address, Wire
 
 Done = Callable[["MailConnection", Reply | Failure], None]
 
@@ -34,9 +34,9 @@ class MailConnection(Wire):
         self.done = done
         self.usable = True
         self.busy = False
-        self._offers: dialogue.Offers | None = None  # known once the connection is open
+        self._offers: session.Offers | None = None  # known once the connection is open
         self._reset_first = False
-        self._heard = dialogue.Replies()
+        self._heard = session.Replies()
 
     def begin(self, request: Request) -> None:
         """Take a mail on. A new connection waits for `connect`, a kept one goes on at once."""
@@ -84,7 +84,7 @@ class MailConnection(Wire):
         """Connect to the first of some (checked) addresses that takes it."""
         path = self.request.url.split("/", 3)[3:]
         name = path[0] if path and path[0] else _own_name()
-        self._talk: Any = dialogue.opening(self.envelope, name)
+        self._talk: Any = session.opening(self.envelope, name)
         self.connect_to(addresses)
 
     def fail(self, kind: FailureKind, reason: str) -> None:
@@ -117,7 +117,7 @@ class MailConnection(Wire):
         except Ended as ended:
             self._finish(ended.result)
         except Senseless:
-            self.lose(dialogue.SENSELESS)
+            self.lose(session.SENSELESS)
 
     def _finish(self, result: Reply | Failure, *, usable: bool = False) -> None:
         self.busy = False
@@ -169,7 +169,7 @@ class MailConnection(Wire):
                 self._finish(reply, usable=True)
 
     def _begin_transaction(self) -> None:
-        self._talk = dialogue.transaction(
+        self._talk = session.transaction(
             self.envelope, self.request.body, self._offers or {}, reset=self._reset_first
         )
         self._do(next(self._talk))

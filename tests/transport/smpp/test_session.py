@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from rme.transport import AddressPolicy, Failure, FailureKind, smpp
-from rme.transport.smpp import link as links
+from rme.transport.smpp import session as links
 from rme.transport.smpp.pdu import RESPONSE, Command, Pdu
 from tests.fakes.smpp import SmppServer, accept
 from tests.fakes.smsc import wait_for
-from tests.transport.smpp.link_scene import BODY, POLICY, ask, line, never, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, ask, line, never, statuses
 
 SUBMIT = Command.SUBMIT_SM
 

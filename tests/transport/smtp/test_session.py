@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rme.transport.messages import Envelope, MailSecurity, Reply, Stage
-from rme.transport.smtp.dialogue import Replies, Said, Senseless, transaction
+from rme.transport.smtp.session import Replies, Said, Senseless, transaction
 
 ENVELOPE = Envelope("a@x.test", ("b@y.test",), MailSecurity.NONE)
 

@@ -6,7 +6,7 @@ import threading
 from rme.transport import NOT_BEGUN
 from rme.transport.smpp.pdu import Pdu
 from tests.fakes.smpp import SmppServer, accept
-from tests.transport.smpp.link_scene import BODY, POLICY, line, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, line, statuses
 
 
 def test_what_waits_for_the_window_is_given_back_and_the_rest_comes() -> None:

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rme.transport import NOT_BEGUN, AddressPolicy, Failure, Reply, Request, Transport
-from rme.transport.slots import Slots
+from rme.transport.host_limits import Slots
 from tests.fakes.http1 import Http1Server, respond
 from tests.fakes.slow_smtp import SlowSmtp
 from tests.transport.mails import mail

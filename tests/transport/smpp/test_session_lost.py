@@ -11,7 +11,7 @@ from rme.transport.smpp.pdu import Address, Command, Message, Pdu
 from tests.fakes.smpp import SmppServer, accept, refuse
 from tests.fakes.smsc import wait_for
 from tests.fakes.tcp import free_port, reset
-from tests.transport.smpp.link_scene import BODY, POLICY, ask, line, never, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, ask, line, never, statuses
 
 SUBMIT = Command.SUBMIT_SM
 

@@ -17,9 +17,9 @@ from rme.transport.addresses import AddressPolicy
 from rme.transport.checked_socket import NoConnection, connect
 from rme.transport.messages import TIME_OUT, Failure, FailureKind
 from rme.transport.smpp import pdu
-from rme.transport.smpp.link import Hear, Link, Report
 from rme.transport.smpp.pdu import Address, Command, Pdu, Senseless
 from rme.transport.smpp.pending import Answer
+from rme.transport.smpp.session import Hear, Link, Report
 
 CONNECT_SECONDS = 10.0
 LISTENED_SECONDS = 20.0
