@@ -45,10 +45,10 @@ from messaging.webhooks import dispatcher, outbox
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import availability, clock, partitions
+from rme.core.outbound import outbound_transport
 from rme.core.process import time_budget, worker
 from rme.core.redis import heartbeats, redis_client
 from rme.tenants.oauth import assertions, tokens
-from rme.transport import shared
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +100,9 @@ def send_ready(channel: str) -> None:
         if any(claim.full for claim in batches) and not called:
             ring([channel])  # there is more than that: let another worker join
             called = True
-        counts = deliver.deliver(batches, shared(), receipts.apply, partial(ring, [channel]))
+        counts = deliver.deliver(
+            batches, outbound_transport(), receipts.apply, partial(ring, [channel])
+        )
         seconds = time.monotonic() - started
         limits |= {each: claims.size(count, seconds) for each, count in counts.items()}
         several = claims.breadth(len(batches), seconds)
@@ -183,7 +185,7 @@ def apply_callbacks() -> None:
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:
         applied, answers = callbacks.work()
-        inbound_sms.send(answers, shared())
+        inbound_sms.send(answers, outbound_transport())
         if time.monotonic() > until:
             ring_callbacks()
             return
@@ -196,7 +198,7 @@ def apply_callbacks() -> None:
 @shared_task(name="messaging.poll")
 def poll() -> None:
     """Ask providers that cannot call us what became of messages."""
-    polling.poll(shared(), time.monotonic() + TURN_SECONDS)
+    polling.poll(outbound_transport(), time.monotonic() + TURN_SECONDS)
 
 
 @shared_task(name="messaging.notify_endpoints")

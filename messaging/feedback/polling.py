@@ -29,7 +29,7 @@ from messaging.providers import unknown_codes
 from messaging.providers.base import Report, Taken, UnknownCode
 from rme.core import ids
 from rme.core.db import clock, locks, sql
-from rme.transport import Transport, at_once
+from rme.transport import Transport, run_concurrently
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +127,7 @@ def _ask(
             taken = [Taken(each.attempt_id, each.reference) for each in group]
             found.append(group)
             jobs.append(partial(provider.poll, taken))
-    heard = at_once(jobs, transport)
+    heard = run_concurrently(jobs, transport)
     return {
         each: said
         for group, answers in zip(found, heard, strict=True)

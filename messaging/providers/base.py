@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from push.notification import Notification
 from rme.core.channels import Channel
 from rme.core.outcomes import NOT_TRIED, Fault, Outcome, Rejected, Unknown
-from rme.transport import NOT_BEGUN, AddressPolicy, Failure, Reply, Request, Transport
+from rme.transport import NOT_STARTED, AddressPolicy, Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -205,7 +205,7 @@ class Provider:
 
     def read_outcome(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         """Return the outcome of one attempt; Unknown if the answer is one that raises."""
-        if reply is NOT_BEGUN:
+        if reply is NOT_STARTED:
             return NOT_TRIED
         try:
             return self.outcome_of(dispatch, reply)

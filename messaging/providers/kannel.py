@@ -82,7 +82,7 @@ class Kannel(Provider):
 
     def request(self, dispatch: Dispatch) -> Request:
         sms, account = http.sms(dispatch), self.settings
-        if len(text_encoding.write(sms.text, Alphabet.GSM).parts()) > account.max_messages:
+        if len(text_encoding.encode(sms.text, Alphabet.GSM).parts()) > account.max_messages:
             raise InvalidRequest("a longer text than Kannel sends: it would cut it off and say 202")
         query = {
             "username": account.username,

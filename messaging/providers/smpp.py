@@ -42,11 +42,11 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport, smpp
+from rme.transport import NOT_STARTED, AddressPolicy, Failure, FailureKind, Transport, smpp
 from rme.transport.smpp import text_encoding
-from rme.transport.smpp.pdu import RESPONSE, Command, Tag, first_string
+from rme.transport.smpp.pdu import RESPONSE, CommandId, Tag, first_string
 from rme.transport.smpp.pending import Answer
-from rme.transport.smpp.text_encoding import Alphabet, Way
+from rme.transport.smpp.text_encoding import Alphabet, LongTextMethod
 
 CODES: dict[int, Outcome] = {
     0x01: Rejected("ESME_RINVMSGLEN", Fault.CONTENT),
@@ -143,7 +143,7 @@ class SmppSettings(ProviderSettings):
     alphabet: Alphabet = Field(
         default=Alphabet.GSM, description="What it does not have goes as UCS-2."
     )
-    long_messages: Way = Way.UDH
+    long_messages: LongTextMethod = LongTextMethod.UDH
     receipts: bool = True
     message_ids: Literal["SAME", "HEX_IN_RESPONSES", "HEX_IN_RECEIPTS"] = Field(
         default="SAME", description="Some SMSCs write ids in hexadecimal here, in decimal there."
@@ -188,15 +188,15 @@ class Smpp(Provider):
             found = enumerate(judge(answers))
             progress([(place, outcome) for place, outcome in found if outcome])
 
-        answers = self._line().submit(bodies, transport.policy, transport.patience, report)
+        answers = self._line().submit(bodies, transport.policy, transport.start_timeout, report)
         return [outcome for outcome in judge(answers) if outcome]
 
     def listen(self, hear: Hear, policy: AddressPolicy) -> None:
         self._line().listen(hear, policy)
 
-    def _line(self) -> smpp.Line:
+    def _line(self) -> smpp.SmppClient:
         account = self.settings
-        return smpp.line(
+        return smpp.client_for(
             smpp.Login(
                 account.host,
                 account.port,
@@ -219,7 +219,7 @@ class Smpp(Provider):
         sms, account = http.sms(dispatch), self.settings
         reference = int(dispatch.attempt_id[-4:], 16)
         try:
-            parts = text_encoding.spread(
+            parts = text_encoding.split(
                 sms.text, account.alphabet, account.long_messages, reference
             )
             # One report is enough: the last part's, which comes when all of it is there.
@@ -227,8 +227,10 @@ class Smpp(Provider):
         except ValueError:  # a text that is too long, a sender that is, or is no ASCII
             return []
 
-    def _message(self, sms: Sms, part: text_encoding.Part, *, is_last: bool) -> smpp.Message:
-        return smpp.Message(
+    def _message(
+        self, sms: Sms, part: text_encoding.TextPart, *, is_last: bool
+    ) -> smpp.ShortMessage:
+        return smpp.ShortMessage(
             self._source(sms.sender or self.settings.sender),
             smpp.Address(sms.to.removeprefix("+"), 1, 1),
             part.text,
@@ -276,36 +278,36 @@ class Smpp(Provider):
         return next(iter([*refused, *unknown]), outcomes[-1])
 
     def _outcome(self, answer: Answer) -> Outcome:
-        if answer is NOT_BEGUN:
+        if answer is NOT_STARTED:
             return NOT_TRIED
         if isinstance(answer, Failure):
             return _failed(answer)
         if answer.status:
             reason = f"refused: {answer.status:#x}"
             return CODES.get(answer.status, Retryable(reason))
-        if answer.command != Command.SUBMIT_SM | RESPONSE:
+        if answer.command != CommandId.SUBMIT_SM | RESPONSE:
             return Unknown("the answer makes no sense")
         return Accepted(self._same(first_string(answer.body), "HEX_IN_RESPONSES"))
 
     def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
         try:
-            message = smpp.Message.decode(callback.body)
-        except smpp.Senseless:
+            message = smpp.ShortMessage.decode(callback.body)
+        except smpp.InvalidPdu:
             return []
         kind = message.esm_class & _MESSAGE_TYPE
-        text = text_encoding.read(
+        text = text_encoding.decode(
             message.text, message.data_coding, self.settings.alphabet, message.esm_class
         )
         if kind == _FROM_A_PERSON:
             source = message.source
             sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
-            place = text_encoding.place(message.text, message.parameters, message.esm_class)
+            place = text_encoding.part_position(message.text, message.parameters, message.esm_class)
             part = Part(*place) if place else None
             to = message.destination.text
             return [Inbound(sender, to, text.replace("\0", " "), part=part)]
         return self._report(message, text) if kind in _RECEIPTS else []
 
-    def _report(self, message: smpp.Message, text: str) -> list[Report | UnknownCode]:
+    def _report(self, message: smpp.ShortMessage, text: str) -> list[Report | UnknownCode]:
         """Read a receipt: its parameters, and where they are missing, the text of appendix B."""
         said = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
         named = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))

@@ -20,7 +20,7 @@ Found = Sequence[Address] | Failure
 Then = Callable[[Found], None]
 
 
-class Names:
+class Resolver:
     """Resolve names beside the loop: getaddrinfo can only block, so it does in a thread."""
 
     def __init__(self, loop: Loop, policy: AddressPolicy, fixed: Iterable[str]) -> None:

@@ -53,8 +53,8 @@ def test_what_is_not_in_the_tables(data: bytes, text: str) -> None:
     ],
 )
 def test_what_a_person_wrote(data: bytes, coding: int, esm_class: int, text: str) -> None:
-    assert text_encoding.read(data, coding, Alphabet.GSM, esm_class) == text
+    assert text_encoding.decode(data, coding, Alphabet.GSM, esm_class) == text
 
 
 def test_a_lone_surrogate_does_no_harm() -> None:
-    assert text_encoding.write("a\ud800", Alphabet.GSM).parts() == [b"\0a\0?"]
+    assert text_encoding.encode("a\ud800", Alphabet.GSM).parts() == [b"\0a\0?"]

@@ -40,7 +40,7 @@ from messaging.providers.base import (
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import NOT_TRIED, Accepted, Fault, Outcome, Rejected, Unknown
-from rme.transport import NOT_BEGUN, Failure, InvalidRequest, Reply, Request, Transport
+from rme.transport import NOT_STARTED, Failure, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -237,7 +237,7 @@ class Anymail(Provider):
         return message
 
     def _outcome(self, post: _Post, reply: Reply | Failure) -> Outcome:
-        if reply is NOT_BEGUN:
+        if reply is NOT_STARTED:
             return NOT_TRIED
         if isinstance(reply, Failure):
             return http.failed(reply)
