@@ -19,6 +19,8 @@ from tests.fakes.tls import ca_pem
 FORKING = """
 import os, sys
 from rme.transport import Envelope, MailSecurity, Request, Reply, thread_transport
+def own():
+    return thread_transport(["localhost"])
 def send():
     url, ca_pem = sys.argv[1:]
     mail = Envelope("a@x.test", ("b@x.test",), MailSecurity.NONE)
@@ -26,18 +28,18 @@ def send():
         request = Request(url, b"x", http2=True, ca_pem=ca_pem)
     else:
         request = Request(url, b"Subject: x\\r\\n\\r\\n", envelope=mail)
-    (result,) = thread_transport(["localhost"]).perform([request])
+    (result,) = own().perform([request])
     assert isinstance(result, Reply), result
 send()
-before = thread_transport()
+before = own()
 child = os.fork()
 if child == 0:
-    assert thread_transport() is not before
+    assert own() is not before
     del before
     send()
     sys.exit(0)  # with all that an interpreter frees at its end
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert thread_transport() is before
+assert own() is before
 send()
 print("done", flush=True)
 os._exit(0)
