@@ -6,7 +6,8 @@ from django.http import HttpRequest
 from bot.envelope import Failure, Unauthorized
 from rme.core import logs
 from rme.core.http import edge
-from rme.core.redis.rate_limits import Limit, address_of, limiter
+from rme.core.http.proxies import address_of
+from rme.core.redis.rate_limits import Limit, limiter
 from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
 

@@ -18,7 +18,6 @@ from django.conf import settings
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging.accept import idempotency
 from messaging.consent import suppression_import
 from messaging.delivery import (
     claims,
@@ -47,7 +46,8 @@ from rme.core.channels import Channel
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
 from rme.core.process import time_budget, worker
-from rme.core.redis import heartbeats, redis_client
+from rme.core.redis import heartbeats
+from rme.core.redis.wakeups import clear_wakeup, request_wakeup
 from rme.tenants.oauth import assertions, tokens
 
 log = structlog.get_logger(__name__)
@@ -76,17 +76,17 @@ def _call(
     if not anew and _lost.get("", lambda: None):
         return
     try:
-        if not once or redis_client.ring(name):
+        if not once or request_wakeup(name):
             order(ignore_result=True)
     except (RedisError, KombuError, OSError) as error:
         _lost.put("", True)
-        log.warning("bell.lost", channel=name, error=type(error).__name__)
+        log.warning("wakeup.lost", channel=name, error=type(error).__name__)
 
 
 @shared_task(name="messaging.send_ready")
 def send_ready(channel: str) -> None:
     """Send what is ready on a channel, one claim after the other."""
-    redis_client.answer(channel)
+    clear_wakeup(channel)
     until = time.monotonic() + TURN_SECONDS
     called, several = False, claims.SEVERAL
     limits: dict[str, int] = {}  # by organization: what one's texts cost is no other's matter
@@ -133,14 +133,13 @@ def sweep() -> None:
         pass
     ring(sweeper.waiting_channels(), anew=True)
     if not worker.is_unprompted():
-        heartbeats.leave("scheduler")
+        heartbeats.mark_alive("scheduler")
 
 
 @shared_task(name="messaging.housekeeping")
 @availability.unlimited()
 def housekeeping() -> None:
     """Delete what has expired, make the partitions of the months to come, let old ones go."""
-    idempotency.purge()
     callbacks.purge()
     sms_parts.purge()
     provider_references.purge()
@@ -180,7 +179,7 @@ def ring_callbacks() -> None:
 @shared_task(name="messaging.apply_callbacks")
 def apply_callbacks() -> None:
     """Apply what providers called us with, batch by batch. Any beat finds what was left behind."""
-    redis_client.answer("callbacks")
+    clear_wakeup("callbacks")
     until = time.monotonic() + TURN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:

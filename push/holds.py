@@ -11,7 +11,7 @@ import structlog
 from redis import RedisError
 
 from rme.core.cache import TtlCache
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ def held(names: Collection[str]) -> dict[str, float]:
     if not asked:
         return {}
     try:
-        with redis_client.client().pipeline(transaction=False) as pipeline:
+        with redis_client().pipeline(transaction=False) as pipeline:
             for name in asked:
                 hold, strikes = _keys(name)
                 pipeline.pttl(hold)
@@ -60,14 +60,14 @@ def hold(name: str, first: float, wish: float | None = None) -> float:
     _free.forget(name)
     seconds = first if wish is None else wish
     try:
-        with redis_client.client().pipeline() as pipeline:
+        with redis_client().pipeline() as pipeline:
             pipeline.incr(strikes)
             pipeline.expire(strikes, _FORGET_SECONDS)
             count = pipeline.execute()[0]
         if wish is None:
             seconds = min(first * 2 ** min(count - 1, 20), LONGEST)
         seconds = max(seconds, 0.001)
-        redis_client.client().set(key, 1, px=int(min(seconds, _FORGET_SECONDS) * 1000) or 1)
+        redis_client().set(key, 1, px=int(min(seconds, _FORGET_SECONDS) * 1000) or 1)
     except RedisError as error:
         log.warning("push.hold_lost", error=type(error).__name__)
     return seconds
@@ -79,6 +79,6 @@ def release(names: Collection[str]) -> None:
     if not refused:
         return
     try:
-        redis_client.client().delete(*(_keys(name)[1] for name in refused))
+        redis_client().delete(*(_keys(name)[1] for name in refused))
     except RedisError as error:
         log.warning("push.hold_lost", error=type(error).__name__)

@@ -9,7 +9,7 @@ import time
 import structlog
 from redis import RedisError
 
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ return 0
 def wait(name: str, cost: int, most: int) -> float:
     """Count so many; or give the seconds after which they may pass, and count nothing."""
     try:
-        answer = redis_client.client().eval(
+        answer = redis_client().eval(
             _TAKE, 1, f"rme:push:hour:{name}", str(cost), str(most), str(int(time.time()))
         )
         return float(str(answer))

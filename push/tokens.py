@@ -18,7 +18,7 @@ from redis import RedisError
 
 from rme.core.cache import TtlCache
 from rme.core.db.encrypted_fields import keyring
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 
 log = structlog.get_logger(__name__)
 
@@ -107,7 +107,7 @@ def _key(name: str) -> str:
 
 def _read(name: str) -> Token | None:
     try:
-        stored = redis_client.client().get(_key(name))
+        stored = redis_client().get(_key(name))
         return Token(**orjson.loads(keyring().decrypt(stored))) if stored else None
     except (RedisError, InvalidToken) as error:
         log.warning("push.token_unread", error=type(error).__name__)
@@ -120,7 +120,7 @@ def _keep(name: str, life: Life, token: Token) -> Token:
     left = int((life.end - token.age()) * 1000)
     try:
         if left > 0:
-            redis_client.client().set(_key(name), keyring().encrypt(orjson.dumps(content)), px=left)
+            redis_client().set(_key(name), keyring().encrypt(orjson.dumps(content)), px=left)
     except RedisError as error:
         log.warning("push.token_unkept", error=type(error).__name__)
     return token
@@ -130,7 +130,7 @@ def _lock(name: str) -> str | None:
     """Take the lock, and give its owner's sign; None: another has it."""
     owner = token_hex(8)
     try:
-        free = redis_client.client().set(f"{_key(name)}:lock", owner, nx=True, px=LOCK_MS)
+        free = redis_client().set(f"{_key(name)}:lock", owner, nx=True, px=LOCK_MS)
     except RedisError:
         return owner  # nobody to agree with: each makes its own
     return owner if free else None
@@ -138,8 +138,8 @@ def _lock(name: str) -> str | None:
 
 def _unlock(name: str, owner: str) -> None:
     try:
-        if redis_client.client().get(f"{_key(name)}:lock") == owner.encode():
-            redis_client.client().delete(f"{_key(name)}:lock")
+        if redis_client().get(f"{_key(name)}:lock") == owner.encode():
+            redis_client().delete(f"{_key(name)}:lock")
     except RedisError:
         pass  # it ends by itself
 
@@ -164,7 +164,7 @@ def prove(names: set[str]) -> None:
     if not fresh:
         return
     try:
-        with redis_client.client().pipeline(transaction=False) as pipeline:
+        with redis_client().pipeline(transaction=False) as pipeline:
             for name in fresh:
                 pipeline.set(f"rme:push:proven:{name}", 1, ex=PROVEN_SECONDS)
             pipeline.execute()
@@ -179,7 +179,7 @@ def is_proven(name: str) -> bool:
 
     def ask() -> bool | None:
         try:
-            return bool(redis_client.client().exists(f"rme:push:proven:{name}")) or None
+            return bool(redis_client().exists(f"rme:push:proven:{name}")) or None
         except RedisError:
             return None
 

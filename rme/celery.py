@@ -28,9 +28,10 @@ app.conf.task_default_queue = "default"
 app.conf.beat_schedule = {
     "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"queue": "sweep"}},
     "retire_devices": {"task": "push.retire_devices", "schedule": 5.0},
-    # These two run once an hour; beat, which remembers nothing, hints at them more often.
+    # The hourly tasks run once an hour; beat, which remembers nothing, hints at them more often.
     "sweep_devices": {"task": "push.sweep_devices", "schedule": 300.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 300.0},
+    "idempotency-keys": {"task": "messaging.purge_idempotency_keys", "schedule": 300.0},
     "callbacks": {"task": "messaging.apply_callbacks", "schedule": 2.0},
     "poll": {"task": "messaging.poll", "schedule": 5.0},
     "webhooks": {"task": "messaging.notify_endpoints", "schedule": 1.0},
@@ -51,9 +52,10 @@ app.conf.task_annotations = {
     "messaging.poll": {"at_most_every": 2.5},
     "push.retire_devices": {"at_most_every": 2.5},
     "messaging.housekeeping": _HOUR,
+    "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
-app.autodiscover_tasks(["messaging", "push", "rme.crm"])
+app.autodiscover_tasks(["messaging", "messaging.accept", "push", "rme.crm"])
 
 
 @worker_process_init.connect

@@ -24,12 +24,12 @@ from messaging.content.rendering import (
     advise_email,
     compile_mjml,
     compile_source,
-    mjml,
     render_email,
     segments,
 )
 from messaging.content.rendering.advice import RenderedEmail
-from messaging.content.rendering.plain_text import from_html, strip_tags
+from messaging.content.rendering.html.plain_text import from_html, strip_tags
+from messaging.content.rendering.mjml import compiler
 from messaging.pages.preference_views import _preferred
 from messaging.providers import http, mime, simulator
 from messaging.providers.anymail import answers, services
@@ -68,8 +68,8 @@ MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
         for service in services.SERVICES.values()
         for pattern in (service.hard, service.soft)
     ],
-    "messaging/content/rendering/mjml.py: re.compile(f'{self.sign}(\\\\d+)x')": [
-        mjml._Marks("")._mark
+    "messaging/content/rendering/mjml/compiler.py: re.compile(f'{self.sign}(\\\\d+)x')": [
+        compiler._Marks("")._mark
     ],
 }
 """Patterns that only the running code has, by the call that makes them."""

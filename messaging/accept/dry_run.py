@@ -54,7 +54,7 @@ def _recipient(caller: Caller, each: Plan, one: Recipient, request_id: str) -> S
             content = _content(caller, each, one)
         except (rendering.RenderFailed, rendering.RenderLimit) as error:
             failure = str(error)
-    steps = trace.decisions(clock.now(), one.steps)
+    steps = trace.decisions(clock.now(), one.decisions)
     return {**shown, "trace": steps, "content": content, "renderError": failure}
 
 
@@ -62,7 +62,7 @@ def _content(caller: Caller, each: Plan, one: Recipient) -> Shown:
     """Render what would be handed over; a push for the first of the recipient's devices."""
     chosen, contact = one.chosen, one.contact
     assert chosen is not None and contact is not None  # asked for those who would be sent to
-    letter = compose.Letter(
+    letter = compose.RenderRequest(
         organization=caller.organization,
         delivery_id="",
         message_id="",

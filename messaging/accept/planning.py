@@ -7,12 +7,13 @@ read once for all requests, and each recipient is decided from that.
 from collections.abc import Sequence
 
 from messaging.accept import timing
-from messaging.accept.plans import CHOSEN, QUIET_HOURS, Option, Plan, Recipient
+from messaging.accept.plans import Option, Plan, Recipient
 from messaging.accept.requests import MessageInput, duplicates
 from messaging.accept.texts import choose_texts
 from messaging.consent import gates
 from messaging.content import compose, templates
 from messaging.delivery.accounts import rates, routing
+from messaging.models.decisions import CHOSEN, QUIET_HOURS
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import CategoryRules, Policy
 from push.devices import active_devices
@@ -30,7 +31,7 @@ def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> li
     open_plans = [p for p in plans if p.error is None]
     _read_people(caller.organization, open_plans)
     _read_records(caller.organization, open_plans)
-    found = templates.active(
+    found = templates.find_active(
         caller.organization.id, {p.given.template.name for p in open_plans if p.given.template}
     )
     for each in open_plans:
@@ -135,12 +136,12 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         if recipient.error is None
         for option in recipient.options
     ]
+    own = caller.organization.id
     verdicts = gates.check(
-        caller.organization.id,
         [
-            gates.Candidate(r.given.contact_id, o.channel, o.address, each.rules)
+            gates.Candidate(own, r.given.contact_id, o.channel, o.address, each.rules)
             for each, r, o in undecided
-        ],
+        ]
     )
     refused: dict[int, errors.ApiError] = {}
     for (each, recipient, option), verdict in zip(undecided, verdicts, strict=True):

@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
 
 from messaging.accept.requests import MessageInput, RecipientInput
 from messaging.content.templates import ActiveTemplate
+from messaging.models.decisions import CHOSEN, ChannelDecision
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import CategoryRules, Domain
 from rme.core import errors
 from rme.core.channels import Channel
 from rme.crm.connectors.records import ContactRecord, Record
-
-CHOSEN = "CHOSEN"
-QUIET_HOURS = "QUIET_HOURS"
 
 
 @dataclass(slots=True)
@@ -25,18 +22,6 @@ class Option:
     devices: frozenset[tuple[str, str]] = frozenset()
     """What the person's devices are, for PUSH: (platform, app)."""
     template: ActiveTemplate | None = None
-
-
-class Step(NamedTuple):
-    """One channel that was considered, and what came of it: for the trace.
-
-    `result` is CHOSEN, QUIET_HOURS, or the code of the error that spoke against it; `detail` the
-    entry that decided, or the time at which the quiet hours end.
-    """
-
-    channel: str
-    result: str
-    detail: str | None = None
 
 
 @dataclass(slots=True)
@@ -53,18 +38,22 @@ class Recipient:
     scheduled_for: datetime | None = None
     error: errors.ApiError | None = None
     status: Status = Status.ACCEPTED
-    steps: list[Step] = field(default_factory=list)
+    decisions: list[ChannelDecision] = field(default_factory=list)
 
     @property
     def trace(self) -> list[list[str | None]] | None:
-        """Give the steps to be kept; None where the one channel asked for was simply taken."""
-        if len(self.steps) == 1 and self.steps[0].result == CHOSEN and not self.steps[0].detail:
+        """Return the decisions to store; None where the only channel requested was chosen."""
+        if (
+            len(self.decisions) == 1
+            and self.decisions[0].result == CHOSEN
+            and not self.decisions[0].detail
+        ):
             return None
-        return [list(step) for step in self.steps]
+        return [list(decision) for decision in self.decisions]
 
     def note(self, channel: str, result: str, detail: str | None = None) -> None:
-        """Add a step to the trace."""
-        self.steps.append(Step(channel, result, detail))
+        """Add a decision to the trace."""
+        self.decisions.append(ChannelDecision(channel, result, detail))
 
     def refuse(self, error: errors.ApiError, status: Status = Status.BLOCKED) -> None:
         self.error, self.status, self.chosen = error, status, None

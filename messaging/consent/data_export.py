@@ -98,7 +98,7 @@ _PARTS = {
 }
 
 
-def disclose(organization_id: str, contact_id: str) -> dict[str, Any] | None:
+def export_contact(organization_id: str, contact_id: str) -> dict[str, Any] | None:
     """Give all that is stored on a person of one organization, None where nothing is.
 
     One statement a kind, whatever there is of it.

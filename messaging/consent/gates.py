@@ -1,6 +1,6 @@
 """May this be sent to that person? Asked when a message is accepted and again when it is sent."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from rme.core.db import sql
 class Candidate(NamedTuple):
     """One person, one channel, one address (None where the channel has none, like push)."""
 
+    organization_id: str
     contact_id: str
     channel: str
     address: str | None
@@ -35,45 +36,51 @@ class Verdict(NamedTuple):
     entry: str | None = None
 
 
-def check(organization_id: str, candidates: Sequence[Candidate]) -> list[Verdict]:
-    """Say for each candidate whether it may be sent, in the same order.
+def check(candidates: Sequence[Candidate]) -> list[Verdict]:
+    """Return for each candidate whether it may be sent, in the same order.
 
     One query for any number of candidates, a second where a category has a frequency cap.
     """
     if not candidates:
         return []
-    rows = sql.read(_asked(organization_id, candidates))
-    return _judge(candidates, Caps(organization_id, candidates), *rows)
+    rows = sql.read(_queries(candidates))
+    return _judge(candidates, Caps(candidates), *rows)
 
 
-Look = Callable[[], tuple["Pauses", list[Verdict]]]
-"""Tells what was seen: the pauses in force, and the verdicts in order."""
+Look = Callable[[], tuple["dict[str, Pauses]", list[Verdict]]]
+"""Returns what was seen: the pauses in force by organization, and the verdicts in order."""
 
 
-def look_at_send(organization_id: str, candidates: Sequence[Candidate]) -> Look:
-    """Look at the gates in an open transaction, and tell later what was seen there.
+def look_at_send(candidates: Sequence[Candidate]) -> Look:
+    """Look at the gates in an open transaction, and return later what was seen there.
 
-    The pauses in force are in it: what is paused waits, whatever the verdict. Under `gate_lock`,
-    which has to be held before.
+    One query for the candidates of all organizations. The pauses in force are in it: what is
+    paused waits, whatever the verdict. Under `gate_lock`, which has to be held before.
     """
-    capped = Caps(organization_id, candidates)
-    answer = sql.ask([sql.Part(_PAUSES, [organization_id]), *_asked(organization_id, candidates)])
+    capped = Caps(candidates)
+    organization_ids = {candidate.organization_id for candidate in candidates}
+    pauses = sql.Part(_PAUSES, [sql.array(organization_ids)])
+    answer = sql.ask([pauses, *_queries(candidates)])
 
-    def seen() -> tuple[Pauses, list[Verdict]]:
+    def seen() -> tuple[dict[str, Pauses], list[Verdict]]:
         pauses, *rows = sql.rows_of(answer)
-        return Pauses(pauses), _judge(candidates, capped, *rows)
+        return _by_organization(pauses), _judge(candidates, capped, *rows)
 
     return seen
 
 
-def _asked(organization_id: str, candidates: Sequence[Candidate]) -> list[sql.Part]:
-    contact_ids = {candidate.contact_id for candidate in candidates}
-    addresses = {candidate.address for candidate in candidates if candidate.address}
+def _queries(candidates: Sequence[Candidate]) -> list[sql.Part]:
+    addresses: defaultdict[str, set[str]] = defaultdict(set)
+    contact_ids: defaultdict[str, set[str]] = defaultdict(set)
+    for organization_id, contact_id, _, address, *_ in candidates:
+        contact_ids[organization_id].add(contact_id)
+        if address:
+            addresses[organization_id].add(address)
     channels = {candidate.channel for candidate in candidates}
     categories = {candidate.category.name for candidate in candidates}
     return [
-        suppressions.listing(organization_id, addresses, contact_ids),
-        ledger.presence(organization_id, contact_ids, channels, categories),
+        suppressions.listing(addresses, contact_ids),
+        ledger.presence(contact_ids, channels, categories),
     ]
 
 
@@ -81,13 +88,16 @@ def _judge(
     candidates: Sequence[Candidate], capped: "Caps", suppressed: sql.Rows, decisions: sql.Rows
 ) -> list[Verdict]:
     listed, decided = suppressions.listed_of(suppressed), ledger.present_of(decisions)
-    return [_verdict(candidate, listed, decided, capped) for candidate in candidates]
+    return [
+        _verdict(each, listed[each.organization_id], decided[each.organization_id], capped)
+        for each in candidates
+    ]
 
 
 def _verdict(
     candidate: Candidate, listed: suppressions.Listed, decided: ledger.Present, capped: "Caps"
 ) -> Verdict:
-    contact_id, channel, address, rules, _ = candidate
+    _, contact_id, channel, address, rules, _ = candidate
     if entry := listed.entry(channel, address, contact_id):
         return Verdict(errors.Suppressed, entry)
     answer = decided.answer(contact_id, channel, rules.name, opt_in=rules.opt_in)
@@ -99,12 +109,13 @@ def _verdict(
 
 
 _SENT_LATELY = f"""
-SELECT w.contact_id, w.category, count(d.id)
-FROM json_to_recordset(%s) w(contact_id text, category text, since timestamptz, least uuid)
-JOIN {Delivery._meta.db_table} d ON d.organization_id = %s AND d.contact_id = w.contact_id
-  AND d.category = w.category AND d.message_id >= w.least AND d.id <> ALL(%s::uuid[])
-  AND d.status = ANY(%s)
-GROUP BY w.contact_id, w.category
+SELECT w.organization_id, w.contact_id, w.category, sent.count
+FROM json_to_recordset(%s) w(organization_id text, contact_id text, category text, least uuid),
+LATERAL (
+  SELECT count(*) FROM {Delivery._meta.db_table}
+  WHERE organization_id = w.organization_id AND contact_id = w.contact_id
+    AND category = w.category AND message_id >= w.least AND id <> ALL(%s::uuid[])
+    AND status = ANY(%s)) sent
 """
 _COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
 _COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]
@@ -116,35 +127,43 @@ class Caps:
     At accept, what is on its way counts too; at the moment of sending only what has left.
     """
 
-    def __init__(self, organization_id: str, candidates: Sequence[Candidate]) -> None:
-        self.had: Counter[tuple[str, str]] = Counter()
-        capped = {
-            (c.contact_id, c.category.name): c.category.cap for c in candidates if c.category.cap
-        }
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self.had: Counter[tuple[str, str, str]] = Counter()
+        capped = {_counted(c): c.category.cap for c in candidates if c.category.cap}
         if not capped:
             return
         with connection.cursor() as cursor:
             cursor.execute("SELECT now()")
             (now,) = cursor.fetchone()
             rows = [
-                {"contact_id": contact, "category": name, "least": ids.at_least(now - cap[1])}
-                for (contact, name), cap in capped.items()
+                {
+                    "organization_id": organization_id,
+                    "contact_id": contact_id,
+                    "category": name,
+                    "least": ids.at_least(now - cap[1]),
+                }
+                for (organization_id, contact_id, name), cap in capped.items()
             ]
             own = [c.delivery_id for c in candidates if c.delivery_id]
             counted = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
-            cursor.execute(_SENT_LATELY, [sql.as_json(rows), organization_id, own, counted])
-            for contact, name, count in cursor.fetchall():
-                self.had[contact, name] = count
+            cursor.execute(_SENT_LATELY, [sql.as_json(rows), own, counted])
+            for *key, count in cursor.fetchall():
+                self.had[tuple(key)] = count
 
     def reached(self, candidate: Candidate) -> bool:
-        """Say whether the cap is reached, counting this candidate in if it is not."""
+        """Return whether the cap is reached, counting this candidate in if it is not."""
         if candidate.category.cap is None:
             return False
-        key = (candidate.contact_id, candidate.category.name)
+        key = _counted(candidate)
         if self.had[key] >= candidate.category.cap[0]:
             return True
         self.had[key] += 1
         return False
+
+
+def _counted(candidate: Candidate) -> tuple[str, str, str]:
+    """Return what a cap counts by: the organization, the contact and the category."""
+    return candidate.organization_id, candidate.contact_id, candidate.category.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +184,13 @@ class Pauses:
 
 
 _PAUSES = f"""
-SELECT channel, category, template FROM {Pause._meta.db_table}
-WHERE organization_id = %s AND (ends_at IS NULL OR ends_at > now())
+SELECT organization_id, channel, category, template FROM {Pause._meta.db_table}
+WHERE organization_id = ANY(%s::text[]) AND (ends_at IS NULL OR ends_at > now())
 """
+
+
+def _by_organization(rows: sql.Rows) -> dict[str, Pauses]:
+    found: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
+    for organization_id, *pause in rows:
+        found[organization_id].append(pause)
+    return {each: Pauses(pauses) for each, pauses in found.items()}

@@ -6,6 +6,7 @@ seal. Erasing a person leaves the seal in place of that part, so that the chain 
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,12 +25,16 @@ from rme.core.db import sql
 OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
 
 _PRESENT = f"""
-SELECT DISTINCT ON (contact_id, channel, category)
-  contact_id, channel, category, status, extract(epoch FROM occurred_at)::float8, id::text
-FROM {ConsentEntry._meta.db_table}
-WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND channel = ANY(%s::text[])
-  AND category = ANY(%s::text[])
-ORDER BY contact_id, channel, category, occurred_at DESC, status DESC
+SELECT wanted.organization_id, present.*
+FROM unnest(%s::text[], %s::text[]) wanted(organization_id, contact_ids),
+LATERAL (
+  SELECT DISTINCT ON (contact_id, channel, category)
+    contact_id, channel, category, status, extract(epoch FROM occurred_at)::float8, id::text
+  FROM {ConsentEntry._meta.db_table}
+  WHERE organization_id = wanted.organization_id
+    AND contact_id = ANY(wanted.contact_ids::text[])
+    AND channel = ANY(%s::text[]) AND category = ANY(%s::text[])
+  ORDER BY contact_id, channel, category, occurred_at DESC, status DESC) present
 """
 # Of entries of one instant OPTED_OUT comes first: it sorts after OPTED_IN, and the order is down.
 
@@ -58,7 +63,7 @@ _BY_REGIME = {False: Answer(True), True: Answer(False)}
 class Present:
     """The present state of each (contact, channel, category), wildcards as they were given."""
 
-    states: Mapping[tuple[str, str, str], State]
+    states: dict[tuple[str, str, str], State]
 
     def answer(self, contact_id: str, channel: str, category: str, *, opt_in: bool) -> Answer:
         """Say whether a contact may be written to.
@@ -100,28 +105,30 @@ def present(
     categories: Collection[str],
 ) -> Present:
     """Read the present state for contacts, channels and categories in one query."""
-    (rows,) = sql.read([presence(organization_id, contact_ids, channels, categories)])
-    return present_of(rows)
+    (rows,) = sql.read([presence({organization_id: contact_ids}, channels, categories)])
+    return present_of(rows)[organization_id]
 
 
 def presence(
-    organization_id: str,
-    contact_ids: Collection[str],
+    contact_ids: Mapping[str, Collection[str]],
     channels: Collection[str],
     categories: Collection[str],
 ) -> sql.Part:
-    """Give the query for the present state of contacts, channels and categories."""
-    names = [contact_ids, [*channels, ALL], [*categories, ALL]]
-    return sql.Part(_PRESENT, [organization_id, *map(sql.array, names)])
+    """Return the query for the present state of contacts, which are given by organization."""
+    names = [sql.array([*channels, ALL]), sql.array([*categories, ALL])]
+    return sql.Part(_PRESENT, [sql.array(contact_ids), sql.arrays(contact_ids.values()), *names])
 
 
-def present_of(rows: sql.Rows) -> Present:
-    """Understand what `presence` found."""
-    return Present({(row[0], row[1], row[2]): State(*row[3:]) for row in rows})
+def present_of(rows: sql.Rows) -> defaultdict[str, Present]:
+    """Return what `presence` found, by organization."""
+    found: defaultdict[str, Present] = defaultdict(lambda: Present({}))
+    for organization_id, contact_id, channel, category, *state in rows:
+        found[organization_id].states[contact_id, channel, category] = State(*state)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ConsentDecision:
     """What one person decided. `evidence` says how it is known; without `occurred_at` it is now."""
 
     contact_id: str
@@ -168,12 +175,12 @@ def _digest(previous: str, row: sql.Row, seal: str) -> str:
     return hashlib.sha256(previous.encode() + line).hexdigest()
 
 
-def record(organization_id: str, decisions: Sequence[Decision]) -> list[str]:
+def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[str]:
     """Append decisions to the ledger, in order, and give the new entries' ids."""
     return [str(row["id"]) for row in append(organization_id, decisions)]
 
 
-def append(organization_id: str, decisions: Sequence[Decision]) -> list[sql.Row]:
+def append(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[sql.Row]:
     """Append decisions to the ledger, in order, and give the new rows.
 
     A lock per organization keeps the chain of digests single; the number of statements does not
@@ -216,7 +223,7 @@ def _hold_chain(organization_id: str) -> datetime:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0)), clock_timestamp()",
-            [gate_lock.name(organization_id)],
+            [gate_lock.lock_name(organization_id)],
         )
         now: datetime = cursor.fetchone()[1]
     return now.astimezone(UTC)

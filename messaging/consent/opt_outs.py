@@ -27,7 +27,7 @@ def record(delivery_ids: Collection[UUID]) -> None:
         ledger.record(organization_id, _news(organization_id, deliveries))
 
 
-def _news(organization_id: str, deliveries: list[Delivery]) -> list[ledger.Decision]:
+def _news(organization_id: str, deliveries: list[Delivery]) -> list[ledger.ConsentDecision]:
     present = ledger.present(
         organization_id,
         {each.contact_id for each in deliveries},
@@ -42,8 +42,8 @@ def _news(organization_id: str, deliveries: list[Delivery]) -> list[ledger.Decis
     ]
 
 
-def _decision(each: Delivery) -> ledger.Decision:
-    return ledger.Decision(
+def _decision(each: Delivery) -> ledger.ConsentDecision:
+    return ledger.ConsentDecision(
         contact_id=each.contact_id,
         channel=each.channel,
         category=each.category,

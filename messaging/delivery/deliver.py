@@ -92,37 +92,6 @@ class Turn:
             self.settled.append(sending)
         self.fresh.clear()
 
-    def look_at_gates(self) -> gates.Look:
-        """Look at pauses, suppressions and consent a last time, in the attempts' transaction."""
-        return gates.look_at_send(
-            self.claim.organization_id,
-            [
-                gates.Candidate(
-                    sending.claimed.contact_id,
-                    self.claim.channel,
-                    sending.address,
-                    sending.rules,
-                    sending.claimed.id,
-                )
-                for sending in self.window
-            ],
-        )
-
-    def pass_gates(self, look: gates.Look) -> list[str]:
-        """Decide what is not to be sent now; return the attempts that are not made after all."""
-        not_made: list[str] = []
-        now = clock.now()
-        paused, verdicts = look()
-        for sending, (refusal, entry) in zip(self.window, verdicts, strict=True):
-            claimed = sending.claimed
-            if paused.rows and paused.cover(claimed.channel, claimed.category, claimed.template):
-                not_made += sending.take_back()
-                sending.wait("PAUSED", now + PAUSE_RECHECK)
-            elif refusal:
-                not_made += sending.take_back()
-                sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
-        return not_made
-
     def _unreadable(self) -> list[Sending]:
         """Return the deliveries whose rows cannot be read, as failed."""
         failed = [Sending(each, self.rules.rules(each.category)) for each in self.claim.unreadable]
@@ -204,11 +173,11 @@ def _record(turns: Sequence[Turn], answered: Answered, then: Then) -> None:
     try:
         outcomes = record.outcomes(answered)
         with _at_once(settled, window):
-            gate_lock.share(turn.claim.organization_id for turn in leaving)
+            gate_lock.take_shared(turn.claim.organization_id for turn in leaving)
             # before the gates, so that frequency caps count it
             attempts = {"attempts": record.attempts(window)}
             recorded = record.record(settled, {**outcomes, **attempts})
-            looks = [turn.look_at_gates() for turn in leaving]
+            look = _look_at_gates(window)
     except BaseException:
         late_outcomes.store_again(answered, then)
         raise
@@ -218,13 +187,41 @@ def _record(turns: Sequence[Turn], answered: Answered, then: Then) -> None:
         then.told(receipts)
     for turn in turns:
         turn.settled = []
-    not_made = [
-        attempt_id
-        for turn, look in zip(leaving, looks, strict=True)
-        for attempt_id in turn.pass_gates(look)
-    ]
-    if not_made:
+    if look and (not_made := _pass_gates(window, look)):
         _take_back(leaving, not_made)
+
+
+def _look_at_gates(window: Sequence[Sending]) -> gates.Look | None:
+    """Look at pauses, suppressions and consent a last time, in the attempts' transaction."""
+    candidates = [
+        gates.Candidate(
+            sending.claimed.organization_id,
+            sending.claimed.contact_id,
+            sending.claimed.channel,
+            sending.address,
+            sending.rules,
+            sending.claimed.id,
+        )
+        for sending in window
+    ]
+    return gates.look_at_send(candidates) if candidates else None
+
+
+def _pass_gates(window: Sequence[Sending], look: gates.Look) -> list[str]:
+    """Decide what is not to be sent now; return the attempts that are not made after all."""
+    not_made: list[str] = []
+    now = clock.now()
+    pauses, verdicts = look()
+    for sending, (refusal, entry) in zip(window, verdicts, strict=True):
+        claimed = sending.claimed
+        paused = pauses.get(claimed.organization_id)
+        if paused and paused.cover(claimed.channel, claimed.category, claimed.template):
+            not_made += sending.take_back()
+            sending.wait("PAUSED", now + PAUSE_RECHECK)
+        elif refusal:
+            not_made += sending.take_back()
+            sending.give_up(Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry)
+    return not_made
 
 
 def _take_back(turns: Sequence[Turn], not_made: list[str]) -> None:

@@ -109,7 +109,7 @@ def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Ans
     )
     suppressions.suppress(
         [
-            suppressions.Entry(
+            suppressions.NewSuppression(
                 each.claimed.organization_id,
                 each.claimed.channel,
                 each.address,

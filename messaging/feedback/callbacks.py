@@ -150,7 +150,7 @@ def work() -> tuple[int, list[Answer]]:
                     _tell(account, row, said)
                 else:
                     letters.append(_letter(row, said))
-        gate_lock.hold(_deciding(rows, [*reports.items(), *strange.items()], letters))
+        gate_lock.take_exclusive(_deciding(rows, [*reports.items(), *strange.items()], letters))
         unknown = _recognize(strange, reports)
         early = receipts.settle(reports)
         early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}

@@ -94,7 +94,7 @@ def _obey(organization_id: str, said: Sequence[_Heard]) -> list[Answer]:
     last = {each.number: each.word for each in heard if each.word is not Word.HELP}
     suppressions.suppress(
         [
-            suppressions.Entry(
+            suppressions.NewSuppression(
                 organization_id, Channel.SMS, number, Suppression.Reason.STOP, "SMS_KEYWORD"
             )
             for number, word in sorted(last.items())
@@ -139,9 +139,9 @@ def _stops(organization_id: str, numbers: Collection[str]) -> QuerySet[Suppressi
     ).exclude(address="")
 
 
-def _decision(each: _Heard, contact: ContactRecord) -> ledger.Decision:
+def _decision(each: _Heard, contact: ContactRecord) -> ledger.ConsentDecision:
     out = each.word is Word.STOP
-    return ledger.Decision(
+    return ledger.ConsentDecision(
         contact_id=contact.id,
         channel=Channel.SMS,
         category=ALL,
@@ -149,7 +149,7 @@ def _decision(each: _Heard, contact: ContactRecord) -> ledger.Decision:
         source=ConsentEntry.Source.SMS_KEYWORD,
         occurred_at=each.letter.received_at,
         evidence={
-            "text": keywords.plain(each.letter.said.text),
+            "text": keywords.evidence_text(each.letter.said.text),
             "from": each.number,
             "callback": each.letter.callback_id,
         },

@@ -148,7 +148,7 @@ def _apply(
             deciding.add(row.organization_id)
     open_ones = {each.attempt_id for each in due if each.status in OPEN and each.account_id in rows}
     with transaction.atomic():
-        gate_lock.hold(deciding)
+        gate_lock.take_exclusive(deciding)
         early = receipts.settle(reports)
         now = clock.now()
         asked_again = open_ones - ({key for key in reports if _is_over(reports[key])} - early)

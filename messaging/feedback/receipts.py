@@ -153,7 +153,7 @@ def _hold(delivery_ids: Collection[UUID]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WHOSE, [list(delivery_ids)])
         organization_ids = [row[0] for row in cursor.fetchall()]
-    gate_lock.hold(organization_ids)
+    gate_lock.take_exclusive(organization_ids)
 
 
 def _apply(receipts: Sequence[Receipt]) -> None:
@@ -190,7 +190,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     suppressions.suppress(
         [
             *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
-            *soft_bounces.entries([r.delivery_id for r in receipts if r.soft], now),
+            *soft_bounces.find_dead_addresses([r.delivery_id for r in receipts if r.soft], now),
         ]
     )
 
@@ -235,12 +235,12 @@ class _Known:
             return Status.DELIVERED
         return Status.FAILED if self._has(E.FAILED) or self._has(E.BOUNCED) else Status.SENT
 
-    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.Entry]:
+    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.NewSuppression]:
         """Give what is to be suppressed: the address is that of the channel the delivery is on."""
         if not self.address:
             return []
         return [
-            suppressions.Entry(
+            suppressions.NewSuppression(
                 self.organization_id,
                 self.channel,
                 self.address,

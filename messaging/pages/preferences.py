@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from messaging.consent import ledger
 from messaging.content import compose
-from messaging.content.links import BadLink, Confirmation, Link
+from messaging.content.links import BadLink, Confirmation, PreferenceLink
 from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
 from messaging.models import ConsentEntry, SendingRules, Suppression
@@ -63,7 +63,7 @@ class Choice:
 class Person:
     """Whose preferences a link opens, and the addresses there are."""
 
-    link: Link
+    link: PreferenceLink
     organization: OrganizationRecord
     contact: ContactRecord
     addresses: Mapping[Channel, str] = field(repr=False)
@@ -80,7 +80,7 @@ class Result(StrEnum):
     UNMAILED = "unmailed"
 
 
-def person(link: Link) -> Person:
+def person(link: PreferenceLink) -> Person:
     """Find the person of a link; two queries. Raises BadLink if there is nobody any more."""
     try:
         organization = organizations.get(link.organization_id)
@@ -206,7 +206,7 @@ def _record(
     ledger.record(
         who.organization.id,
         [
-            ledger.Decision(
+            ledger.ConsentDecision(
                 contact_id=who.contact.id,
                 channel=channel,
                 category=category,
@@ -243,7 +243,7 @@ def unsubscribe(who: Person, source: str, evidence: Evidence) -> None:
     _tell_message(who.link)
 
 
-def _tell_message(link: Link) -> None:
+def _tell_message(link: PreferenceLink) -> None:
     """Add to the message that led here that its recipient unsubscribed."""
     delivery_id = ids.parse(link.delivery_id)
     if delivery_id:

@@ -27,7 +27,8 @@ from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import availability
 from rme.core.db.clock import iso
-from rme.core.redis import heartbeats, redis_client
+from rme.core.redis import heartbeats
+from rme.core.redis.connection import redis_client
 
 OK, DEGRADED, DOWN = "ok", "degraded", "down"
 PERIOD = timedelta(hours=1)
@@ -136,7 +137,7 @@ def _ask_database() -> None:
 
 
 def _ask_redis() -> None:
-    redis_client.client().ping()
+    redis_client().ping()
 
 
 def _ask_broker() -> None:
@@ -148,8 +149,8 @@ def _living() -> dict[str, dict[str, Any]]:
     """Look at the heartbeats: each process of a worker leaves one, and each sweep of beat's too."""
     started = time.perf_counter()
     try:
-        processes = heartbeats.heartbeats()
-        (scheduler,) = heartbeats.seen(("scheduler",))
+        processes = heartbeats.read()
+        (scheduler,) = heartbeats.are_alive(("scheduler",))
     except RedisError:
         unknown = {"status": DEGRADED, "detail": "not known: Redis does not answer"}
         took = _since(started)

@@ -1,6 +1,6 @@
 """Why a message went as it did: the steps of each recipient, in the order in which they came.
 
-What was decided at accept is kept on the delivery, in short form (`plans.Recipient.trace`); all
+What was decided at accept is kept on the delivery, in short form (`messaging.models.decisions`); all
 else is told by the attempts and events that there are anyway. A step has `at`, `step`, `channel`
 and `result`, and what else is known of:
 
@@ -25,8 +25,8 @@ from uuid import UUID
 import orjson
 from django.db import connection
 
-from messaging.accept.plans import CHOSEN, QUIET_HOURS
 from messaging.models import Attempt, Delivery, Event
+from messaging.models.decisions import CHOSEN, QUIET_HOURS
 from messaging.models.statuses import EventType, Status
 from rme.core import ids
 from rme.core.db.clock import iso

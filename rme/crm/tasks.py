@@ -21,7 +21,7 @@ def ring_import() -> None:
     try:
         import_records.apply_async(queue="default", ignore_result=True)
     except (RedisError, KombuError, OSError) as error:
-        log.warning("bell.lost", channel="import", error=type(error).__name__)
+        log.warning("wakeup.lost", channel="import", error=type(error).__name__)
 
 
 @shared_task(name="crm.import_records")

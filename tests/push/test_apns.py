@@ -18,7 +18,7 @@ from rme.core.outcomes import (
     Rejected,
     Retryable,
 )
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests.fakes.apns import KEY, apple
 from tests.push.apns_scene import OTHER, TOKEN, made
 from tests.push.shots import outcome, shot
@@ -134,7 +134,7 @@ def test_too_many_provider_tokens_make_no_new_one(transport):
     with apple(**{TOKEN: refusal}) as service:
         account, old = aged(service, 30)  # old enough to be renewed, were it refused
         outcome(account, transport, shot(1))
-        redis_client.client().delete(f"rme:push:hold:{account.lane(shot())}")
+        redis_client().delete(f"rme:push:hold:{account.lane(shot())}")
         outcome(account, transport, shot(2, token=OTHER))
         assert service.provider_tokens == {old}
 

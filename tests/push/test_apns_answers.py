@@ -15,7 +15,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests.fakes.apns import apple
 from tests.push.apns_scene import OTHER, TOKEN, made
 from tests.push.shots import outcome, shot
@@ -166,9 +166,9 @@ def test_patience_doubles_and_ends_with_the_first_success(transport):
         waits = []
         for number in range(1, 5):
             outcome(account, transport, shot(number))
-            waits.append(redis_client.client().pttl(f"rme:push:hold:{lane}"))
-            redis_client.client().delete(f"rme:push:hold:{lane}")
+            waits.append(redis_client().pttl(f"rme:push:hold:{lane}"))
+            redis_client().delete(f"rme:push:hold:{lane}")
         outcome(account, transport, shot(8, token=OTHER))
         outcome(account, transport, shot(9))
-        waits.append(redis_client.client().pttl(f"rme:push:hold:{lane}"))
+        waits.append(redis_client().pttl(f"rme:push:hold:{lane}"))
     assert [round(ms / 1000) for ms in waits] == [1, 2, 4, 8, 1]

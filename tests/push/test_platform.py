@@ -22,7 +22,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests.fakes.http1 import Http1Server, Seen, respond
 from tests.fakes.tls import ca_pem, server_context
 from tests.push.shots import outcome, sender, shot
@@ -291,4 +291,4 @@ def test_an_hour_counts_its_last_sixty_minutes(redis):
         b"%d" % minute: b"91",
     }
     assert hourly.wait("x", 1, 100) <= 61 + 60
-    assert 0 < redis_client.client().ttl("rme:push:hour:x") <= 3720
+    assert 0 < redis_client().ttl("rme:push:hour:x") <= 3720

@@ -9,7 +9,7 @@ from redis import Redis
 from push import holds, hourly, tokens
 from push.tokens import Life, Token
 from rme.core.cache import TtlCache
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests.threads import at_once
 
 LIFE = Life(renew=40, end=55, least=20)
@@ -90,9 +90,9 @@ def test_a_token_is_renewed_by_age_and_refusal(redis, age, refused, text):
 def no_redis(settings):
     """Let Redis be away: nobody listens at its address."""
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     yield
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
 
 
 def test_without_redis_each_process_keeps_its_own(no_redis):

@@ -18,7 +18,7 @@ import time_machine
 from push import tokens
 from push.senders import apns
 from rme.core.cache import TtlCache
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests.fakes.apns import settings as apns_settings
 from tests.push.shots import sender
 
@@ -60,7 +60,7 @@ class Process:
         for step in range(STEPS):
             settings.REDIS_URL = away if step in AWAY else here
             if step in (AWAY.start, AWAY.stop):
-                redis_client.client.cache_clear()
+                redis_client.cache_clear()
             if step not in AWAY and self.chance.random() < 0.05:
                 TtlCache.clear_all()  # it was started anew
             with time_machine.travel(START + STEP * step + self.skew, tick=False):
@@ -86,7 +86,7 @@ def _run(number, account, barrier, told, here):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # it logs that Redis is away, at each step
     os.dup2(2, 1)
     TtlCache.clear_all()
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     process = Process(number, account)
     for _ in process.live("redis://127.0.0.1:1/0", here):
         barrier.wait(60)

@@ -17,7 +17,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from rme.transport import Transport
 from tests.fakes.webpush import push_service
 from tests.push.shots import outcome, sender, shot
@@ -221,7 +221,7 @@ def test_patience_is_forgotten_after_an_hour_at_the_latest(transport):
         account = made(service)
         outcome(account, transport, to(service.browser()))
         lane = account.lane(to(service.browser()))
-    assert redis_client.client().pttl(f"rme:push:hold:{lane}") <= 3600 * 1000
+    assert redis_client().pttl(f"rme:push:hold:{lane}") <= 3600 * 1000
 
 
 @pytest.mark.parametrize("subject", ["", "ops@example.com", "mailto:x", "http://example.com"])

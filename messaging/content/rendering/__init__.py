@@ -10,18 +10,19 @@ Pure: no database, no settings, no organization. Nothing but the three exception
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
   `segments(text) -> SmsSize`.
 
-Read downward: `compiled` (fields and channels), `liquid` (one text and its partials), `environment`
-and `context` (what stands in for parts of python-liquid), `limits` (why nothing runs for long),
-`values`, `filters`, `audit`. `advice` says what a reader would stumble over.
+Modules, from the whole to the parts: `compiled` (the fields of a channel), `liquid` (one text and
+its partials, on python-liquid), `html` (where variables stand, plain text), `mjml`, `limits` (why
+no template runs for long), `values` (what a template can hold), `source`, `variables` (the schema),
+`advice` (warnings about a rendered text).
 """
 
 from messaging.content.rendering.advice import Advice, advise_email, advise_sms, advise_variables
 from messaging.content.rendering.compiled import (
     Compiled,
-    Problem,
     RenderedEmail,
     RenderedPush,
     RenderedSms,
+    TemplateProblem,
     check,
     check_partial,
     compile_source,
@@ -41,13 +42,13 @@ __all__ = [
     "Advice",
     "Compiled",
     "Limits",
-    "Problem",
     "RenderFailed",
     "RenderLimit",
     "RenderedEmail",
     "RenderedPush",
     "RenderedSms",
     "SmsSize",
+    "TemplateProblem",
     "TemplateSyntax",
     "advise_email",
     "advise_sms",

@@ -3,7 +3,7 @@
 This is read before the lexer is: its regular expressions look for the end of what is opened anew
 at each opening, so that `{% raw %}` a hundred thousand times would take it hours. Here each
 opening's end is found once, and what has none is refused. It also knows where in the source Liquid
-stands, for HTML (`places.py`) and MJML (`mjml.py`).
+stands, for HTML (`html/places.py`) and MJML (`mjml/compiler.py`).
 """
 
 import re

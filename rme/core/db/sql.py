@@ -9,7 +9,7 @@ A `Part` is a statement that may be a step of a larger one: what a statement cos
 `prepared`, by which all of these go.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -49,6 +49,13 @@ def array(texts: Collection[str]) -> str:
         texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
     inside = '","'.join(texts)
     return f'{{"{inside}"}}' if texts else "{}"
+
+
+def arrays(groups: Iterable[Collection[str]]) -> str:
+    """Write arrays as the literal of an array of their literals, since arrays in one array have to
+    be of one length. Each is read by a cast: `::text[]`.
+    """
+    return array([array(group) for group in groups])
 
 
 def by_key(key: str, value: str) -> str:

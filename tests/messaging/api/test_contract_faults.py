@@ -21,7 +21,7 @@ from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.rest import error, events, message, work
 from tests.threads import at_once
@@ -34,12 +34,12 @@ NOWHERE = "redis://127.0.0.1:1/0"
 @contextmanager
 def redis_away(settings):
     address, settings.REDIS_URL = settings.REDIS_URL, NOWHERE
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         yield
     finally:
         settings.REDIS_URL = address
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 from django.db import connections, transaction
 
 from messaging.consent import ledger
-from messaging.consent.ledger import Decision
+from messaging.consent.ledger import ConsentDecision
 from messaging.delivery import claims, deliver
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, Suppression
@@ -27,7 +27,9 @@ def test_a_thousand_that_decided_after_the_accept_get_nothing(api, org):
     ledger.record(
         org.pk,
         [
-            Decision(str(person.pk), "EMAIL", "TRANSACTIONAL", "OPTED_OUT", "API", clock.now())
+            ConsentDecision(
+                str(person.pk), "EMAIL", "TRANSACTIONAL", "OPTED_OUT", "API", clock.now()
+            )
             for person in people[:500]
         ],
     )

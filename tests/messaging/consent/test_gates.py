@@ -129,7 +129,7 @@ def test_opt_in_lets_marketing_pass(api, org):
     ledger.record(
         org.pk,
         [
-            ledger.Decision(
+            ledger.ConsentDecision(
                 str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", datetime.now(UTC)
             )
         ],

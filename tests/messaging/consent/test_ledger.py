@@ -17,7 +17,7 @@ def decide(org, *entries, opt_in=True):
     ledger.record(
         org.pk,
         [
-            ledger.Decision("ada", channel, category, status, "API", T + timedelta(days=day))
+            ledger.ConsentDecision("ada", channel, category, status, "API", T + timedelta(days=day))
             for channel, category, status, day in entries
         ],
     )
@@ -52,14 +52,14 @@ def test_which_entry_decides(entries, opt_in, allowed):
 
 def test_another_organization_does_not_count():
     org, other = factories.organization(), factories.organization("other")
-    ledger.record(org.pk, [ledger.Decision("ada", "EMAIL", "NEWS", IN, "API", T)])
+    ledger.record(org.pk, [ledger.ConsentDecision("ada", "EMAIL", "NEWS", IN, "API", T)])
     assert decide(other) is False
 
 
 def test_each_line_holds_the_digest_of_the_one_before():
     org = factories.organization()
     for _ in range(2):
-        ledger.record(org.pk, [ledger.Decision("a", "ALL", "ALL", IN, "API", T)] * 2)
+        ledger.record(org.pk, [ledger.ConsentDecision("a", "ALL", "ALL", IN, "API", T)] * 2)
     lines = list(ConsentEntry.objects.order_by("id").values_list("previous", "digest"))
     assert [previous for previous, _ in lines] == ["", *(digest for _, digest in lines[:-1])]
     assert len({digest for _, digest in lines}) == 4

@@ -16,7 +16,7 @@ T = datetime(2026, 1, 1, 12, 30, 0, 123456, tzinfo=UTC)
 
 def decision(contact_id="ada", status="OPTED_IN", **fields):
     given = {"occurred_at": T, "evidence": {"form": "footer", "é": "1"}, **fields}
-    return ledger.Decision(contact_id, "EMAIL", "MARKETING", status, "API", **given)
+    return ledger.ConsentDecision(contact_id, "EMAIL", "MARKETING", status, "API", **given)
 
 
 @pytest.fixture

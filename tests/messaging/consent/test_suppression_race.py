@@ -83,7 +83,7 @@ def test_who_suppresses_waits_for_those_who_have_looked(api, org, scene, way):
 
     thread = threading.Thread(target=do)
     with transaction.atomic():
-        gate_lock.share([org.pk])
+        gate_lock.take_shared([org.pk])
         thread.start()
         thread.join(0.5)
         assert thread.is_alive()
@@ -99,7 +99,7 @@ def test_other_receipts_wait_for_nobody(api, org, scene):
     report(scene, "failed", "30008", Attempt.objects.get().pk)
     thread = threading.Thread(target=lambda: [callbacks.work(), connections.close_all()])
     with transaction.atomic():
-        gate_lock.share([org.pk])
+        gate_lock.take_shared([org.pk])
         thread.start()
         thread.join(20)
         assert not thread.is_alive()

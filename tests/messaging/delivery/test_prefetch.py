@@ -5,12 +5,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging import tasks
-from messaging.delivery import claims, prefetch
+from messaging.delivery import claims, deliver, prefetch
 from messaging.delivery.accounts import rates
-from messaging.models import Delivery, ProviderAccount
+from messaging.feedback import receipts
+from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppression
 from messaging.providers.base import ProviderSettings
 from rme.core.cache import TtlCache
 from rme.crm.contacts import own_contacts
+from rme.crm.models import Contact
+from rme.transport import shared
 from tests import factories
 from tests.rest import Api, message
 
@@ -50,6 +53,46 @@ def test_statements_do_not_grow_with_the_organizations(count):
     with CaptureQueriesContext(connection) as captured:
         prefetch.read_ahead(batches)
     assert len(captured) == 1  # contacts
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
+    names = _organizations(count)
+    batches = claims.claim_many("EMAIL", 0, rates.rooms(dict.fromkeys(names, 50), "EMAIL"))
+    with CaptureQueriesContext(connection) as captured:
+        counts = deliver.deliver(batches, shared(), receipts.apply)
+    assert counts == dict.fromkeys(names, 2)
+    # organizations, endpoints, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
+    # gates, release; savepoint, what became of it, release; receipts: savepoint, three, release
+    assert len(captured) == 18
+
+
+def test_the_gates_of_a_window_are_those_of_each_organization():
+    suppressing, pausing, capping, free = names = _organizations(4)
+    address = "same@example.com"
+    Contact.objects.update(email=address)
+    Suppression.objects.create(
+        organization_id=suppressing, channel="EMAIL", address=address, reason="MANUAL"
+    )
+    Pause.objects.create(organization_id=pausing, reason="a mistake in the text")
+    Category.objects.create(
+        organization_id=capping, name="TRANSACTIONAL", regime="OPT_OUT", cap_count=1
+    )
+    batches = claims.claim_many("EMAIL", 0, rates.rooms(dict.fromkeys(names, 50), "EMAIL"))
+    deliver.deliver(batches, shared(), receipts.apply)
+    found = Delivery.objects.values_list("organization_id", "status", "reason", "waiting")
+    assert sorted(map(str, found)) == sorted(
+        map(
+            str,
+            [
+                *[(suppressing, "BLOCKED", "SUPPRESSED", None)] * 2,
+                *[(pausing, "ACCEPTED", None, "PAUSED")] * 2,
+                (capping, "BLOCKED", "FREQUENCY_CAPPED", None),
+                (capping, "DELIVERED", None, None),
+                *[(free, "DELIVERED", None, None)] * 2,
+            ],
+        )
+    )
 
 
 def test_rooms_of_organizations_are_those_of_their_own_accounts():

@@ -13,7 +13,7 @@ from messaging.feedback import tracking
 from messaging.models import Delivery, Event, Hit, SendingRules
 from messaging.pages.tracking_views import GIF
 from messaging.policy import organization_policy
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.messaging.feedback.tracking_scene import (
     BROWSER,
@@ -80,7 +80,7 @@ def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
     person = mail_scene.person()
     ledger.record(
         org.pk,
-        [ledger.Decision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)],
+        [ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)],
     )
     template = {"name": "news", "language": "en_US"}
     mail_scene.send(api, person, template=template, category="MARKETING")
@@ -104,7 +104,7 @@ def test_a_persons_open_is_an_event_and_a_delivery(sent_mail, api):
     assert (response.status_code, response["Content-Type"]) == (200, "image/gif")
     assert response.content == GIF
     assert {name: response[name] for name in HEADERS} == HEADERS
-    assert redis_client.client().exists("rme:bell:callbacks")
+    assert redis_client().exists("rme:bell:callbacks")
     tasks.apply_callbacks()
     assert events(sent_mail) == ["accepted", "sent", "delivered", "open"]
     assert happened(sent_mail) == [("open", None)]

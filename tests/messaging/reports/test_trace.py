@@ -22,7 +22,9 @@ def steps(api, message_id):
 
 
 def decide(org, person, status, channel="EMAIL", category="TRANSACTIONAL"):
-    made = ledger.Decision(str(person.pk), channel, category, status, "API", datetime.now(UTC))
+    made = ledger.ConsentDecision(
+        str(person.pk), channel, category, status, "API", datetime.now(UTC)
+    )
     (entry,) = ledger.record(org.pk, [made])
     return entry
 
@@ -82,7 +84,9 @@ def test_a_consent_that_let_it_pass_is_named(api, org):
 
 def test_a_refusal_at_accept_names_its_entry(api, org):
     person = factories.contact(org)
-    suppressions.suppress([suppressions.Entry(org.pk, "EMAIL", person.email, "STOP", "API")])
+    suppressions.suppress(
+        [suppressions.NewSuppression(org.pk, "EMAIL", person.email, "STOP", "API")]
+    )
     listed = suppressions.listed(org.pk, [person.email], []).addresses
     answer = api.send(message(person)).json()
     assert steps(api, answer["error"]["messageId"]) == [

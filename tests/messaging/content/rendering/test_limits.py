@@ -20,7 +20,7 @@ from messaging.content.rendering import (
     compile_source,
     render_email,
 )
-from messaging.content.rendering.filters import STANDARD
+from messaging.content.rendering.liquid.filters import STANDARD
 
 WORDS = "w " * 4_000
 DATA = {

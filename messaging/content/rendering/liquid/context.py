@@ -10,8 +10,8 @@ from liquid.template import BoundTemplate
 from liquid.undefined import UNDEFINED, Undefined
 from liquid.utils import ReadOnlyChainMap
 
-from messaging.content.rendering.filters import Filter
 from messaging.content.rendering.limits import WEIGHT_LIMIT, Meter
+from messaging.content.rendering.liquid.filters import Filter
 from messaging.content.rendering.values import weigh
 
 _NONE: list[str] = []

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from messaging.content.rendering import TemplateSyntax, compile_source, render_email
-from messaging.content.rendering.addresses import harmless, scheme
-from messaging.content.rendering.places import Place, places
+from messaging.content.rendering.html.places import Place, places
+from messaging.content.rendering.html.url_schemes import harmless, scheme
 from messaging.content.rendering.source import pieces
 
 

@@ -19,9 +19,9 @@ from liquid.builtin.tags.tablerow_tag import TablerowNode
 from liquid.expression import Expression
 from liquid.token import Token
 
-from messaging.content.rendering.environment import BoundedRange, Call, Cycle, Limited, Write
 from messaging.content.rendering.errors import syntax_at
-from messaging.content.rendering.places import Place
+from messaging.content.rendering.html.places import Place
+from messaging.content.rendering.liquid.environment import BoundedRange, Call, Cycle, Limited, Write
 from messaging.content.rendering.source import Piece
 
 _DEPTH = 50

@@ -11,10 +11,6 @@ from liquid.exceptions import LiquidError, LiquidInterrupt, ResourceLimitError
 from liquid.template import BoundTemplate
 from markupsafe import escape
 
-from messaging.content.rendering.addresses import harmless
-from messaging.content.rendering.audit import audit, expressions, walk
-from messaging.content.rendering.context import Buffer, Context
-from messaging.content.rendering.environment import HTML, TEXT, Call, Write
 from messaging.content.rendering.errors import (
     PartialProblem,
     RenderFailed,
@@ -22,8 +18,12 @@ from messaging.content.rendering.errors import (
     TemplateSyntax,
     syntax_at,
 )
+from messaging.content.rendering.html.places import Place, places
+from messaging.content.rendering.html.url_schemes import harmless
 from messaging.content.rendering.limits import Meter
-from messaging.content.rendering.places import Place, places
+from messaging.content.rendering.liquid.audit import audit, expressions, walk
+from messaging.content.rendering.liquid.context import Buffer, Context
+from messaging.content.rendering.liquid.environment import HTML, TEXT, Call, Write
 from messaging.content.rendering.source import pieces
 
 PARTIALS_LIMIT = 50

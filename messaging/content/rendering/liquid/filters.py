@@ -14,6 +14,7 @@ from liquid.undefined import Undefined
 from markupsafe import Markup
 
 from messaging.content.rendering.errors import RenderLimit
+from messaging.content.rendering.html.plain_text import strip_tags
 from messaging.content.rendering.limits import (
     LIST_LIMIT,
     NUMBER_LIMIT,
@@ -21,7 +22,6 @@ from messaging.content.rendering.limits import (
     WEIGHT_LIMIT,
     Meter,
 )
-from messaging.content.rendering.plain_text import strip_tags
 from messaging.content.rendering.values import flat, joined, text_of, weigh
 
 Filter = Callable[..., object]

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import count
 
 from messaging.content.rendering.errors import TemplateSyntax, syntax_at
-from messaging.content.rendering.inliner import InlineFailed, inlined
+from messaging.content.rendering.mjml.inliner import InlineFailed, inlined
 from messaging.content.rendering.source import Piece, pieces
 
 MJML_LIMIT = 300_000

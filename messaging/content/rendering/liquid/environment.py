@@ -24,11 +24,11 @@ from liquid.stream import TokenStream
 from liquid.tag import Tag
 from liquid.token import TOKEN_FOR, TOKEN_TAG, TOKEN_WITH, Token
 
-from messaging.content.rendering.addresses import harmless
-from messaging.content.rendering.context import Context
 from messaging.content.rendering.errors import RenderLimit
-from messaging.content.rendering.filters import OPTIONS, bounded
+from messaging.content.rendering.html.url_schemes import harmless
 from messaging.content.rendering.limits import LIST_LIMIT
+from messaging.content.rendering.liquid.context import Context
+from messaging.content.rendering.liquid.filters import OPTIONS, bounded
 from messaging.content.rendering.values import html_of, text_of
 
 TAGS = frozenset(

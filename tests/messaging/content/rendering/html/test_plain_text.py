@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from messaging.content.rendering.plain_text import from_html, strip_tags
-from tests.messaging.content.rendering.test_html import MARKUP
+from messaging.content.rendering.html.plain_text import from_html, strip_tags
+from tests.messaging.content.rendering.html.test_places import MARKUP
 
 
 @pytest.mark.parametrize(
