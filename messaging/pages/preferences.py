@@ -13,8 +13,8 @@ from django.db.models import Q, QuerySet
 from messaging.consent import ledger
 from messaging.content import compose
 from messaging.content.links import BadLink, Confirmation, PreferenceLink
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import ConsentEntry, SendingRules, Suppression
 from messaging.models.statuses import EventType
 from messaging.pages import confirmation_mail
