@@ -31,9 +31,8 @@ from messaging.content.rendering.advice import RenderedEmail
 from messaging.content.rendering.html.plain_text import from_html, strip_tags
 from messaging.content.rendering.mjml import compiler
 from messaging.pages.preference_views import _preferred
-from messaging.providers import http, mime, simulator
+from messaging.providers import callbacks, mime, simulator
 from messaging.providers.anymail import answers, services
-from messaging.providers.base import Callback, Sms
 from messaging.providers.ses import ERRORS
 from messaging.providers.ses import _refused as ses_refused
 from messaging.providers.smtp import REPLIES, in_order
@@ -42,6 +41,7 @@ from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
+from rme.core.provider import CallbackRequest, Sms, http
 from rme.crm import folding
 from rme.crm.connectors.odoo import _text_of
 from rme.transport import AddressPolicy, Reply
@@ -167,9 +167,9 @@ def _lines(text: str) -> object:
     return None
 
 
-def _callback(text: str) -> Callback:
+def _callback(text: str) -> CallbackRequest:
     now = datetime.now(UTC)
-    return Callback("https://x.test/", "POST", text, {}, text.encode(errors="replace"), now)
+    return CallbackRequest("https://x.test/", "POST", text, {}, text.encode(errors="replace"), now)
 
 
 FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
@@ -195,8 +195,11 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "is_machine": (is_machine, WORDS),
     "waiting.seconds": (waiting.seconds, WORDS),
     "Accept-Language": (_preferred, WORDS),
-    "http.parameters": (lambda text: http.parameters(_callback(text)), WORDS),
-    "http.pairs": (lambda text: http.pairs(text.encode(errors="replace")), WORDS),
+    "callbacks.parameters": (lambda text: callbacks.parameters(_callback(text)), WORDS),
+    "callbacks.form_pairs": (
+        lambda text: callbacks.form_pairs(text.encode(errors="replace")),
+        WORDS,
+    ),
     "http.text_of": (http.text_of, WORDS),
     "headers of an answer": (lambda text: _headers([text.encode(errors="replace")]), WORDS),
     "csv_lines.row": (lambda text: csv_lines.row(text, ["a", "b"], ","), WORDS),

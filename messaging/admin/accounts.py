@@ -15,10 +15,10 @@ from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setti
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
-from messaging.providers.base import Content, Dispatch, Email, Push, Sms
 from messaging.reports import account_hour
 from rme.core import addresses, ids
 from rme.core.db import clock
+from rme.core.provider import Content, Dispatch, Email, Push, Sms
 from rme.tenants.roles import OWNERS
 from rme.transport import shared
 

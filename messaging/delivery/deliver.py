@@ -25,7 +25,8 @@ from messaging.delivery.accounts import circuits, concurrency, rates, routing
 from messaging.delivery.claims import CLAIM_SECONDS, Claim
 from messaging.delivery.in_flight import Window
 from messaging.delivery.late_outcomes import Then
-from messaging.delivery.next_steps import Receipt, Sending, Shot
+from messaging.delivery.next_steps import Sending, Shot
+from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from rme.core.db import clock, prepared_statements

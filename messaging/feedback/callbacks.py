@@ -18,17 +18,16 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import inbound_sms, receipts
+from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import Answer
 from messaging.feedback.sms_parts import Letter
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
-from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +95,7 @@ def _receiver(row: ProviderAccount) -> Receiver | None:
     return Receiver(row.pk, row.organization_id, account.callback_url, account.provider)
 
 
-def keep(whose: Receiver, *calls: Callback) -> bool:
+def keep(whose: Receiver, *calls: CallbackRequest) -> bool:
     """Keep authentic calls, each once, by one statement; say whether any is new."""
     values = [value for call in calls for value in _row(whose, call)]
     with connection.cursor() as cursor:
@@ -104,7 +103,7 @@ def keep(whose: Receiver, *calls: Callback) -> bool:
         return bool(cursor.rowcount)
 
 
-def _row(whose: Receiver, callback: Callback) -> list[Any]:
+def _row(whose: Receiver, callback: CallbackRequest) -> list[Any]:
     digest = hashlib.sha256(
         orjson.dumps([whose.account_id, callback.method, callback.query]) + callback.body
     ).hexdigest()
@@ -135,15 +134,15 @@ def work() -> tuple[int, list[Answer]]:
             return 0, []
         known = ProviderAccount.objects.in_bulk({row[2] for row in rows})
         whose = {pk: _receiver(row) for pk, row in known.items()}
-        reports: dict[UUID, list[tuple[int, Report]]] = {}
-        strange: dict[UUID, list[tuple[int, Report]]] = {}
+        reports: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
+        strange: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
         letters: list[Letter] = []
         for row in rows:
             account = whose.get(row[2])
             if account is None:
                 continue
             for said in _read(account, row):
-                if isinstance(said, Report):
+                if isinstance(said, DeliveryReceipt):
                     known_as = reports if said.attempt_id else strange
                     known_as.setdefault(row[0], []).append((row[2], said))
                 elif isinstance(said, UnknownCode):
@@ -163,7 +162,7 @@ def work() -> tuple[int, list[Answer]]:
 
 def _deciding(
     rows: Sequence[Sequence[object]],
-    reports: Sequence[tuple[UUID, Sequence[tuple[int, Report]]]],
+    reports: Sequence[tuple[UUID, Sequence[tuple[int, DeliveryReceipt]]]],
     letters: Sequence[Letter],
 ) -> set[str]:
     """Name the organizations for which something may be decided.
@@ -177,8 +176,8 @@ def _deciding(
 
 
 def _recognize(
-    strange: Mapping[UUID, Sequence[tuple[int, Report]]],
-    reports: dict[UUID, list[tuple[int, Report]]],
+    strange: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+    reports: dict[UUID, list[tuple[int, DeliveryReceipt]]],
 ) -> set[UUID]:
     """Add the reports that name a provider's own id to those on attempts; give the keys of others.
 
@@ -216,10 +215,12 @@ def purge() -> None:
         cursor.execute(_EMPTY)
 
 
-def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound | UnknownCode]:
+def _read(
+    account: Receiver, row: Sequence[object]
+) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
     """Let a provider read a call; one that it cannot read must not hold up all others."""
     identifier, _, _, method, query, headers, body, received_at, _ = row
-    callback = Callback(
+    callback = CallbackRequest(
         url=account.url,
         method=str(method),
         query=str(query),
@@ -228,7 +229,7 @@ def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound
         received_at=received_at,  # type: ignore[arg-type]
     )
     try:
-        return account.provider.read(callback)
+        return account.provider.read_callback(callback)
     except Exception:
         log.exception("callback.unreadable", kind=account.provider.kind, callback=str(identifier))
         return ()
@@ -248,7 +249,7 @@ def _headers(stored: object) -> Mapping[str, str]:
     return value if isinstance(value, dict) else {}
 
 
-def _letter(row: Sequence[object], said: Inbound) -> Letter:
+def _letter(row: Sequence[object], said: InboundSms) -> Letter:
     return Letter(str(row[1]), int(str(row[2])), said, _moment(row[7]), str(row[0]))
 
 

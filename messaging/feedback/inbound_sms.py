@@ -23,9 +23,9 @@ from messaging.consent.keywords import TEXTS, Word
 from messaging.feedback.sms_parts import Letter, whole
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
 from messaging.policy import organization_policy
-from messaging.providers.base import Dispatch, Sms
 from rme.core import addresses, ids
 from rme.core.channels import ALL, Channel
+from rme.core.provider import Dispatch, Sms
 from rme.core.redis.rate_limits import Limit, limiter
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import find_by_mobile

@@ -17,9 +17,9 @@ from messaging import providers
 from messaging.feedback import callbacks
 from messaging.feedback.callbacks import Receiver
 from messaging.models import ProviderAccount
-from messaging.providers.base import Callback
 from rme.core import ids
 from rme.core.db import clock
+from rme.core.provider import CallbackRequest
 from rme.transport import AddressPolicy, smpp
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,9 @@ def hear(whose: Receiver, ring: Ring, heard: Sequence[bytes]) -> bool:
     """
     try:
         now = clock.now()
-        calls = [Callback(whose.url, METHOD, ids.new_text_id(), {}, body, now) for body in heard]
+        calls = [
+            CallbackRequest(whose.url, METHOD, ids.new_text_id(), {}, body, now) for body in heard
+        ]
         callbacks.keep(whose, *calls)
     except (DatabaseError, InterfaceError) as error:
         log.warning("listening.not_kept", account_id=whose.account_id, error=type(error).__name__)

@@ -15,8 +15,8 @@ import structlog
 from django.db import connection
 
 from messaging.models import PartedLetter
-from messaging.providers.base import Inbound, Part
 from rme.core.db import sql
+from rme.core.provider import InboundSms, SmsPart
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ class Letter:
 
     organization_id: str
     account_id: int
-    said: Inbound
+    said: InboundSms
     received_at: datetime
     callback_id: str
 
@@ -52,7 +52,7 @@ class _Parted:
     texts: dict[str, str] = field(default_factory=dict)
     heard: bool = False
 
-    def take(self, part: Part, text: str) -> str | None:
+    def take(self, part: SmsPart, text: str) -> str | None:
         """Take a part; give the whole text when this was the last that was missing."""
         if self.texts.get(str(part.number), text) != text:  # phones begin their references anew
             self.texts, self.heard = {}, False
@@ -93,7 +93,7 @@ def whole(letters: Sequence[Letter]) -> list[Letter]:
     return found
 
 
-def _digest(letter: Letter, part: Part) -> str:
+def _digest(letter: Letter, part: SmsPart) -> str:
     said = letter.said
     name = [letter.account_id, said.sender, said.to, part.reference, part.total]
     return hashlib.sha256(orjson.dumps(name)).hexdigest()

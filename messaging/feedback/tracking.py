@@ -11,8 +11,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, Hit
 from rme.core import ids
 from rme.core.channels import Channel

@@ -14,8 +14,8 @@ from messaging.consent import ledger
 from messaging.consent.gates import current_consent
 from messaging.content import compose
 from messaging.content.links import BadLink, Confirmation, PreferenceLink
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import ConsentEntry, SendingRules, Suppression
 from messaging.models.statuses import EventType
 from messaging.pages import confirmation_mail

@@ -15,21 +15,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from messaging.providers import http
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Hear,
-    Inbound,
-    Part,
-    Progress,
-    Provider,
-    ProviderSettings,
-    Report,
-    Sms,
-    UnknownCode,
-    no_progress,
-)
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
@@ -41,6 +26,21 @@ from rme.core.outcomes import (
     Rejected,
     Retryable,
     Unknown,
+)
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    InboundSms,
+    Progress,
+    Provider,
+    ProviderSettings,
+    Sms,
+    SmsPart,
+    StoreReceived,
+    UnknownCode,
+    http,
+    no_progress,
 )
 from rme.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport, smpp
 from rme.transport.smpp import texts
@@ -191,8 +191,8 @@ class Smpp(Provider):
         answers = self._line().submit(bodies, transport.policy, transport.patience, report)
         return [outcome for outcome in judge(answers) if outcome]
 
-    def listen(self, hear: Hear, policy: AddressPolicy) -> None:
-        self._line().listen(hear, policy)
+    def listen(self, store: StoreReceived, policy: AddressPolicy) -> None:
+        self._line().listen(store, policy)
 
     def _line(self) -> smpp.Line:
         account = self.settings
@@ -216,7 +216,7 @@ class Smpp(Provider):
 
     def _write(self, dispatch: Dispatch) -> list[bytes]:
         """Give the bodies that a message takes; none if it cannot be written."""
-        sms, account = http.sms(dispatch), self.settings
+        sms, account = dispatch.sms, self.settings
         reference = int(dispatch.attempt_id[-4:], 16)
         try:
             parts = texts.spread(sms.text, account.alphabet, account.long_messages, reference)
@@ -285,7 +285,9 @@ class Smpp(Provider):
             return Unknown("the answer makes no sense")
         return Accepted(self._same(first_string(answer.body), "HEX_IN_RESPONSES"))
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
         try:
             message = smpp.Message.decode(callback.body)
         except smpp.Senseless:
@@ -298,12 +300,12 @@ class Smpp(Provider):
             source = message.source
             sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
             place = texts.place(message.text, message.parameters, message.esm_class)
-            part = Part(*place) if place else None
+            part = SmsPart(*place) if place else None
             to = message.destination.text
-            return [Inbound(sender, to, text.replace("\0", " "), part=part)]
+            return [InboundSms(sender, to, text.replace("\0", " "), part=part)]
         return self._report(message, text) if kind in _RECEIPTS else []
 
-    def _report(self, message: smpp.Message, text: str) -> list[Report | UnknownCode]:
+    def _report(self, message: smpp.Message, text: str) -> list[DeliveryReceipt | UnknownCode]:
         """Read a receipt: its parameters, and where they are missing, the text of appendix B."""
         said = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
         named = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))
@@ -324,7 +326,9 @@ class Smpp(Provider):
         reason = " ".join(each for each in (said.get("stat", ""), error) if each)
         soft = kind == "failed" and code in UNREACHED
         return [
-            Report(None, kind, http.text_of(reason, 80) or None, soft=soft, provider_id=reference)
+            DeliveryReceipt(
+                None, kind, http.text_of(reason, 80) or None, soft=soft, provider_id=reference
+            )
         ]
 
     def _same(self, identifier: str, form: str) -> str:
@@ -345,4 +349,4 @@ def _failed(failure: Failure) -> Outcome:
             return known
         reason = f"the bind was refused: {failure.status:#x}"
         return Misconfigured(getattr(known, "reason", reason))
-    return http.failed(failure)
+    return http.failure_outcome(failure)

@@ -18,11 +18,11 @@ from django.conf import settings
 from django.db import connection
 
 from messaging.models import Notice
-from messaging.providers.http import retry_after
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.outbox import Claim, Due, Settled, Told
 from rme import __version__
 from rme.core.db import clock, locks
+from rme.core.retry_after_header import retry_after
 from rme.transport import AddressPolicy, Failure, InvalidRequest, Reply, Request, Transport
 from rme.transport.in_flight import Flight
 

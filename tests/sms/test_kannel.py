@@ -9,11 +9,11 @@ import pytest
 
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import Callback, ConsentEntry, Delivery, ProviderAccount, Suppression
-from messaging.providers.base import Dispatch, Sms
 from messaging.providers.kannel import Kannel as Provider
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Rejected, Retryable
+from rme.core.provider import Dispatch, Sms
 from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.smsc import wait_for

@@ -12,14 +12,14 @@ import time_machine
 from celery import current_app
 from django.db import OperationalError, connection
 
-from messaging import providers, tasks
-from messaging.delivery import claims, deliver, sweeper
+from messaging import providers
+from messaging.delivery import claims, deliver, sweeper, tasks
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
-from messaging.providers.base import Provider
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.provider import Provider
 from rme.core.redis.connection import redis_client
 from rme.transport import shared
 from tests import factories

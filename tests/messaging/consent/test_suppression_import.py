@@ -10,8 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.consent import suppression_import
+from messaging.consent import suppression_import, tasks
 from messaging.models import Suppression, SuppressionImport, SuppressionImportPart
 from tests import factories
 from tests.messaging.consent.suppression_import_scene import (

@@ -8,8 +8,8 @@ from django.db import connections, transaction
 
 from messaging.consent import gate_lock, suppression_import
 from messaging.delivery import claims, deliver
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import callbacks, receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
 from tests import factories

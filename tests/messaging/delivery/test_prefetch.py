@@ -4,13 +4,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.delivery import claims, deliver, prefetch
+from messaging.delivery import claims, deliver, prefetch, tasks
 from messaging.delivery.accounts import rates
 from messaging.feedback import receipts
 from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppression
-from messaging.providers.base import ProviderSettings
 from rme.core.cache import TtlCache
+from rme.core.provider import ProviderSettings
 from rme.crm.contacts import own_contacts
 from rme.crm.models import Contact
 from rme.transport import shared

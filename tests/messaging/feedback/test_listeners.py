@@ -7,8 +7,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.delivery import provider_references
-from messaging.feedback import callbacks, inbound_sms, listeners
+from messaging.feedback import callbacks, inbound_sms, listeners, provider_references
 from messaging.models import (
     Attempt,
     Callback,

@@ -8,8 +8,8 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Callback, Delivery, Event, Suppression
 from messaging.models.statuses import TRANSITIONS
 from messaging.webhooks import endpoints

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 from messaging.feedback import callbacks, listeners, sms_parts
 from messaging.feedback.sms_parts import Letter
 from messaging.models import Callback, PartedLetter, ProviderAccount, Suppression
-from messaging.providers.base import Callback as Call
-from messaging.providers.base import Inbound, Part
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.db import clock
+from rme.core.provider import CallbackRequest as Call
+from rme.core.provider import InboundSms, SmsPart
 from rme.transport.smpp import Address, Message
 from rme.transport.smpp.pdu import Tag
 
@@ -148,16 +148,16 @@ def test_a_place_that_cannot_be_is_ignored(account, message):
 def test_the_longest_is_put_together(org):
     whole = []
     for number in range(1, 256):
-        said = Inbound("+12025550123", "1", "é" * 67, part=Part(65535, 255, number))
+        said = InboundSms("+12025550123", "1", "é" * 67, part=SmsPart(65535, 255, number))
         whole += sms_parts.whole([Letter(org.pk, 1, said, datetime.now(UTC), "")])
-    assert [letter.said for letter in whole] == [Inbound("+12025550123", "1", "é" * 67 * 255)]
+    assert [letter.said for letter in whole] == [InboundSms("+12025550123", "1", "é" * 67 * 255)]
 
 
 def test_any_shuffle_comes_to_the_same(org):
-    parts = [Part(1, 4, number) for number in range(1, 5)]
+    parts = [SmsPart(1, 4, number) for number in range(1, 5)]
     for account_id, order in enumerate(itertools.permutations(parts)):
         given = [
-            Letter(org.pk, account_id, Inbound("1", "2", f"{part.number} ", part=part),
+            Letter(org.pk, account_id, InboundSms("1", "2", f"{part.number} ", part=part),
                    datetime.now(UTC), "")
             for part in order
         ]  # fmt: skip

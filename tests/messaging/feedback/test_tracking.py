@@ -6,10 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
 from messaging.consent import ledger
 from messaging.content.tracked_links import CLICK
-from messaging.feedback import tracking
+from messaging.feedback import tasks, tracking
 from messaging.models import Delivery, Event, Hit, SendingRules
 from messaging.pages.tracking_views import GIF
 from messaging.policy import organization_policy

@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Content, Dispatch, Email, Provider, Push, Sms
 from rme.core.channels import Channel
 from rme.core.outcomes import Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Content, Dispatch, Email, Provider, Push, Sms
 from rme.transport import Transport
 from rme.transport.smpp import close_all
 from rme.transport.smpp.pdu import Command

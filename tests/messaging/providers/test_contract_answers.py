@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Provider
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Provider
 from rme.transport import Transport
 from rme.transport.smpp.pdu import Command, Pdu
 from tests.fakes import tcp

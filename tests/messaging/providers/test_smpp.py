@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 import smpp34
 
-from messaging.providers.base import Dispatch, Sms
 from messaging.providers.smpp import CODES, Smpp
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Dispatch, Sms
 from rme.transport import Transport, smpp
 from rme.transport.smpp.pdu import Command, Pdu
 from tests.fakes.smpp import SmppServer, refuse

@@ -13,9 +13,10 @@ import pytest
 from django.conf import settings as deployment
 from django.db import connection
 
+from messaging.delivery.tasks import housekeeping
 from messaging.models import Notice
-from messaging.tasks import housekeeping, notify_endpoints
 from messaging.webhooks import dispatcher, outbox, replays
+from messaging.webhooks.tasks import notify_endpoints
 from rme.celery import app
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, Event, Notice, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from messaging.models.statuses import EventType

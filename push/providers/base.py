@@ -9,14 +9,13 @@ said of tokens is in the outcomes, and `push.feedback` takes it from there.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import orjson
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from push import holds
-from push.notification import Shot
+from push.providers import backoff
 from rme.core import retry_after_header
 from rme.core.outcomes import (
     NOT_TRIED,
@@ -28,6 +27,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Push
 from rme.transport import NOT_BEGUN, Failure, FailureKind, Reply, Request, Transport
 from rme.transport.messages import TIME_OUT
 
@@ -73,6 +73,16 @@ def no_progress(known: Sequence[tuple[int, Outcome]]) -> None:
 def at(places: Sequence[int], progress: Progress) -> Progress:
     """Return what passes on the outcomes of a part, with their places in the whole."""
     return lambda known: progress([(places[place], outcome) for place, outcome in known])
+
+
+class Shot(Protocol):
+    """One attempt: its id, and what goes to which device."""
+
+    @property
+    def attempt_id(self) -> str: ...
+
+    @property
+    def content(self) -> Push: ...
 
 
 class NoCredential(Exception):
@@ -176,7 +186,7 @@ class Sender:
         used = ""
         answers: list[Answer | None] = [self.refusal(shot, transport) for shot in shots]
         going = [place for place, answer in enumerate(answers) if answer is None]
-        held = holds.held(sorted({self.lane(shots[place]) for place in going}))
+        held = backoff.held(sorted({self.lane(shots[place]) for place in going}))
         if held:
             for place in going:
                 if (left := held.get(self.lane(shots[place]))) is not None:
@@ -224,7 +234,7 @@ class Sender:
         heard = [next(replies) if isinstance(each, Request) else each for each in written]
         if any(isinstance(said, Failure) and said.reason == TIME_OUT for said in heard):
             for lane in self._silent(shots, heard):
-                holds.hold(lane, SILENCE)
+                backoff.hold(lane, SILENCE)
         return self._judge(shots, heard)
 
     def _judge(
@@ -237,7 +247,7 @@ class Sender:
             if isinstance(said, Reply) and self.is_taken(said)
         ]
         if taken:
-            holds.release({self.lane(shot) for shot in taken})
+            backoff.release({self.lane(shot) for shot in taken})
             self.took(taken)
         return [self._hear(shot, said) for shot, said in zip(shots, heard, strict=True)]
 
@@ -281,7 +291,7 @@ class Sender:
                 continue
             lane = self.lane(shot)
             if lane not in seconds:
-                seconds[lane] = holds.hold(lane, answer.first, answer.wish)
+                seconds[lane] = backoff.hold(lane, answer.first, answer.wish)
             wait = max(seconds[lane], answer.later)
             told.append(Retryable(answer.reason, wait, self.lanes_are_the_account))
         return told

@@ -1,4 +1,4 @@
-"""Apple Push Notification service: HTTP/2, one provider token a team and key.
+"""Apple Push Push service: HTTP/2, one provider token a team and key.
 
 https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns
 ANSWERS below is the table of what its reasons mean.
@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
-from push import tokens
-from push.notification import Notification, Shot
-from push.senders.base import (
+from push.providers import access_tokens
+from push.providers.access_tokens import Life, Token
+from push.providers.base import (
     DAY,
     Again,
     Answer,
@@ -26,13 +26,13 @@ from push.senders.base import (
     Progress,
     Sender,
     SenderSettings,
+    Shot,
     now,
     read_object,
     retry_after,
     too_large,
 )
-from push.signing import es256
-from push.tokens import Life, Token
+from push.providers.signing import es256
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
     Accepted,
@@ -44,6 +44,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Push
 from rme.transport import Common, Reply, Request, Transport
 
 PAYLOAD_LIMIT = 4096
@@ -164,7 +165,7 @@ class Apns(Sender):
     """Push to iOS apps."""
 
     kind: ClassVar[str] = "apns"
-    label: ClassVar[str] = "Apple Push Notification service"
+    label: ClassVar[str] = "Apple Push Push service"
     platforms: ClassVar[frozenset[str]] = frozenset({"IOS"})
     refused: ClassVar[tuple[str, str] | None] = (
         "APNS_KEY_REFUSED",
@@ -177,11 +178,11 @@ class Apns(Sender):
     def _name(self) -> str:
         given = self.settings
         key = given.private_key.get_secret_value()
-        return f"apns:{tokens.name_of(given.team_id, given.key_id, key)}"
+        return f"apns:{access_tokens.name_of(given.team_id, given.key_id, key)}"
 
     def credential(self, transport: Transport, refused: str) -> str:
         """Give the provider token: signed here, shared by all processes."""
-        return tokens.get(self._name, TOKEN_LIFE, self._sign, refused=refused).text
+        return access_tokens.get(self._name, TOKEN_LIFE, self._sign, refused=refused).text
 
     def _sign(self) -> Token:
         """Make the token of these twenty minutes.
@@ -202,7 +203,7 @@ class Apns(Sender):
     def _lanes(self) -> tuple[str, str]:
         return f"{self._name}:PRODUCTION", f"{self._name}:SANDBOX"
 
-    def _topic(self, content: Notification) -> str:
+    def _topic(self, content: Push) -> str:
         return content.app or self.settings.topic
 
     def request(self, shot: Shot, credential: str) -> Request | Outcome:
@@ -246,7 +247,7 @@ class Apns(Sender):
         """Note which credential and which topics work."""
         alike = {(shot.content.environment, shot.content.app): shot for shot in shots}
         used = [(self.lane(shot), self._topic(shot.content)) for shot in alike.values()]
-        tokens.prove({name for lane, topic in used for name in (lane, f"{lane}:{topic}")})
+        access_tokens.prove({name for lane, topic in used for name in (lane, f"{lane}:{topic}")})
 
     def answer(self, shot: Shot, reply: Reply) -> Answer:
         if reply.status == 200:
@@ -256,10 +257,10 @@ class Apns(Sender):
         verdict = ANSWERS.get((reply.status, reason)) or _OTHERWISE.get(reply.status)
         match verdict:
             case Verdict.DEAD_IF_PROVEN:
-                proven = tokens.is_proven(self.lane(shot))
+                proven = access_tokens.is_proven(self.lane(shot))
                 return Gone(reason) if proven else Misconfigured(reason)
             case Verdict.DEAD_IF_TOPIC_PROVEN:
-                proven = tokens.is_proven(f"{self.lane(shot)}:{self._topic(shot.content)}")
+                proven = access_tokens.is_proven(f"{self.lane(shot)}:{self._topic(shot.content)}")
                 return Gone(reason) if proven else Misconfigured(reason)
             case Verdict.DEAD_SINCE:
                 return _dead_since(shot.content, reason, said.get("timestamp"))
@@ -292,7 +293,7 @@ def _common(credential: str, topic: str, silent: bool, urgent: bool, expiration:
     )
 
 
-def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
+def _dead_since(content: Push, reason: str, timestamp: Any) -> Outcome:
     """Believe that a token is dead unless the device registered after that."""
     since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _END else None
     registered = content.registered_at
@@ -301,7 +302,7 @@ def _dead_since(content: Notification, reason: str, timestamp: Any) -> Outcome:
     return Gone(reason, since)
 
 
-def _payload(content: Notification) -> dict[str, Any]:
+def _payload(content: Push) -> dict[str, Any]:
     aps: dict[str, Any] = {"content-available": 1}
     if content.title and content.body:
         aps = {"alert": {"title": content.title, "body": content.body}, "sound": "default"}
@@ -322,7 +323,7 @@ def _payload(content: Notification) -> dict[str, Any]:
     return payload
 
 
-def _collapse_id(content: Notification) -> str:
+def _collapse_id(content: Push) -> str:
     key = content.collapse_key
     fits = key.isascii() and key.isprintable() and len(key) <= COLLAPSE_LIMIT
     return key if fits else sha256(key.encode()).hexdigest()

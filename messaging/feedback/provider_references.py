@@ -9,11 +9,11 @@ from uuid import UUID
 from django.db import connection
 
 from messaging.models import ProviderReference
-from messaging.providers.base import Provider
 from rme.core import ids
 from rme.core.db import clock
 from rme.core.db.sql import Row
 from rme.core.outcomes import Accepted, Outcome
+from rme.core.provider import Provider
 
 KEPT = timedelta(days=7)
 """Networks give up after three days."""

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 from pydantic import ValidationError
 
-from push.senders.webpush import WebPushSettings
+from push.providers.webpush import WebPushSettings
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -20,7 +20,7 @@ from rme.core.outcomes import (
 from rme.core.redis.connection import redis_client
 from rme.transport import Transport
 from tests.fakes.webpush import push_service
-from tests.push.shots import outcome, sender, shot
+from tests.push.providers.attempts import outcome, sender, shot
 from tests.push.subscriptions import Browser
 
 KEY_MISMATCH = b'{"reason":"VapidPkHashMismatch"}'

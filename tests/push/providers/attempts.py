@@ -3,11 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from messaging.providers.base import Dispatch, Push
-from push.notification import Shot
-from push.senders import REGISTRY
-from push.senders.base import Sender
+from push.providers import REGISTRY
+from push.providers.base import Sender, Shot
 from rme.core.outcomes import Outcome
+from rme.core.provider import Dispatch, Push
 from rme.transport import Transport
 
 GOOD = {"IOS": "ab" * 32, "ANDROID": "fcm:token", "PLATFORM": "0055g00000AbCdE", "WEB": ""}

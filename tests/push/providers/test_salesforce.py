@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 import orjson
 import pytest
 
-from push import hourly
-from push.senders import platform
+from push.providers import hourly_limit
+from push.providers import salesforce as provider
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -25,7 +25,7 @@ from rme.core.outcomes import (
 from rme.core.redis.connection import redis_client
 from tests.fakes.http1 import Http1Server, Seen, respond
 from tests.fakes.tls import ca_pem, server_context
-from tests.push.shots import outcome, sender, shot
+from tests.push.providers.attempts import outcome, sender, shot
 
 USER, OTHER = "0055g00000AbCdE", "0055g00000AbCdF"
 TYPE = "0ML000000000001AAA"
@@ -186,7 +186,7 @@ def test_a_result_means_what_the_table_says(transport, code, found):
 
 def test_every_result_of_the_table_is_tried():
     tried = {row[0] for row in test_a_result_means_what_the_table_says.pytestmark[0].args[1]}
-    assert set(platform.RESULTS) - tried == {"LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"}
+    assert set(provider.RESULTS) - tried == {"LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"}
 
 
 def whole(code):
@@ -270,7 +270,9 @@ def test_without_a_session_nothing_leaves(transport, status, said, found):
 def test_what_is_above_the_limit_waits(transport, redis):
     with salesforce() as org:
         account = made(org)
-        assert hourly.wait(account.name, platform.HOURLY_LIMIT - 1, platform.HOURLY_LIMIT) == 0
+        assert (
+            hourly_limit.wait(account.name, provider.HOURLY_LIMIT - 1, provider.HOURLY_LIMIT) == 0
+        )
         assert isinstance(outcome(account, transport, to(1)), Accepted)
         waits = outcome(account, transport, to(2))
         assert len(org.windows) == 1
@@ -283,12 +285,12 @@ def test_an_hour_counts_its_last_sixty_minutes(redis):
     minute = int(time.time()) // 60
     counts = {minute - 61: 50, minute - 60: 7, minute - 1: 2, minute: 1}
     redis.hset("rme:push:hour:x", mapping=counts)
-    assert hourly.wait("x", 91, 100) > 0
-    assert hourly.wait("x", 90, 100) == 0
+    assert hourly_limit.wait("x", 91, 100) > 0
+    assert hourly_limit.wait("x", 90, 100) == 0
     assert redis.hgetall("rme:push:hour:x") == {
         b"%d" % (minute - 60): b"7",
         b"%d" % (minute - 1): b"2",
         b"%d" % minute: b"91",
     }
-    assert hourly.wait("x", 1, 100) <= 61 + 60
+    assert hourly_limit.wait("x", 1, 100) <= 61 + 60
     assert 0 < redis_client().ttl("rme:push:hour:x") <= 3720

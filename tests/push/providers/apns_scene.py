@@ -1,6 +1,6 @@
 """Tokens of two devices, and a sender to Apple."""
 
-from tests.push.shots import sender
+from tests.push.providers.attempts import sender
 
 TOKEN = "ab" * 32
 OTHER = "cd" * 32

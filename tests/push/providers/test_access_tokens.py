@@ -6,8 +6,8 @@ import time
 import pytest
 from redis import Redis
 
-from push import holds, hourly, tokens
-from push.tokens import Life, Token
+from push.providers import access_tokens, backoff, hourly_limit
+from push.providers.access_tokens import Life, Token
 from rme.core.cache import TtlCache
 from rme.core.redis.connection import redis_client
 from tests.threads import at_once
@@ -37,14 +37,14 @@ def aged(seconds):
 
 def test_a_token_is_made_once_and_read_by_others(redis):
     make = Maker()
-    first = tokens.get("x", LIFE, make)
+    first = access_tokens.get("x", LIFE, make)
     TtlCache.clear_all()  # another process
-    assert tokens.get("x", LIFE, make) == first == Token("token-1", first.made_at, "there")
+    assert access_tokens.get("x", LIFE, make) == first == Token("token-1", first.made_at, "there")
     assert make.made == 1
 
 
 def test_a_token_is_kept_encrypted_and_not_for_ever(redis):
-    tokens.get("x", LIFE, Maker())
+    access_tokens.get("x", LIFE, Maker())
     stored = redis.get("rme:push:token:x")
     assert b"token-1" not in stored
     assert 50 <= redis.ttl("rme:push:token:x") <= 55
@@ -54,20 +54,20 @@ def test_a_token_is_kept_encrypted_and_not_for_ever(redis):
 
 def test_what_cannot_be_read_is_made_anew(redis):
     redis.set("rme:push:token:x", b"nonsense")
-    assert tokens.get("x", LIFE, Maker()).text == "token-1"
+    assert access_tokens.get("x", LIFE, Maker()).text == "token-1"
 
 
 def test_many_at_once_make_one(redis):
     make = Maker(takes=0.2)
-    found = at_once(lambda: tokens.get("x", LIFE, make).text, 8)
+    found = at_once(lambda: access_tokens.get("x", LIFE, make).text, 8)
     assert (found, make.made) == (["token-1"] * 8, 1)
 
 
 def test_the_old_one_serves_while_another_process_makes_a_new_one(redis):
-    tokens.keep("x", LIFE, aged(45))
+    access_tokens.keep("x", LIFE, aged(45))
     redis.set("rme:push:token:x:lock", "another", px=5000)
     make = Maker()
-    assert (tokens.get("x", LIFE, make).text, make.made) == ("old", 0)
+    assert (access_tokens.get("x", LIFE, make).text, make.made) == ("old", 0)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_the_old_one_serves_while_another_process_makes_a_new_one(redis):
     ],
 )
 def test_a_token_is_renewed_by_age_and_refusal(redis, age, refused, text):
-    tokens.keep("x", LIFE, aged(age))
+    access_tokens.keep("x", LIFE, aged(age))
     TtlCache.clear_all()
-    assert tokens.get("x", LIFE, Maker(), refused=refused).text == text
+    assert access_tokens.get("x", LIFE, Maker(), refused=refused).text == text
 
 
 @pytest.fixture
@@ -97,29 +97,29 @@ def no_redis(settings):
 
 def test_without_redis_each_process_keeps_its_own(no_redis):
     make = Maker()
-    assert [tokens.get("x", LIFE, make).text for _ in range(3)] == ["token-1"] * 3
+    assert [access_tokens.get("x", LIFE, make).text for _ in range(3)] == ["token-1"] * 3
     assert make.made == 1
 
 
 def test_without_redis_nothing_is_held_and_what_must_be_counted_waits(no_redis):
-    assert (holds.hold("x", 2.0), holds.held(["x"])) == (2.0, {})
-    holds.release(["x"])
-    assert hourly.wait("x", 1, 100) == 5.0
-    assert not tokens.is_proven("x")
-    tokens.prove({"x"})
-    assert tokens.is_proven("x")  # this process has seen it
+    assert (backoff.hold("x", 2.0), backoff.held(["x"])) == (2.0, {})
+    backoff.release(["x"])
+    assert hourly_limit.wait("x", 1, 100) == 5.0
+    assert not access_tokens.is_proven("x")
+    access_tokens.prove({"x"})
+    assert access_tokens.is_proven("x")  # this process has seen it
 
 
 def test_what_has_worked_is_known_to_all(redis: Redis):
-    assert not tokens.is_proven("x")
-    tokens.prove({"x", "y"})
+    assert not access_tokens.is_proven("x")
+    access_tokens.prove({"x", "y"})
     TtlCache.clear_all()
-    assert [tokens.is_proven(name) for name in ("x", "y", "z")] == [True, True, False]
+    assert [access_tokens.is_proven(name) for name in ("x", "y", "z")] == [True, True, False]
 
 
 def test_a_hold_ends_by_itself(redis):
-    assert holds.hold("x", 0.2) == 0.2
-    assert 0 < holds.held(["x", "y"])["x"] <= 0.2
+    assert backoff.hold("x", 0.2) == 0.2
+    assert 0 < backoff.held(["x", "y"])["x"] <= 0.2
     time.sleep(0.25)
-    assert holds.held(["x", "y"]) == {}
-    assert holds.hold("x", 0.2) == 0.4
+    assert backoff.held(["x", "y"]) == {}
+    assert backoff.hold("x", 0.2) == 0.4

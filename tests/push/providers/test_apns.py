@@ -7,8 +7,7 @@ import pytest
 import time_machine
 from pydantic import ValidationError
 
-from push import tokens
-from push.senders import apns
+from push.providers import access_tokens, apns
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -20,8 +19,8 @@ from rme.core.outcomes import (
 )
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import KEY, apple
-from tests.push.apns_scene import OTHER, TOKEN, made
-from tests.push.shots import outcome, shot
+from tests.push.providers.apns_scene import OTHER, TOKEN, made
+from tests.push.providers.attempts import outcome, shot
 
 
 # --- what leaves ----------------------------------------------------------------------------------
@@ -142,7 +141,7 @@ def test_too_many_provider_tokens_make_no_new_one(transport):
 @pytest.mark.parametrize("token", ["simulator-bounce", "../../x", "AB" * 32, "ab" * 31, ""])
 def test_what_is_no_token_does_not_leave(transport, token):
     with apple() as service:
-        content = shot(1)._replace(content=apns.Notification(token, "IOS", "T", "B"))
+        content = shot(1)._replace(content=apns.Push(token, "IOS", "T", "B"))
         assert outcome(made(service), transport, content) == Gone("BadDeviceToken")
         assert service.seen == []
 
@@ -168,8 +167,8 @@ def aged(service, minutes):
     """Give an account whose token was made a while ago, and that token."""
     account, then = made(service), time.time() - 60 * minutes
     with time_machine.travel(then, tick=False):
-        old = tokens.Token(account._sign().text, then)
-    tokens.keep(account._name, apns.TOKEN_LIFE, old)
+        old = access_tokens.Token(account._sign().text, then)
+    access_tokens.keep(account._name, apns.TOKEN_LIFE, old)
     TtlCache.clear_all()  # it comes from Redis
     return account, old.text
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from push.senders import apns
+from push.providers import apns
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -17,8 +17,8 @@ from rme.core.outcomes import (
 )
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import apple
-from tests.push.apns_scene import OTHER, TOKEN, made
-from tests.push.shots import outcome, shot
+from tests.push.providers.apns_scene import OTHER, TOKEN, made
+from tests.push.providers.attempts import outcome, shot
 
 MS = 1_700_000_000_000
 

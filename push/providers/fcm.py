@@ -27,14 +27,15 @@ import orjson
 import structlog
 from pydantic import Field, SecretStr, field_validator
 
-from push import tokens
-from push.notification import Notification, Shot
-from push.senders.base import (
+from push.providers import access_tokens
+from push.providers.access_tokens import Life, Token
+from push.providers.base import (
     Again,
     Answer,
     Backoff,
     Sender,
     SenderSettings,
+    Shot,
     accepted,
     login_refused,
     no_login,
@@ -43,9 +44,9 @@ from push.senders.base import (
     retry_after,
     too_large,
 )
-from push.tokens import Life, Token
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
+from rme.core.provider import Push
 from rme.transport import Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
@@ -107,11 +108,11 @@ class Fcm(Sender):
     @cached_property
     def name(self) -> str:
         """Name the credential."""
-        return f"fcm:{tokens.name_of(*self.account.values())}"
+        return f"fcm:{access_tokens.name_of(*self.account.values())}"
 
     def credential(self, transport: Transport, refused: str) -> str:
         """Give the access token: asked for once an hour, shared by all processes."""
-        return tokens.get(
+        return access_tokens.get(
             self.name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused
         ).text
 
@@ -201,7 +202,7 @@ class Fcm(Sender):
         return Unknown(f"unexpected answer: {reply.status}")
 
 
-def _message(content: Notification) -> dict[str, Any]:
+def _message(content: Push) -> dict[str, Any]:
     named = "fid" if _INSTALLATION.fullmatch(content.token) else "token"
     shown = {"title": content.title, "body": content.body, "image": content.image}
     data = {**content.data, **({"link": content.link} if content.link else {})}

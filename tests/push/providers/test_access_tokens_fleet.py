@@ -15,12 +15,11 @@ from itertools import pairwise
 import pytest
 import time_machine
 
-from push import tokens
-from push.senders import apns
+from push.providers import access_tokens, apns
 from rme.core.cache import TtlCache
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import settings as apns_settings
-from tests.push.shots import sender
+from tests.push.providers.attempts import sender
 
 PROCESSES = 50
 STEP = 600
@@ -68,13 +67,13 @@ class Process:
             yield
 
     def _push(self, moment: float) -> None:
-        made: list[tokens.Token] = []
+        made: list[access_tokens.Token] = []
 
-        def make() -> tokens.Token:
+        def make() -> access_tokens.Token:
             made.append(self.account._sign())
             return made[-1]
 
-        token = tokens.get(self.account._name, apns.TOKEN_LIFE, make)
+        token = access_tokens.get(self.account._name, apns.TOKEN_LIFE, make)
         day = self.day
         day.signed += len(made)
         day.first.setdefault(token.text, moment)

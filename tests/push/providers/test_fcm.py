@@ -4,7 +4,7 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from push.senders.fcm import FcmSettings
+from push.providers.fcm import FcmSettings
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -16,7 +16,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from tests.fakes.fcm import account, google
-from tests.push.shots import outcome, sender, shot
+from tests.push.providers.attempts import outcome, sender, shot
 
 TOKEN = "token-1"
 FID = "cGx7Qm2sTkyWvR9b0aZ1-_"

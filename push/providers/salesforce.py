@@ -25,22 +25,22 @@ from urllib.parse import urlencode
 import orjson
 from pydantic import Field, SecretStr, StringConstraints
 
-from push import holds, hourly, tokens
-from push.notification import Notification, Shot
-from push.senders.base import (
+from push.providers import access_tokens, backoff, hourly_limit
+from push.providers.access_tokens import Life, Token
+from push.providers.base import (
     Again,
     Answer,
     Backoff,
     Progress,
     Sender,
     SenderSettings,
+    Shot,
     login_refused,
     no_login,
     now,
     read_object,
     retry_after,
 )
-from push.tokens import Life, Token
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
     Accepted,
@@ -51,6 +51,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Push
 from rme.transport import Failure, Reply, Request, Transport
 
 ACTION = "actions/standard/customNotificationAction"
@@ -125,12 +126,14 @@ class Platform(Sender):
         """Name the credential."""
         given = self.settings
         secret = given.client_secret.get_secret_value()
-        return f"salesforce:{tokens.name_of(given.login_url, given.client_id, secret)}"
+        return f"salesforce:{access_tokens.name_of(given.login_url, given.client_id, secret)}"
 
     def credential(self, transport: Transport, refused: str) -> str:
         """Give where to call and the access token, with a space between."""
         own_text = refused.partition(" ")[2]
-        token = tokens.get(self.name, TOKEN_LIFE, lambda: self._log_in(transport), refused=own_text)
+        token = access_tokens.get(
+            self.name, TOKEN_LIFE, lambda: self._log_in(transport), refused=own_text
+        )
         return f"{token.place} {token.text}"
 
     def _log_in(self, transport: Transport) -> Token:
@@ -181,7 +184,7 @@ class Platform(Sender):
         return answers
 
     def _act(self, shots: Sequence[Shot], transport: Transport, credential: str) -> list[Answer]:
-        if seconds := hourly.wait(self.name, len(shots), HOURLY_LIMIT):
+        if seconds := hourly_limit.wait(self.name, len(shots), HOURLY_LIMIT):
             return [Retryable("the hourly limit is reached", seconds)] * len(shots)
         place, _, token = credential.partition(" ")
         actions = [_action(shot.content, self.settings.notification_type_id) for shot in shots]
@@ -198,11 +201,11 @@ class Platform(Sender):
         if results is None:
             return [_whole(reply)] * len(shots)
         if any(result.get("isSuccess") is True for result in results):
-            holds.release([self.name])
+            backoff.release([self.name])
         return [_one(shot, result) for shot, result in zip(shots, results, strict=True)]
 
 
-def _action(content: Notification, notification_type: str) -> dict[str, Any]:
+def _action(content: Push, notification_type: str) -> dict[str, Any]:
     """Write one action. A link, else the record in `data`, else the user is what a tap opens."""
     if content.link:
         page = {"type": "standard__webPage", "attributes": {"url": content.link}}

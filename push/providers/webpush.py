@@ -26,13 +26,13 @@ from pydantic import Field, StringConstraints
 from push import endpoints, vapid
 from push.encoding import base64url, decoded
 from push.encryption import encrypt
-from push.notification import Notification, Shot
-from push.senders.base import (
+from push.providers.base import (
     DAY,
     Answer,
     Backoff,
     Sender,
     SenderSettings,
+    Shot,
     now,
     read_object,
     retry_after,
@@ -49,6 +49,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Push
 from rme.transport import Failure, FailureKind, Reply, Request, Transport
 
 PLAINTEXT_LIMIT = 3900
@@ -170,11 +171,11 @@ def _subscription(token: str) -> _Subscription:
     return _Subscription(endpoint, (decoded(keys.get("p256dh")), decoded(keys.get("auth"))))
 
 
-def _topic(content: Notification) -> str:
+def _topic(content: Push) -> str:
     return base64url(sha256(content.collapse_key.encode()).digest())[:32]
 
 
-def _payload(content: Notification) -> dict[str, Any]:
+def _payload(content: Push) -> dict[str, Any]:
     """Give what the service worker reads: see docs/push.md."""
     given = {
         "title": content.title,
