@@ -1,23 +1,23 @@
-"""What bots are told when a platform fails: never its own words."""
+"""Responses to failures of a platform. They never quote the platform's own texts."""
 
 from bot.envelope import Failure
 from rme.core.db.statement_timeout import StatementLate
 from rme.crm.connectors.base import MappingWrong, PlatformLimit, PlatformRefused, PlatformSlow
 
-UNKNOWN = {"outcome": "unknown"}
-"""Beside a create without an answer: it may have been carried out, and is safe to repeat."""
+OUTCOME_UNKNOWN = {"outcome": "unknown"}
+"""Added when a create got no answer: the record may exist, and a repeat is safe."""
 
 
 def failure_of(error: Exception, *, creates: bool) -> Failure:
-    """Say what an error is for a bot."""
+    """Return the failure that a bot sees for an error."""
     match error:
         case Failure():
             return error
         case PlatformLimit(retry_after=seconds):
-            told = {"Retry-After": str(seconds)}
-            return Failure(503, "crm_limit", "The platform's quota is used up", headers=told)
+            headers = {"Retry-After": str(seconds)}
+            return Failure(503, "crm_limit", "The platform's quota is used up", headers=headers)
         case PlatformSlow() | StatementLate():
-            more = UNKNOWN if creates else {}
+            more = OUTCOME_UNKNOWN if creates else {}
             return Failure(504, "crm_timeout", "The platform did not answer in time", more=more)
         case PlatformRefused():
             return Failure(502, "crm_auth", "The platform does not take our credentials")
