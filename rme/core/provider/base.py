@@ -117,7 +117,7 @@ class Provider:
     ) -> list[Outcome]:
         """Send a window of dispatches at once; return their outcomes in the same order.
 
-        Once the transport's `start_timeout` has passed, `progress` is given each outcome as it is known.
+        After the transport's `start_timeout`, `progress` receives each outcome as it is known.
         """
         return send_together([(self, dispatch) for dispatch in dispatches], transport, progress)
 
@@ -202,7 +202,7 @@ def send_together(
 ) -> list[Outcome]:
     """Send dispatches of one or more accounts at once; return their outcomes in the same order.
 
-    Once the transport's `start_timeout` has passed, `progress` is given each outcome as it is known. A
+    After the transport's `start_timeout`, `progress` receives each outcome as it is known. A
     dispatch that its provider cannot write, or whose answer it cannot read, fails alone and is
     logged: one defect must not stop the whole window.
     """
