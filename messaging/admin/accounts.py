@@ -18,9 +18,9 @@ from messaging.policy import organization_policy
 from messaging.reports import account_hour
 from rme.core import addresses, ids
 from rme.core.db import clock
+from rme.core.outbound import outbound_transport
 from rme.core.provider import Content, Dispatch, Email, Push, Sms
 from rme.tenants.roles import OWNERS
-from rme.transport import shared
 
 ORDER = ("priority", "weight")
 
@@ -241,7 +241,7 @@ def test_send(account: ProviderAccount, to: str) -> str:
     if ready.provider is None:
         return "The account's settings are broken."
     content = _test_content(account, to)
-    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], shared())
+    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], outbound_transport())
     reason = getattr(outcome, "reason", "")
     return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
 

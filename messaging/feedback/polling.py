@@ -28,7 +28,7 @@ from messaging.providers import unknown_codes
 from rme.core import ids
 from rme.core.db import clock, locks, sql
 from rme.core.provider import AcceptedMessage, DeliveryReceipt, UnknownCode
-from rme.transport import Transport, at_once
+from rme.transport import Transport, run_concurrently
 
 log = structlog.get_logger(__name__)
 
@@ -126,7 +126,7 @@ def _ask(
             taken = [AcceptedMessage(each.attempt_id, each.reference) for each in group]
             found.append(group)
             jobs.append(partial(provider.poll, taken))
-    heard = at_once(jobs, transport)
+    heard = run_concurrently(jobs, transport)
     return {
         each: said
         for group, answers in zip(found, heard, strict=True)

@@ -24,7 +24,7 @@ from rme import __version__
 from rme.core.db import clock, locks
 from rme.core.retry_after_header import retry_after
 from rme.transport import AddressPolicy, Failure, InvalidRequest, Reply, Request, Transport
-from rme.transport.in_flight import Flight
+from rme.transport.in_flight import RequestsInFlight
 
 log = structlog.get_logger(__name__)
 
@@ -151,7 +151,7 @@ class Dispatcher:
     """Turns of many endpoints, side by side."""
 
     def __init__(self, transport: Transport) -> None:
-        self.flight: Flight[Key] = Flight(transport)
+        self.flight: RequestsInFlight[Key] = RequestsInFlight(transport)
         self.turns: set[EndpointQueue] = set()
 
     def run(self, until: float) -> bool:

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger
+from messaging.consent.gates import current_consent
 from messaging.consent.keywords import LISTS, TEXTS, WORDS, Keyword, Word, find
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import ConsentEntry, Suppression
@@ -199,7 +200,7 @@ def test_the_last_word_of_a_batch_counts(org, scene):
         write(scene, person.mobile, text)
     assert len(settle(scene)) == 4
     assert not Suppression.objects.exists()
-    answer = ledger.present(org.pk, [str(person.pk)], ["SMS"], ["MARKETING"])
+    answer = current_consent.read(org.pk, [str(person.pk)], ["SMS"], ["MARKETING"])
     assert answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=True)
 
 

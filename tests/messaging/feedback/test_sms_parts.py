@@ -18,7 +18,7 @@ from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.core.provider import CallbackRequest as Call
 from rme.core.provider import InboundSms, SmsPart
-from rme.transport.smpp import Address, Message
+from rme.transport.smpp import Address, ShortMessage
 from rme.transport.smpp.pdu import Tag
 
 pytestmark = pytest.mark.django_db
@@ -29,13 +29,13 @@ REFERENCE = 7
 def headed(text, number, total, reference=REFERENCE):
     """Write a part with a header whose reference has eight bits."""
     header = bytes([5, 0, 3, reference, total, number])
-    return Message(PERSON, OURS, header + text.encode(), 0x40)
+    return ShortMessage(PERSON, OURS, header + text.encode(), 0x40)
 
 
 def widely_headed(text, number, total, reference=REFERENCE):
     """Write a part whose reference has sixteen bits, behind an element of another kind."""
     header = bytes([10, 1, 2, 0, 0, 8, 4, 1, reference, total, number])
-    return Message(PERSON, OURS, header + text.encode(), 0x40)
+    return ShortMessage(PERSON, OURS, header + text.encode(), 0x40)
 
 
 def numbered(text, number, total, reference=REFERENCE):
@@ -45,7 +45,7 @@ def numbered(text, number, total, reference=REFERENCE):
         Tag.SAR_TOTAL_SEGMENTS: bytes([total]),
         Tag.SAR_SEGMENT_SEQNUM: bytes([number]),
     }
-    return Message(PERSON, OURS, text.encode(), parameters=places)
+    return ShortMessage(PERSON, OURS, text.encode(), parameters=places)
 
 
 WAYS = [headed, widely_headed, numbered]
@@ -123,7 +123,7 @@ def test_a_reference_that_is_used_anew_is_another_letter(account):
 
 
 def test_letters_of_others_are_others(account):
-    other = Message(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
+    other = ShortMessage(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
     assert hear(account, headed("ST", 1, 2), other, headed("OP", 2, 2, 8)) == []
     assert hear(account, headed("OP", 2, 3)) == []
     assert InboundSmsParts.objects.count() == 4
@@ -136,8 +136,8 @@ def test_letters_of_others_are_others(account):
         headed("STOP", 0, 2),
         headed("STOP", 3, 2),
         headed("STOP", 1, 0),
-        Message(PERSON, OURS, b"\4\0\2\7\2STOP", 0x40),
-        Message(PERSON, OURS, b"STOP", parameters={Tag.SAR_MSG_REF_NUM: b"\0\7"}),
+        ShortMessage(PERSON, OURS, b"\4\0\2\7\2STOP", 0x40),
+        ShortMessage(PERSON, OURS, b"STOP", parameters={Tag.SAR_MSG_REF_NUM: b"\0\7"}),
     ],
     ids=["alone", "no first", "beyond", "of none", "short header", "half the parameters"],
 )
@@ -194,7 +194,7 @@ def test_statements_do_not_grow_with_the_parts(account):
             callbacks.apply_due()
         return len([query for query in seen if "SAVEPOINT" not in query["sql"]])
 
-    whole = statements(Message(PERSON, OURS, b"Hello"))
+    whole = statements(ShortMessage(PERSON, OURS, b"Hello"))
     parts = [headed("Hello ", number, 9) for number in range(1, 10)]
     assert [statements(parts[0]), statements(*parts[1:])] == [whole + 2, whole + 2]
 

@@ -206,11 +206,11 @@ def test_a_forged_confirmation_is_refused(org, topics, opened_transport):
 @pytest.fixture
 def opened_transport(topics):
     """Let this thread's transport call this machine."""
-    from rme.transport import process
+    from rme.transport import per_thread
 
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()
     yield
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()
 
 
 def test_a_call_of_many_events_is_taken(api, mail_scene):
