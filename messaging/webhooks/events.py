@@ -46,5 +46,5 @@ def _notices(rows: Sequence[sql.Row]) -> list[sql.Row]:
         }
         for row in rows
         for each in subscribed[row["organization_id"]]
-        if each.wants(kind := f"message.{row['type']}")
+        if each.includes(kind := f"message.{row['type']}")
     ]
