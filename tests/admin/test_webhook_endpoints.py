@@ -102,7 +102,7 @@ def test_a_change_is_logged_and_keeps_what_workers_write(root, org):
         row.secret,
     )
     (entry,) = LogEntry.objects.all()
-    assert changes.dispatch_all(entry) == [
+    assert changes.tell(entry) == [
         "description: – → CRM",
         "types: ['message.sent'] → ['message.sent', 'message.failed']",
     ]
