@@ -110,9 +110,7 @@ def release(batch: int = BATCH) -> int:
             and each.scheduled_for is not None
             and each.now - each.scheduled_for > grace[each.organization_id]
         }
-        apply_transitions(
-            [_expired(each) if each.id in late else _released_now(each) for each in due]
-        )
+        apply_transitions([_expired(each) if each.id in late else _accepted(each) for each in due])
         write_events([each.event(EventType.EXPIRED) for each in due if each.id in late])
     return len(due)
 
@@ -121,7 +119,7 @@ def _expired(each: DueDelivery) -> Transition:
     return Transition(id=each.id, status=Status.EXPIRED, due_at=None, reason="EXPIRED")
 
 
-def _released_now(each: DueDelivery) -> Transition:
+def _accepted(each: DueDelivery) -> Transition:
     return Transition(id=each.id, status=Status.ACCEPTED, due_at=each.due_at, reason=None)
 
 
@@ -181,7 +179,7 @@ WHERE d.id = ANY(%s) AND (a.outcome IS NULL OR a.outcome = 'Unknown') GROUP BY d
 class UnknownAttempts(NamedTuple):
     """How often a delivery was sent with an unknown outcome, and when last."""
 
-    count: int
+    times: int
     last: datetime
 
 
@@ -215,7 +213,7 @@ def resolve_unknown() -> int:
                     Transition(id=each.id, status=Status.ACCEPTED, due_at=each.now, reason=None)
                 )
                 limit = len(settings.UNKNOWN_BACKOFF_SECONDS)
-                reason = f"resent: outcome unknown ({sent.count} of {limit})"
+                reason = f"resent: outcome unknown ({sent.times} of {limit})"
                 detail = {"decision": "RESEND", "reason": reason}
                 events.append(each.event(EventType.DEFERRED, detail))
         apply_transitions(again)
@@ -228,9 +226,9 @@ def _waits_until(each: DueDelivery, sent: UnknownAttempts) -> datetime | None:
     """Return when a delivery is to be sent again; None: it waits for manual review."""
     rules = organization_policy.of(each.organization_id).rules(each.category)
     waits = settings.UNKNOWN_BACKOFF_SECONDS
-    if not (rules.resend_unknown or each.channel == Channel.PUSH) or sent.count > len(waits):
+    if not (rules.resend_unknown or each.channel == Channel.PUSH) or sent.times > len(waits):
         return None
-    wait = waits[sent.count - 1]
+    wait = waits[sent.times - 1]
     return sent.last + timedelta(seconds=settings.UNKNOWN_SECONDS + wait) if wait else each.now
 
 
@@ -239,7 +237,7 @@ def _unknown_attempts(due: Sequence[DueDelivery]) -> dict[UUID, UnknownAttempts]
         return {}
     with connection.cursor() as cursor:
         cursor.execute(_IN_DOUBT, [[each.id for each in due]])
-        return {key: UnknownAttempts(count, last) for key, count, last in cursor.fetchall()}
+        return {key: UnknownAttempts(times, last) for key, times, last in cursor.fetchall()}
 
 
 # --- fallback -------------------------------------------------------------------------------------
@@ -283,7 +281,7 @@ def _due(status: Status) -> list[DueDelivery]:
 
 
 def _released(batch: int) -> list[DueDelivery]:
-    """Lock and return scheduled deliveries that are due: of a few organizations, as many of each."""
+    """Lock and return scheduled deliveries that are due: of some organizations, as many of each."""
     waiting = _SEARCH.find()
     first = [row for row in waiting if row[0] == waiting[0][0]]
     if not first:

@@ -61,7 +61,7 @@ def before(target: Status) -> list[Status]:
 
 
 def aggregate(statuses: Iterable[str]) -> Status:
-    """Return a message's status by its deliveries': the same for all, or the first in precedence."""
+    """Return a message's status by its deliveries': that of all, or the first in precedence."""
     distinct = {Status(status) for status in statuses}
     if len(distinct) == 1:
         return distinct.pop()

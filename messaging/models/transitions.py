@@ -37,14 +37,14 @@ class Transition:
     due_at: datetime | None
     fence: int | Unchanged = UNCHANGED
     """The claim by which the status was decided: under a later one, the delivery stays as it is."""
-    reason: str | None | Unchanged = UNCHANGED
-    detail: str | None | Unchanged = UNCHANGED
-    waiting: str | None | Unchanged = UNCHANGED
+    reason: str | Unchanged | None = UNCHANGED
+    detail: str | Unchanged | None = UNCHANGED
+    waiting: str | Unchanged | None = UNCHANGED
     channel: str | Unchanged = UNCHANGED
     channels: Sequence[str] | Unchanged = UNCHANGED
-    address: str | None | Unchanged = UNCHANGED
-    provider: str | None | Unchanged = UNCHANGED
-    account_id: int | None | Unchanged = UNCHANGED
+    address: str | Unchanged | None = UNCHANGED
+    provider: str | Unchanged | None = UNCHANGED
+    account_id: int | Unchanged | None = UNCHANGED
     tries: int | Unchanged = UNCHANGED
     expires_at: datetime | Unchanged = UNCHANGED
 

@@ -137,8 +137,8 @@ def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, 
 def inserting(model: type[models.Model], rows: Sequence[NewRow], tail: str = "") -> Part | None:
     """Give the INSERT of rows; `tail` is what follows their SELECT, such as a WHERE or RETURNING.
 
-    All rows have the same keys or fields, which are its columns; columns that are not named take their
-    database default.
+    All rows have the same keys or fields, which are its columns; columns that are not named take
+    their database default.
     """
     if not rows:
         return None
