@@ -77,7 +77,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Read the last hour of all accounts of the page at once."""
         shown = super().get_changelist_instance(request)
-        sums = account_hour.sums(shown.result_list)
+        sums = account_hour.read_summaries(shown.result_list)
         for row in shown.result_list:
             row.sum = sums[row.pk]
         return shown
@@ -104,7 +104,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     @admin.display(description="Last hour")
     def last_hour(self, row: ProviderAccount) -> str:
         """Show what became of the account's sends, and how its circuit stands."""
-        hour = account_hour.of(row)
+        hour = account_hour.read(row)
         lines = format_html_join(
             "",
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",

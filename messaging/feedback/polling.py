@@ -80,13 +80,13 @@ def poll(transport: Transport, until: float) -> None:
     with locks.alone("messaging.poll") as alone:
         silent: set[int] = set()
         while alone and time.monotonic() < until:
-            asked, unanswered = work(transport, silent)
+            asked, unanswered = poll_batch(transport, silent)
             if not asked:
                 return
             silent |= unanswered
 
 
-def work(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:
+def poll_batch(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:
     """Ask about one batch, but not accounts that were silent just now.
 
     Gives how many messages that were, and the accounts that were silent now. The number of
@@ -143,12 +143,12 @@ def _apply(
     for each, said in told.items():
         row, news = rows[each.account_id], _reports(rows[each.account_id].kind, each, said)
         reports[each.attempt_id] = [(row.pk, report) for report in news]
-        if any(map(receipts.decides, news)):
+        if any(map(receipts.needs_gate_lock, news)):
             deciding.add(row.organization_id)
     open_ones = {each.attempt_id for each in due if each.status in OPEN and each.account_id in rows}
     with transaction.atomic():
         gate_lock.take_exclusive(deciding)
-        early = receipts.settle(reports)
+        early = receipts.apply_provider_receipts(reports)
         now = clock.now()
         asked_again = open_ones - ({key for key in reports if _is_over(reports[key])} - early)
         sql.update(

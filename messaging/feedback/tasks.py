@@ -26,12 +26,12 @@ def apply_callbacks() -> None:
     until = time.monotonic() + RUN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:
-        applied, answers = callbacks.work()
-        inbound_sms.send(answers, outbound_transport())
+        applied, answers = callbacks.apply_due()
+        inbound_sms.send_replies(answers, outbound_transport())
         if time.monotonic() > until:
             request_callbacks()
             return
-    while tracking.work() == tracking.BATCH:
+    while tracking.apply_due() == tracking.BATCH:
         if time.monotonic() > until:
             request_callbacks()
             return
