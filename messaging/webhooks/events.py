@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from messaging.models import Event, Notice
+from messaging.models import Event, WebhookDelivery
 from messaging.models.statuses import EventType
 from messaging.webhooks import endpoints
 from rme.core import ids
@@ -46,18 +46,20 @@ def event_steps(rows: Sequence[EventRow], transitions: str) -> sql.Steps:
             rows,
             f"WHERE delivery_id = ANY(ARRAY(SELECT id FROM {transitions})) RETURNING id",
         ),
-        "notices": sql.inserting(
-            Notice, _notices(rows), "WHERE event_id = ANY(ARRAY(SELECT id FROM events))"
+        "webhook_deliveries": sql.inserting(
+            WebhookDelivery,
+            _webhook_deliveries(rows),
+            "WHERE event_id = ANY(ARRAY(SELECT id FROM events))",
         ),
     }
 
 
 def event_tables(rows: Sequence[EventRow]) -> sql.Tables:
     """Return events and their webhook deliveries, for `sql.insert`."""
-    return {Event: rows, Notice: _notices(rows)}
+    return {Event: rows, WebhookDelivery: _webhook_deliveries(rows)}
 
 
-def _notices(rows: Sequence[EventRow]) -> list[sql.Row]:
+def _webhook_deliveries(rows: Sequence[EventRow]) -> list[sql.Row]:
     subscribed = endpoints.subscriptions({row.organization_id for row in rows}) if rows else {}
     if not any(subscribed.values()):
         return []
