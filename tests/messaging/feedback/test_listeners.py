@@ -133,7 +133,7 @@ def test_receipt_on_what_others_sent_is_let_go_after_some_tries(org, smsc, liste
         Callback.objects.update(due_at=clock.now())
         callbacks.apply_due()
         tries += 1
-    assert tries == callbacks.STRANGE_TRIES + 1
+    assert tries == callbacks.UNKNOWN_TRIES + 1
 
 
 def test_another_accounts_id_is_another_message(org, api, smsc, transport, listened):
