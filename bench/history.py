@@ -95,17 +95,17 @@ def filters(until: datetime) -> dict[str, dict[str, Any]]:
 
 def walk(fields: dict[str, Any], pages: int) -> tuple[UUID | None, int]:
     """Go through pages as a caller does; gives the cursor after them, and how many messages."""
-    from messaging.reports import queries
+    from messaging.reports import cursors, history, messages
 
     cursor, found = None, 0
     for _ in range(pages):
-        page, following = queries.history(
-            "bench", queries.Filter(**fields, limit=200, cursor=cursor)
+        page, following = messages.history(
+            "bench", history.HistoryFilter(**fields, limit=200, cursor=cursor)
         )
         found += len(page)
         if following is None:
             return None, found
-        cursor = queries.read_cursor(following)
+        cursor = cursors.read_cursor(following)
     return cursor, found
 
 
@@ -122,11 +122,11 @@ def history(scene: Scene) -> None:
 
 
 def _measure(name: str, fields: dict[str, Any]) -> None:
-    from messaging.reports import queries
+    from messaging.reports import history, messages
 
     def page(cursor: UUID | None) -> float:
-        wanted = queries.Filter(**fields, limit=PAGE, cursor=cursor)
-        return timed(lambda: queries.history("bench", wanted))
+        wanted = history.HistoryFilter(**fields, limit=PAGE, cursor=cursor)
+        return timed(lambda: messages.history("bench", wanted))
 
     first = page(None)
     cursor, found = walk(fields, 1000 * PAGE // 200)

@@ -12,7 +12,7 @@ from django.db import connection
 from messaging.accept.batch import Result
 from messaging.models import Delivery
 from messaging.models.statuses import Status
-from messaging.reports import queries
+from messaging.reports import messages
 from rme.core import errors, ids
 
 LONGEST = 30
@@ -71,7 +71,7 @@ def _settled(organization_id: str, accepted: Result, longest: int, request_id: s
             return Result(
                 200,
                 orjson.dumps(
-                    queries.send_result(organization_id, message_id, request_id=request_id)
+                    messages.send_result(organization_id, message_id, request_id=request_id)
                 ),
             )
         error = _error(rows[0][1], rows[0][2], message_id)

@@ -9,7 +9,7 @@ from messaging.api.common import caller, page, request_id
 from messaging.api.description import consent as description
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentQuery
-from messaging.reports import queries
+from messaging.reports import cursors
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
@@ -50,10 +50,10 @@ class ConsentView(ApiView):
                 category=wanted.category,
                 history=wanted.history,
                 limit=wanted.limit,
-                cursor=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+                cursor=cursors.read_cursor(wanted.cursor) if wanted.cursor else None,
             ),
         )
-        following = queries.cursor_of(last) if last else None
+        following = cursors.cursor_of(last) if last else None
         return page(request, {"consent": found}, following)
 
 

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from messaging.api.common import caller, page, request_id
 from messaging.api.description import devices as description
-from messaging.reports import queries
+from messaging.reports import cursors
 from push import devices, vapid
 from push.devices import Registration
 from push.inputs import DEVICES, REPLACE, DevicesQuery, read_device
@@ -30,9 +30,9 @@ class DevicesView(ApiView):
             caller(request).organization.id,
             limit=wanted.limit,
             contact_id=wanted.contact_id,
-            before=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+            before=cursors.read_cursor(wanted.cursor) if wanted.cursor else None,
         )
-        following = queries.cursor_of(last) if last else None
+        following = cursors.cursor_of(last) if last else None
         return page(request, {"devices": [devices.listed(row) for row in rows]}, following)
 
     @description.registers()

@@ -10,7 +10,7 @@ from messaging.accept.requests import BULK, BULK_ITEM, MESSAGE, MessageInput
 from messaging.api.common import caller, page, request_id
 from messaging.api.description import messages as description
 from messaging.api.history_query import HistoryQuery
-from messaging.reports import queries
+from messaging.reports import cursors, history, messages
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
@@ -57,9 +57,9 @@ class MessagesView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Give a page of the history, newest first."""
         wanted = HistoryQuery.read(request.query_params.dict())
-        messages, following = queries.history(
+        found, following = messages.history(
             caller(request).organization.id,
-            queries.Filter(
+            history.HistoryFilter(
                 contact_id=wanted.contact_id,
                 since=wanted.since,
                 until=wanted.until,
@@ -67,10 +67,10 @@ class MessagesView(ApiView):
                 channel=wanted.channel,
                 category=wanted.category,
                 limit=wanted.limit,
-                cursor=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+                cursor=cursors.read_cursor(wanted.cursor) if wanted.cursor else None,
             ),
         )
-        return page(request, {"messages": messages}, following)
+        return page(request, {"messages": found}, following)
 
 
 class BulkView(ApiView):
@@ -121,7 +121,7 @@ class MessageView(ApiView):
     def get(self, request: Request, message_id: str) -> HttpResponse:
         """Give a message with its events, and its trace if asked for."""
         wanted = DetailQuery.read(request.query_params.dict())
-        shown = queries.detail(
+        shown = messages.detail(
             caller(request).organization.id, message_id, with_trace=wanted.include is not None
         )
         return json_response(shown)
@@ -131,5 +131,5 @@ class MessageView(ApiView):
         """Cancel a message that is scheduled."""
         organization_id, identifier = caller(request).organization.id, request_id(request)
         cancel.cancel(organization_id, message_id)
-        result = queries.send_result(organization_id, message_id, request_id=identifier)
+        result = messages.send_result(organization_id, message_id, request_id=identifier)
         return json_response(result)

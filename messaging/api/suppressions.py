@@ -16,7 +16,7 @@ from messaging.consent.suppression_inputs import (
     read_entry,
     read_lift,
 )
-from messaging.reports import queries
+from messaging.reports import cursors
 from rme.core import errors, ids
 from rme.core.channels import ALL
 from rme.core.http.api import ApiView, json_response
@@ -42,13 +42,13 @@ class SuppressionsView(ApiView):
         rows, last = suppressions.find(
             organization.id,
             limit=wanted.limit,
-            before=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+            before=cursors.read_cursor(wanted.cursor) if wanted.cursor else None,
             channel=wanted.channel,
             address=read_address(wanted.address, wanted.channel or ALL, organization),
             contact_id=wanted.contact_id,
             reason=wanted.reason,
         )
-        following = queries.cursor_of(last) if last else None
+        following = cursors.cursor_of(last) if last else None
         found = [suppressions.shown(row) for row in rows]
         return page(request, {"suppressions": found}, following)
 

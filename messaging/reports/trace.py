@@ -1,138 +1,203 @@
-"""Why a message went as it did: the steps of each recipient, in the order in which they came.
+"""The trace of a message: the steps of each recipient, in the order in which they came.
 
-What was decided at accept is kept on the delivery, in short form (`messaging.models.decisions`); all
-else is told by the attempts and events that there are anyway. A step has `at`, `step`, `channel`
-and `result`, and what else is known of:
+The decisions at accept are stored on the delivery, in short form (`ChannelDecision`). All other
+steps are read from the attempts and events. A step has `at`, `step`, `channel` and `result`, and
+the further fields that are known:
 
 | step | result | more |
 |---|---|---|
-| DECISION | CHOSEN, QUIET_HOURS, or the code that spoke against the channel | `entry`, `until` |
-| DECISION | SEND_AGAIN, GIVE_UP: a person's, of what was on hold | `detail` |
-| DECISION | RESEND: the category's, of an unknown outcome | `detail`: which resend it is |
-| ATTEMPT | ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED, UNKNOWN; null: no answer yet | `provider`, `providerId`, `detail`, `latencyMs`, `deviceId` |
-| GATE | the code by which a gate refused at the moment of sending | `entry` |
+| DECISION | CHOSEN, QUIET_HOURS, or the code that excluded the channel | `entry`, `until` |
+| DECISION | SEND_AGAIN, GIVE_UP: a person's, in manual review | `detail` |
+| DECISION | RESEND: the category's, after an unknown outcome | `detail`: which resend it is |
+| ATTEMPT | the outcome, see below; null: not known yet | `provider`, `providerId`, `detail`, `latencyMs`, `deviceId` |
+| GATE | the code of the pre-send check that refused at the moment of sending | `entry` |
 | WAIT | PAUSED, PROVIDER, RATE, or the provider's reason | `provider`, `until` |
-| FAILOVER, FALLBACK | why the next account, or the next channel, had its turn | `provider`, `entry` |
+| FAILOVER, FALLBACK | why the next account, or the next channel, was tried | `provider`, `entry` |
 
-`entry` is the id of the suppression or consent entry that decided.
+Outcomes are ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED and UNKNOWN. `entry` is the id of
+the suppression or consent entry that decided.
 """  # noqa: E501 (a table)
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple, NotRequired, TypedDict, cast
 from uuid import UUID
 
-import orjson
-from django.db import connection
-
-from messaging.models import Attempt, Delivery, Event
-from messaging.models.decisions import CHOSEN, QUIET_HOURS
+from messaging.models import Attempt, Delivery
+from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
-from rme.core import ids
+from messaging.reports.message_rows import StoredEvent, read_events
 from rme.core.db.clock import iso
 
-Step = dict[str, Any]
-
-_EVENTS = {
+_STEP_OF = {
     EventType.BLOCKED: "GATE",
     EventType.DEFERRED: "WAIT",
     EventType.FAILOVER: "FAILOVER",
     EventType.FALLBACK: "FALLBACK",
 }
-_DELIVERIES = f"""
-SELECT id, contact_id, channel, status, waiting, due_at, updated_at, trace
-FROM {Delivery._meta.db_table} WHERE organization_id = %s AND message_id = %s ORDER BY position
-"""
-_ATTEMPTS = f"""
-SELECT delivery_id, started_at, channel, provider, outcome, reason, provider_id, latency_ms,
-  device_id
-FROM {Attempt._meta.db_table} WHERE delivery_id = ANY(%s) ORDER BY id
-"""
-_HAPPENED = f"""
-SELECT delivery_id, at, type, channel, provider, detail
-FROM {Event._meta.db_table} WHERE message_id = %s AND id >= %s ORDER BY at, id
-"""
 
 
-def of_message(organization_id: str, message_id: UUID) -> list[dict[str, Any]]:
-    """Give each recipient's steps: `[{"contactId", "steps"}]`; three queries."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DELIVERIES, [organization_id, message_id])
-        deliveries = cursor.fetchall()
-        steps: dict[UUID, list[tuple[datetime, Step]]] = {row[0]: [] for row in deliveries}
-        cursor.execute(_HAPPENED, [message_id, ids.earliest_beside(message_id)])
-        events = [row for row in cursor.fetchall() if row[0] in steps]
-        cursor.execute(_ATTEMPTS, [list(steps)])
-        attempts = cursor.fetchall()
-    first = {row[0]: row for row in reversed(events)}  # of each delivery: what accept said
-    for delivery_id, _, channel, status, waiting, due_at, updated_at, kept in deliveries:
-        _, at, _, chosen, _, _ = first[delivery_id]
-        given = orjson.loads(kept) if kept else [[chosen or channel, CHOSEN, None]]
-        steps[delivery_id] += [(at, each) for each in decisions(at, given)]
-        if status == Status.ACCEPTED and waiting:
-            wait = {"channel": channel, "result": waiting, "until": iso(due_at)}
-            steps[delivery_id].append((updated_at, _step(updated_at, "WAIT", wait)))
-    for row in events:
-        if row is not first[row[0]]:
-            steps[row[0]] += _happened(*row[1:])
-    for row in attempts:
-        steps[row[0]].append((row[1], _attempt(row)))
+class Step(TypedDict):
+    """A step of the trace. Fields other than `result` are absent if they are not known."""
+
+    at: str | None
+    step: str
+    result: str | None
+    channel: NotRequired[str]
+    entry: NotRequired[str]
+    until: NotRequired[str]
+    provider: NotRequired[str]
+    providerId: NotRequired[str]
+    detail: NotRequired[str]
+    latencyMs: NotRequired[int]
+    deviceId: NotRequired[str]
+
+
+class RecipientTrace(TypedDict):
+    """The steps of one recipient."""
+
+    contactId: str
+    steps: list[Step]
+
+
+class _DeliveryRow(NamedTuple):
+    """A delivery, with its stored decisions."""
+
+    id: UUID
+    contact_id: str
+    channel: str | None
+    status: str
+    waiting: str | None
+    due_at: datetime | None
+    updated_at: datetime
+    trace: list[tuple[str, str, str | None]] | None
+
+
+class _AttemptRow(NamedTuple):
+    """An attempt of a delivery."""
+
+    delivery_id: UUID
+    started_at: datetime
+    channel: str
+    provider: str | None
+    outcome: str | None
+    reason: str | None
+    provider_id: str | None
+    latency_ms: int | None
+    device_id: UUID | None
+
+
+_TimedStep = tuple[datetime, Step]
+
+
+def of_message(organization_id: str, message_id: UUID) -> list[RecipientTrace]:
+    """Return the steps of each recipient; three queries."""
+    deliveries = _read_deliveries(organization_id, message_id)
+    events: dict[UUID, list[StoredEvent]] = {row.id: [] for row in deliveries}
+    for event in read_events(message_id):
+        if event.delivery_id in events:
+            events[event.delivery_id].append(event)
+    attempts: dict[UUID, list[_AttemptRow]] = {row.id: [] for row in deliveries}
+    for attempt in _read_attempts(attempts):
+        attempts[attempt.delivery_id].append(attempt)
     return [
-        {"contactId": row[1], "steps": [step for _, step in sorted(steps[row[0]], key=_when)]}
+        {"contactId": row.contact_id, "steps": _steps(row, events[row.id], attempts[row.id])}
         for row in deliveries
     ]
 
 
-def decisions(at: datetime, kept: Iterable[Sequence[str | None]]) -> list[Step]:
-    """Write out what was decided at accept."""
+def _read_deliveries(organization_id: str, message_id: UUID) -> list[_DeliveryRow]:
+    rows = Delivery.objects.filter(organization_id=organization_id, message_id=message_id)
+    columns = _DeliveryRow._fields
+    return [_DeliveryRow(*row) for row in rows.order_by("position").values_list(*columns)]
+
+
+def _read_attempts(delivery_ids: Iterable[UUID]) -> list[_AttemptRow]:
+    rows = Attempt.objects.filter(delivery_id__in=list(delivery_ids)).order_by("id")
+    return [_AttemptRow(*row) for row in rows.values_list(*_AttemptRow._fields)]
+
+
+def _steps(
+    delivery: _DeliveryRow, events: Sequence[StoredEvent], attempts: Sequence[_AttemptRow]
+) -> list[Step]:
+    """Return a recipient's steps by time. The first event is that of accept."""
+    accepted, later = events[0], events[1:]
+    steps: list[_TimedStep] = [
+        (accepted.at, step) for step in decisions(accepted.at, _decisions_of(delivery, accepted))
+    ]
+    if delivery.status == Status.ACCEPTED and delivery.waiting:
+        wait = _step(
+            delivery.updated_at,
+            "WAIT",
+            delivery.waiting,
+            channel=delivery.channel,
+            until=iso(delivery.due_at),
+        )
+        steps.append((delivery.updated_at, wait))
+    steps += [(event.at, step) for event in later if (step := _of_event(event))]
+    steps += [(attempt.started_at, _of_attempt(attempt)) for attempt in attempts]
+    return [step for _, step in sorted(steps, key=lambda timed: timed[0])]
+
+
+def _decisions_of(delivery: _DeliveryRow, accepted: StoredEvent) -> list[ChannelDecision]:
+    """Return the decisions at accept; a delivery that stores none got the requested channel."""
+    if delivery.trace:
+        return [ChannelDecision(*decision) for decision in delivery.trace]
+    return [ChannelDecision(accepted.channel or delivery.channel or "", CHOSEN)]
+
+
+def decisions(at: datetime, stored: Iterable[ChannelDecision]) -> list[Step]:
+    """Return the steps of the decisions at accept."""
     return [
         _step(
             at,
             "DECISION",
-            {
-                "channel": channel,
-                "result": result,
-                ("until" if result == QUIET_HOURS else "entry"): detail,
-            },
+            decision.result,
+            channel=decision.channel or None,
+            **{("until" if decision.result == QUIET_HOURS else "entry"): decision.detail},
         )
-        for channel, result, detail in kept
+        for decision in stored
     ]
 
 
-def _happened(
-    at: datetime, kind: str, channel: str | None, provider: str | None, detail: str | None
-) -> list[tuple[datetime, Step]]:
-    said = orjson.loads(detail) if detail else {}
-    if "decision" in said:
-        told = {"channel": channel, "result": said["decision"], "detail": said["reason"]}
-        return [(at, _step(at, "DECISION", told))]
-    if (name := _EVENTS.get(EventType(kind))) is None:
-        return []
-    more = {"channel": channel, "result": said.get("reason"), "provider": provider}
-    return [(at, _step(at, name, {**more, "entry": said.get("entry")}))]
-
-
-def _attempt(row: Sequence[Any]) -> Step:
-    _, at, channel, provider, outcome, reason, provider_id, latency, device = row
+def _of_event(event: StoredEvent) -> Step | None:
+    """Return the step of an event; None if it is not part of the trace."""
+    detail = event.detail or {}
+    if "decision" in detail:
+        return _step(
+            event.at,
+            "DECISION",
+            detail["decision"],
+            channel=event.channel,
+            detail=detail["reason"],
+        )
+    if (name := _STEP_OF.get(EventType(event.type))) is None:
+        return None
     return _step(
-        at,
-        "ATTEMPT",
-        {
-            "channel": channel,
-            "result": outcome.upper() if outcome else None,
-            "provider": provider,
-            "providerId": provider_id,
-            "detail": reason,
-            "latencyMs": latency,
-            "deviceId": str(device) if device else None,
-        },
+        event.at,
+        name,
+        detail.get("reason"),
+        channel=event.channel,
+        provider=event.provider,
+        entry=detail.get("entry"),
     )
 
 
-def _step(at: datetime, name: str, more: Mapping[str, Any]) -> Step:
-    shown = {key: value for key, value in more.items() if value is not None or key == "result"}
-    return {"at": iso(at), "step": name, **shown}
+def _of_attempt(attempt: _AttemptRow) -> Step:
+    return _step(
+        attempt.started_at,
+        "ATTEMPT",
+        attempt.outcome.upper() if attempt.outcome else None,
+        channel=attempt.channel,
+        provider=attempt.provider,
+        providerId=attempt.provider_id,
+        detail=attempt.reason,
+        latencyMs=attempt.latency_ms,
+        deviceId=str(attempt.device_id) if attempt.device_id else None,
+    )
 
 
-def _when(entry: tuple[datetime, Step]) -> datetime:
-    return entry[0]
+def _step(at: datetime, name: str, result: object, **more: object) -> Step:
+    """Build a step of the fields that are known."""
+    known = {field: value for field, value in more.items() if value is not None}
+    return cast(Step, {"at": iso(at), "step": name, "result": result, **known})

@@ -175,7 +175,7 @@ def test_sending_notes_the_ids_by_one_statement(org, api, smsc, transport, liste
 
 
 def test_old_ids_are_deleted(org):
-    old, new = ids.at_least(clock.now() - provider_references.KEPT * 2), ids.new_id()
+    old, new = ids.at_least(clock.now() - provider_references.STORED * 2), ids.new_id()
     for attempt_id in (old, new):
         ProviderReference.objects.create(id=attempt_id, account_id=1, reference="7")
     provider_references.purge()

@@ -133,7 +133,7 @@ def test_the_task_asks_until_nothing_is_due(org, api, twilio, settings):
 def test_old_questions_are_deleted_with_their_ids(org, api, twilio):
     twilio.send(api, factories.contact(org))
     ProviderReference.objects.update(
-        id=ids.at_least(clock.now() - provider_references.KEPT * 2), ask_at=F("ask_at")
+        id=ids.at_least(clock.now() - provider_references.STORED * 2), ask_at=F("ask_at")
     )
     provider_references.purge()
     assert ProviderReference.objects.count() == 0
