@@ -12,7 +12,7 @@ def failover(scene: Scene) -> None:
     """Send by an account alone, and by the same behind one that refuses every connection."""
     from bench.__main__ import drain, say
     from rme.core.cache import TtlCache
-    from rme.core.redis import redis_client
+    from rme.core.redis.connection import redis_client
 
     port = free_port()
     with processes([["bench.sinks", "--port", str(port)]]):
@@ -23,7 +23,7 @@ def failover(scene: Scene) -> None:
         dead = _dead_account(free_port())
         TtlCache.clear_all()
         opened = drain(scene, port, senders=1)
-        redis_client.client().delete(f"rme:circuit:{dead}")
+        redis_client().delete(f"rme:circuit:{dead}")
         os.environ["CIRCUIT_SENDS"] = NEVER
         every = drain(scene, port, senders=1)
         del os.environ["CIRCUIT_SENDS"]

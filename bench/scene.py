@@ -74,7 +74,7 @@ class Scene:
             + "{{ org.name }}",
             "html": "<p>Dear {{ contact.first_name }},</p><p>{{ note }}</p><p>" + LINE * 5 + "</p>",
         }
-        templates.activate(templates.save_version(template, texts))
+        templates.activate(templates.add_draft(template, texts))
         people = [
             Contact(organization=org, first_name=f"F{i}", last_name="L", email=f"p{i}@x.example")
             for i in range(1000)

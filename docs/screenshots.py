@@ -28,10 +28,10 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
     sys.path.insert(0, str(ROOT))
     django.setup()
-    from messaging.content.links import Link
+    from messaging.content.links import PreferenceLink
 
     demo = _demo()
-    token = Link(demo["org"], demo["contact_ids"][0], "EMAIL", "MARKETING").token
+    token = PreferenceLink(demo["org"], demo["contact_ids"][0], "EMAIL", "MARKETING").token
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

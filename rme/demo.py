@@ -226,7 +226,7 @@ def _template(organization: Organization, channel: str) -> dict[str, str]:
         channel=channel,
         category="TRANSACTIONAL",
     )
-    version = templates.save_version(template, {**TEXTS[channel], "variables": NOTE})
+    version = templates.add_draft(template, {**TEXTS[channel], "variables": NOTE})
     templates.activate(version)
     return {
         "name": template.name,

@@ -78,8 +78,8 @@ class Deployment:
             backlog = []
             up.add_metric(["database"], 0)
         try:
-            works = any(each.works for each in heartbeats.heartbeats())
-            (scheduler,) = heartbeats.seen(("scheduler",))
+            works = any(each.works for each in heartbeats.read())
+            (scheduler,) = heartbeats.are_alive(("scheduler",))
             counted = list(_counted())
             up.add_metric(["redis"], 1)
             up.add_metric(["workers"], works)

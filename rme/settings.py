@@ -15,7 +15,7 @@ from csp.constants import NONCE, NONE, SELF
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.logs import logging_config
-from rme.core.redis.redis_client import broker_url
+from rme.core.redis.connection import broker_url
 from rme.core.secret_key import secret_key
 from rme.core.smtp_url import opened_by
 from rme.run.places import engine_env

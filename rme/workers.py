@@ -19,7 +19,7 @@ from celery.exceptions import SecurityWarning
 
 from rme.celery import QUEUES, app
 from rme.core.process import memory
-from rme.run.backoff import Backoff, ending, sentence
+from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
 
 LOOK_SECONDS = 0.1
@@ -31,7 +31,7 @@ class Child:
     def __init__(self, name: str, arguments: Sequence[str]) -> None:
         self.name = name
         self.arguments = ["--quiet", *arguments]
-        self.backoff = Backoff()
+        self.backoff = RestartBackoff()
         self.pid = 0
         self.started = 0.0
         self.next_start = 0.0

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from rme.core.cache import TtlCache
-from rme.core.redis import redis_client
+from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import Organization
 from tests import factories
 from tests.rest import Api
@@ -17,7 +17,7 @@ from tests.rest import Api
 def _fresh_caches() -> Iterator[None]:
     """Start every test with nothing remembered, in this process and in its Redis database."""
     TtlCache.clear_all()
-    redis_client.client().flushdb()
+    redis_client().flushdb()
     yield
     TtlCache.clear_all()
 
@@ -40,8 +40,8 @@ def _own_redis_database(request: pytest.FixtureRequest) -> None:
     else:
         settings.REDIS_URL = f"{address.rpartition('/')[0]}/{worker + 1}"
     settings.REDIS_TIMEOUT = 10.0  # it is there, however busy the machine
-    settings.CELERY_BROKER_URL = redis_client.broker_url(settings.REDIS_URL)
-    redis_client.client.cache_clear()
+    settings.CELERY_BROKER_URL = broker_url(settings.REDIS_URL)
+    redis_client.cache_clear()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -64,7 +64,7 @@ def _nothing_slow_that_is_not_tried() -> None:
 @pytest.fixture
 def redis() -> Redis:
     """Give an empty Redis."""
-    client = redis_client.client()
+    client = redis_client()
     client.flushdb()
     return client
 

@@ -92,7 +92,7 @@ def template(
     made = Template.objects.create(
         organization=row, name=name, language=language, channel=channel, category=category
     )
-    version = templates.save_version(made, {**TEXTS[channel], **fields})
+    version = templates.add_draft(made, {**TEXTS[channel], **fields})
     templates.activate(version)
     return version
 

@@ -12,11 +12,11 @@ from messaging.accept.requests import MessageInput
 from messaging.accept.rows import content_of
 from messaging.content import compose, rendering
 from messaging.policy import organization_policy
-from messaging.providers.base import Email, Push, Sms
 from messaging.reports import trace
 from push.devices import active_devices
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.provider import Email, Push, Sms
 from rme.tenants.authentication import Caller
 
 Shown = dict[str, Any]
@@ -62,7 +62,7 @@ def _content(caller: Caller, each: Plan, one: Recipient) -> Shown:
     """Render what would be handed over; a push for the first of the recipient's devices."""
     chosen, contact = one.chosen, one.contact
     assert chosen is not None and contact is not None  # asked for those who would be sent to
-    letter = compose.Letter(
+    letter = compose.RenderRequest(
         organization=caller.organization,
         delivery_id="",
         message_id="",

@@ -14,7 +14,7 @@ from rme.tenants.organizations import OrganizationRecord
 
 
 def choose_texts(
-    each: Plan, organization: OrganizationRecord, found: dict[templates.Key, ActiveTemplate]
+    each: Plan, organization: OrganizationRecord, found: dict[templates.TemplateKey, ActiveTemplate]
 ) -> None:
     """Leave each recipient the channels that there is a text for; refuse the plan if none has."""
     if each.error is not None:
@@ -62,7 +62,7 @@ def _choose_templates(
     recipient: Recipient,
     contact: ContactRecord,
     organization: OrganizationRecord,
-    found: dict[templates.Key, ActiveTemplate],
+    found: dict[templates.TemplateKey, ActiveTemplate],
 ) -> None:
     assert each.given.template is not None  # the schema: template or content
     name = each.given.template.name

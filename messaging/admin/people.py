@@ -73,7 +73,7 @@ class ConsentEntryAdmin(TenantAdmin):
     def save_model(
         self, request: HttpRequest, obj: ConsentEntry, form: ModelForm, change: bool
     ) -> None:
-        decision = ledger.Decision(
+        decision = ledger.ConsentDecision(
             contact_id=obj.contact_id,
             channel=obj.channel,
             category=obj.category,
@@ -105,7 +105,7 @@ class SuppressionForm(TenantForm):
         if address:
             organization = self.own_organization()
             region = organization.region if organization else None
-            folded = suppressions.fold(given.get("channel", ""), address, region)
+            folded = suppressions.normalize_address(given.get("channel", ""), address, region)
             if folded is None:
                 self.add_error("address", "This is no address of that channel.")
             given["address"] = folded or address
@@ -171,7 +171,7 @@ class SuppressionAdmin(ImportPages):
         self, request: HttpRequest, obj: Suppression, form: ModelForm, change: bool
     ) -> None:
         """Save it while nobody looks at the list; the page is one transaction."""
-        gate_lock.hold([obj.organization_id])
+        gate_lock.take_exclusive([obj.organization_id])
         super().save_model(request, obj, form, change)
 
     def get_actions(self, request: HttpRequest) -> Any:

@@ -91,7 +91,7 @@ class Preview:
 def preview(version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]) -> Preview:
     """Render a version for a person."""
     try:
-        template = templates.ready(version)
+        template = templates.compile_version(version)
         return _rendered(version, template.compiled, _context(template, version, person, variables))
     except (rendering.TemplateSyntax, rendering.RenderLimit, rendering.RenderFailed) as error:
         return Preview([], problem=str(error))
@@ -106,7 +106,7 @@ def _context(
     organization = organizations.get(version.template.organization_id)
     domain = organization_policy.of(organization.id).default_domain
     sender = {"name": (domain and domain.name) or organization.name}
-    letter = compose.Letter(
+    letter = compose.RenderRequest(
         organization=organization,
         delivery_id="",
         message_id="",

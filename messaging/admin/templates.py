@@ -149,7 +149,7 @@ class TemplateVersionAdmin(TenantAdmin):
             super().save_model(request, obj, form, change)
             return
         texts = {name: getattr(obj, name) for name in (*templates.TEXTS, "variables")}
-        made = templates.save_version(obj.template, texts)
+        made = templates.add_draft(obj.template, texts)
         obj.__dict__.update({**made.__dict__, "_state": obj._state})
         obj._state.adding = False
 

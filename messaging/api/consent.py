@@ -44,7 +44,7 @@ class ConsentView(ApiView):
         wanted = ConsentQuery.read(request.query_params.dict())
         found, last = entries.page(
             caller(request).organization.id,
-            entries.Filter(
+            entries.LedgerFilter(
                 contact_id=wanted.contact_id,
                 channel=wanted.channel,
                 category=wanted.category,
@@ -57,7 +57,7 @@ class ConsentView(ApiView):
         return page(request, {"consent": found}, following)
 
 
-def _read(item: Any, *, look_for_nul: bool) -> entries.Given:
+def _read(item: Any, *, look_for_nul: bool) -> entries.CheckedInput:
     try:
         if look_for_nul:
             refuse_nul(item)

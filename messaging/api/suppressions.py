@@ -80,22 +80,24 @@ class SuppressionView(ApiView):
         return _lift(request, id=suppression_id)
 
 
-def _entries(request: Request, bodies: list[Any]) -> list[suppressions.Entry | errors.ApiError]:
+def _entries(
+    request: Request, bodies: list[Any]
+) -> list[suppressions.NewSuppression | errors.ApiError]:
     """Read entries, and refuse those of contacts that the organization does not have."""
     read = [_entry(request, body) for body in bodies]
     missing = suppressions.missing_contacts(
         caller(request).organization.id,
-        (each.contact_id for each in read if isinstance(each, suppressions.Entry)),
+        (each.contact_id for each in read if isinstance(each, suppressions.NewSuppression)),
     )
     return [
         errors.NotFound.at("contactId", "no such contact")
-        if isinstance(each, suppressions.Entry) and each.contact_id in missing
+        if isinstance(each, suppressions.NewSuppression) and each.contact_id in missing
         else each
         for each in read
     ]
 
 
-def _entry(request: Request, body: Any) -> suppressions.Entry | errors.ApiError:
+def _entry(request: Request, body: Any) -> suppressions.NewSuppression | errors.ApiError:
     try:
         if may_hold_nul(request._request.body):
             refuse_nul(body)
@@ -106,11 +108,11 @@ def _entry(request: Request, body: Any) -> suppressions.Entry | errors.ApiError:
 
 def _add_many(request: Request, bodies: list[Any]) -> HttpResponse:
     read = _entries(request, bodies)
-    entries = [each for each in read if isinstance(each, suppressions.Entry)]
+    entries = [each for each in read if isinstance(each, suppressions.NewSuppression)]
     rows = iter(suppressions.add(caller(request).organization.id, entries))
     results = [
         {"index": index, "entry": suppressions.shown(next(rows)[0])}
-        if isinstance(each, suppressions.Entry)
+        if isinstance(each, suppressions.NewSuppression)
         else {"index": index, "error": each.as_json(request_id(request))}
         for index, each in enumerate(read)
     ]

@@ -22,11 +22,11 @@ from rme.tenants.authentication import Caller
 AHEAD = timedelta(seconds=60)
 """How far a caller's clock may be ahead of ours."""
 
-Given = ConsentInput | errors.ApiError
+CheckedInput = ConsentInput | errors.ApiError
 """What one caller states: checked, or with what is wrong with it."""
 
 
-def record(caller: Caller, given: Sequence[Given]) -> list[dict[str, Any] | errors.ApiError]:
+def record(caller: Caller, given: Sequence[CheckedInput]) -> list[dict[str, Any] | errors.ApiError]:
     """Record decisions, and give for each its entry, or why it was refused, in order.
 
     A bad one fails no other, and the number of statements does not depend on how many there are.
@@ -36,7 +36,7 @@ def record(caller: Caller, given: Sequence[Given]) -> list[dict[str, Any] | erro
     contacts = get_contacts(organization_id, list({each.contact_id for each in stated}))
     categories = {ALL, *organization_policy.of(organization_id).categories} if stated else set()
     now = clock.now()
-    results: list[ledger.Decision | errors.ApiError] = []
+    results: list[ledger.ConsentDecision | errors.ApiError] = []
     for each in given:
         try:
             if isinstance(each, errors.ApiError):
@@ -48,7 +48,7 @@ def record(caller: Caller, given: Sequence[Given]) -> list[dict[str, Any] | erro
             results.append(_decision(each, now, f"application {caller.application_id}"))
         except errors.ApiError as error:
             results.append(error)
-    decisions = [result for result in results if isinstance(result, ledger.Decision)]
+    decisions = [result for result in results if isinstance(result, ledger.ConsentDecision)]
     rows = iter(ledger.append(organization_id, decisions))
     return [
         result if isinstance(result, errors.ApiError) else _shown(*_values(next(rows)))
@@ -56,8 +56,8 @@ def record(caller: Caller, given: Sequence[Given]) -> list[dict[str, Any] | erro
     ]
 
 
-def _decision(given: ConsentInput, now: datetime, recorded_by: str) -> ledger.Decision:
-    return ledger.Decision(
+def _decision(given: ConsentInput, now: datetime, recorded_by: str) -> ledger.ConsentDecision:
+    return ledger.ConsentDecision(
         contact_id=given.contact_id,
         channel=given.channel,
         category=given.category,
@@ -81,7 +81,7 @@ def _occurred(given: datetime | None, now: datetime) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class LedgerFilter:
     """What the ledger is asked for. `cursor` is the id of the last entry of the page before."""
 
     contact_id: str | None = None
@@ -109,7 +109,7 @@ _NEWER = f"""SELECT FROM {_T} n WHERE n.organization_id = e.organization_id
 # The order of `consent.present`: of entries of one instant OPTED_OUT counts, it sorts last.
 
 
-def page(organization_id: str, wanted: Filter) -> tuple[list[dict[str, Any]], UUID | None]:
+def page(organization_id: str, wanted: LedgerFilter) -> tuple[list[dict[str, Any]], UUID | None]:
     """Give a page of entries, newest first, and the last id if there are more; one query.
 
     Entries of erased people belong to nobody and are not shown.

@@ -22,16 +22,16 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
-    Notice,
     Suppression,
+    WebhookDelivery,
     WebhookEndpoint,
 )
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from push.models import Device
 from rme.core import ids
-from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
+from rme.core.db import clock
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration
 
 GONE = "(erased)"
@@ -60,7 +60,7 @@ _ERASE = {
       FROM ({_OWN}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND e.detail IS NOT NULL""",
     # what endpoints were told, whose answers may name the person, and what they would be told
-    "notices": f"""DELETE FROM {Notice._meta.db_table} n
+    "notices": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
       USING ({_OWN}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
       WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
@@ -151,25 +151,26 @@ def _stop(own: Mapping[str, Any]) -> int:
     """End what is still to be sent; give how many that were."""
     waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDS))
     found = {row.pk: row for row in waiting}
-    rows: list[sql.Row] = []
-    for row in found.values():
-        status, reason, _ = _ENDS[Status(row.status)]
-        rows.append({"id": row.pk, "status": status, "reason": reason, "due_at": None})
-    moved = advance(Delivery, TRANSITIONS, rows)
-    write_events([_event(found[identifier]) for identifier in moved])
-    return len(moved)
+    stopped = apply_transitions([_stopped(row) for row in found.values()])
+    write_events([_event(found[identifier]) for identifier in stopped])
+    return len(stopped)
 
 
-def _event(delivery: Delivery) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": delivery.organization_id,
-        "message_id": delivery.message_id,
-        "delivery_id": delivery.pk,
-        "type": _ENDS[Status(delivery.status)][2],
-        "at": clock.now(),
-        "channel": delivery.channel,
-    }
+def _stopped(delivery: Delivery) -> Transition:
+    status, reason, _ = _ENDS[Status(delivery.status)]
+    return Transition(id=delivery.pk, status=status, reason=reason, due_at=None)
+
+
+def _event(delivery: Delivery) -> EventRow:
+    _, _, kind = _ENDS[Status(delivery.status)]
+    return EventRow(
+        delivery.organization_id,
+        delivery.message_id,
+        delivery.pk,
+        kind,
+        clock.now(),
+        channel=delivery.channel,
+    )
 
 
 def _erase_messages(organization_id: str, contact_id: str) -> dict[str, int]:

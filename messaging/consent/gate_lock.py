@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from rme.core.db import prepared_statements, sql
 
 
-def name(organization_id: str) -> str:
+def lock_name(organization_id: str) -> str:
     """Name the lock, for `hashtextextended(name, 0)`; the chain of consent is under it too."""
     return f"consent:{organization_id}"
 
 
-def share(organization_ids: Iterable[str]) -> None:
+def take_shared(organization_ids: Iterable[str]) -> None:
     """Let nobody decide until the transaction ends; others may look too."""
     _take("pg_advisory_xact_lock_shared", organization_ids)
 
 
-def hold(organization_ids: Iterable[str]) -> None:
+def take_exclusive(organization_ids: Iterable[str]) -> None:
     """Let nobody look until the transaction ends."""
     _take("pg_advisory_xact_lock", organization_ids)
 
@@ -33,4 +33,4 @@ def _take(function: str, organization_ids: Iterable[str]) -> None:
     if not ordered:
         return
     statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
-    prepared_statements.send(statement, [sql.array(list(map(name, ordered)))])
+    prepared_statements.send(statement, [sql.array(list(map(lock_name, ordered)))])

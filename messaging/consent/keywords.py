@@ -94,6 +94,6 @@ def find(text: str) -> Keyword | None:
     return WORDS.get(_SIGNS.sub("", unaccented).upper())
 
 
-def plain(text: str) -> str:
+def evidence_text(text: str) -> str:
     """Give the beginning of a message without signs, as evidence."""
     return _SIGNS.sub(" ", text[:200]).strip()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from messaging.consent.suppressions import Entry
+from messaging.consent.suppressions import NewSuppression
 from messaging.models import Delivery, Event
 from rme.core import ids
 
@@ -39,7 +39,7 @@ HAVING count(*) = {IN_A_ROW} AND bool_and(EXISTS (
 """
 
 
-def entries(delivery_ids: Collection[UUID], now: datetime) -> list[Entry]:
+def find_dead_addresses(delivery_ids: Collection[UUID], now: datetime) -> list[NewSuppression]:
     """Give what is to be suppressed after soft bounces of deliveries, in one query."""
     if not delivery_ids:
         return []
@@ -47,7 +47,7 @@ def entries(delivery_ids: Collection[UUID], now: datetime) -> list[Entry]:
         cursor.execute(_ROWS, [ids.at_least(now - WITHIN), list(set(delivery_ids))])
         rows = cursor.fetchall()
     return [
-        Entry(
+        NewSuppression(
             organization_id,
             channel,
             address,

@@ -18,7 +18,7 @@ from rme.tenants.imports import Lines, Outcome, report
 
 __all__ = ["Unreadable", "cancel", "report", "start", "step", "work"]
 
-_Rows = tuple[Outcome, list[suppressions.Entry]]
+_Rows = tuple[Outcome, list[suppressions.NewSuppression]]
 """A part as it was read: its bad rows, and the entries of the others."""
 
 SOURCE = "IMPORT"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
-from messaging.consent.suppressions import Entry, fold
+from messaging.consent.suppressions import NewSuppression, normalize_address
 from rme.core.db import clock
 from rme.core.errors import InvalidPayload
 from rme.core.http.fields import (
@@ -100,14 +100,14 @@ SUPPRESSION = TypeAdapter(SuppressionInput)
 SUPPRESSIONS = TypeAdapter(SuppressionsInput)
 
 
-def read_entry(body: Any, organization: OrganizationRecord, source: str) -> Entry:
+def read_entry(body: Any, organization: OrganizationRecord, source: str) -> NewSuppression:
     """Read an entry. Raises InvalidPayload, which names every field that is wrong."""
     given = parse(SUPPRESSION, body)
     if (given.address is None) == (given.contact_id is None):
         raise InvalidPayload.at("address", "give exactly one of address and contactId")
     if given.expires_at and not timedelta(0) < given.expires_at - clock.now() < LONGEST:
         raise InvalidPayload.at("expiresAt", "must be ahead, by less than 100 years")
-    return Entry(
+    return NewSuppression(
         organization_id=organization.id,
         channel=given.channel,
         address=read_address(given.address, given.channel, organization),
@@ -123,7 +123,7 @@ def read_address(address: str | None, channel: str, organization: OrganizationRe
     """Give an address's normal form, empty for none. Raises InvalidPayload."""
     if address is None:
         return ""
-    folded = fold(channel, address, organization.region)
+    folded = normalize_address(channel, address, organization.region)
     if folded is None:
         raise InvalidPayload.at("address", f"not an address on the channel {channel}")
     return folded

@@ -3,8 +3,7 @@
 An entry that has expired counts nowhere as being there.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -23,23 +22,6 @@ from rme.core.db.clock import iso
 from rme.crm.contacts import get_contacts
 
 _T = Suppression._meta.db_table
-
-# OFFSET keeps the order of this join: both indexes are searched for each organization.
-_LISTED = f"""
-SELECT wanted.organization_id, listed.*
-FROM unnest(%s::text[], %s::text[], %s::text[]) wanted(organization_id, addresses, contact_ids),
-LATERAL (
-  SELECT channel, address, '' AS contact_id, id::text FROM {_T}
-  WHERE organization_id = wanted.organization_id
-    AND address = ANY(wanted.addresses::text[]) AND NOT (address = '')
-    AND (expires_at IS NULL OR expires_at > now())
-  UNION ALL
-  SELECT channel, '', contact_id, id::text FROM {_T}
-  WHERE organization_id = wanted.organization_id
-    AND contact_id = ANY(wanted.contact_ids::text[]) AND NOT (contact_id = '')
-    AND (expires_at IS NULL OR expires_at > now())
-  OFFSET 0) listed
-"""
 
 STRENGTH = ["COMPLAINT", "STOP", "HARD_BOUNCE"]
 """Reasons that take the place of a weaker one, the strongest first."""
@@ -78,63 +60,7 @@ SELECT * FROM {_T} WHERE organization_id = %s AND contact_id = ANY(%s) AND NOT (
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What is listed of a set of addresses and contacts: entries by channel (or ALL) and name."""
-
-    addresses: dict[tuple[str, str], str]
-    contacts: dict[tuple[str, str], str]
-
-    def entry(self, channel: str, address: str | None, contact_id: str) -> str | None:
-        """Give the entry by which a contact must not be written to at an address; None: it may."""
-        if not self.contacts and not self.addresses:  # as it is for most
-            return None
-        by_contact = self.contacts.get((channel, contact_id)) or self.contacts.get(
-            (ALL, contact_id)
-        )
-        if by_contact or not address:
-            return by_contact
-        return self.addresses.get((channel, address)) or self.addresses.get((ALL, address))
-
-
-def listed(
-    organization_id: str, addresses: Collection[str], contact_ids: Collection[str]
-) -> Listed:
-    """Find what is suppressed and has not expired, in one query."""
-    (rows,) = sql.read([listing({organization_id: addresses}, {organization_id: contact_ids})])
-    return listed_of(rows)[organization_id]
-
-
-def listing(
-    addresses: Mapping[str, Collection[str]], contact_ids: Mapping[str, Collection[str]]
-) -> sql.Part:
-    """Return the query for what is suppressed and has not expired, by organization.
-
-    Both mappings have the same organizations.
-    """
-    return sql.Part(
-        _LISTED,
-        [
-            sql.array(contact_ids),
-            sql.arrays(addresses[each] for each in contact_ids),
-            sql.arrays(contact_ids.values()),
-        ],
-    )
-
-
-def listed_of(rows: sql.Rows) -> defaultdict[str, Listed]:
-    """Return what `listing` found, by organization."""
-    found: defaultdict[str, Listed] = defaultdict(lambda: Listed({}, {}))
-    for organization_id, channel, address, contact_id, entry in rows:
-        listed = found[organization_id]
-        if address:
-            listed.addresses[channel, address] = entry
-        else:
-            listed.contacts[channel, contact_id] = entry
-    return found
-
-
-class Name(NamedTuple):
+class SuppressionKey(NamedTuple):
     """What an entry is about, which is there once."""
 
     organization_id: str
@@ -144,7 +70,7 @@ class Name(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NewSuppression:
     """An address (in its normal form) or a contact to suppress, and why."""
 
     organization_id: str
@@ -157,8 +83,8 @@ class Entry:
     expires_at: datetime | None = None
 
     @property
-    def name(self) -> Name:
-        return Name(self.organization_id, self.channel, self.address, self.contact_id)
+    def name(self) -> SuppressionKey:
+        return SuppressionKey(self.organization_id, self.channel, self.address, self.contact_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +107,7 @@ def missing_contacts(organization_id: str, contact_ids: Iterable[str]) -> set[st
     return wanted - get_contacts(organization_id, list(wanted)).keys() if wanted else set()
 
 
-def fold(channel: str, address: str, region: str | None) -> str | None:
+def normalize_address(channel: str, address: str, region: str | None) -> str | None:
     """Give the normal form of an address on a channel, or ALL; None if it is none of that channel.
 
     Devices have no address that anybody could write down, so PUSH takes contacts alone.
@@ -190,7 +116,7 @@ def fold(channel: str, address: str, region: str | None) -> str | None:
     return mail or (addresses.phone(address, region) if channel in (Channel.SMS, ALL) else None)
 
 
-def suppress(entries: Sequence[Entry]) -> Change:
+def suppress(entries: Sequence[NewSuppression]) -> Change:
     """Put entries on the list in one statement.
 
     Who calls this holds the gate lock, and took it before any row of a delivery (where there is
@@ -221,15 +147,15 @@ def suppress(entries: Sequence[Entry]) -> Change:
     return Change(frozenset(added), len(written) - len(added))
 
 
-def suppress_alone(entries: Sequence[Entry]) -> Change:
+def suppress_alone(entries: Sequence[NewSuppression]) -> Change:
     """Put entries on the list while nobody looks at it. Belongs into a transaction."""
-    gate_lock.hold(entry.organization_id for entry in entries)
+    gate_lock.take_exclusive(entry.organization_id for entry in entries)
     return suppress(entries)
 
 
-def _by_name(entries: Iterable[Entry]) -> list[tuple[Name, Entry]]:
+def _by_name(entries: Iterable[NewSuppression]) -> list[tuple[SuppressionKey, NewSuppression]]:
     """Give what entries come to, in one order everywhere: two calls cannot deadlock."""
-    found: dict[Name, Entry] = {}
+    found: dict[SuppressionKey, NewSuppression] = {}
     for entry in entries:
         name = entry.name
         kept = found.get(name)
@@ -237,7 +163,7 @@ def _by_name(entries: Iterable[Entry]) -> list[tuple[Name, Entry]]:
     return sorted(found.items(), key=lambda pair: pair[0])
 
 
-def _together(kept: Entry, entry: Entry) -> Entry:
+def _together(kept: NewSuppression, entry: NewSuppression) -> NewSuppression:
     if _strength(entry.reason) >= _strength(kept.reason):
         return kept
     both = kept.expires_at and entry.expires_at
@@ -252,14 +178,15 @@ def _strength(reason: str) -> int:
     return STRENGTH.index(reason) if reason in STRENGTH else len(STRENGTH)
 
 
-def add(organization_id: str, entries: Sequence[Entry]) -> list[tuple[Suppression, bool]]:
+def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[tuple[Suppression, bool]]:
     """Suppress, and give for each entry what is on the list now and whether it is new."""
     named, contacts = [e.address for e in entries], [e.contact_id for e in entries]
     with transaction.atomic():  # what the first statement found there is locked until the second
         change = suppress_alone(entries)
         rows = Suppression.objects.raw(_NAMED, [organization_id, named, organization_id, contacts])
         found = {
-            Name(organization_id, row.channel, row.address, row.contact_id): row for row in rows
+            SuppressionKey(organization_id, row.channel, row.address, row.contact_id): row
+            for row in rows
         }
     stored = [found[entry.name] for entry in entries]
     return [(row, str(row.pk) in change.added) for row in stored]

@@ -12,19 +12,19 @@ from uuid import UUID
 from messaging.content import links, rendering, tracked_links
 from messaging.content.templates import ActiveTemplate
 from messaging.policy import organization_policy
-from messaging.providers.base import Email, Push, Sms
 from push.devices import DeviceRecord
 from rme.core import addresses
 from rme.core.channels import Channel
+from rme.core.provider import Email, Push, Sms
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
-Given = Mapping[str, Any]
+ContentBody = Mapping[str, Any]
 """The body of a `MessageContent`."""
 
 
 @dataclass(slots=True)
-class Letter:
+class RenderRequest:
     """All that one delivery needs to be composed."""
 
     organization: OrganizationRecord
@@ -32,13 +32,13 @@ class Letter:
     message_id: str
     contact: ContactRecord
     address: str
-    given: Given
+    given: ContentBody
     template: ActiveTemplate | None
     category: str = ""
     """The message's. Without it the template's counts, as in a preview."""
 
     @property
-    def context(self) -> Given:
+    def context(self) -> ContentBody:
         """Give what a template may use: variables, and what no variable can stand in for."""
         contact, organization, given = self.contact, self.organization, self.given
         return {
@@ -66,7 +66,7 @@ class Letter:
         }
 
     @property
-    def _links(self) -> Given:
+    def _links(self) -> ContentBody:
         """Give the links that the template asks for: to sign one costs as much as all else."""
         names = self.template.compiled.names if self.template else ()
         if "unsubscribe_url" in names or None in names:  # None: names made while rendering
@@ -74,10 +74,10 @@ class Letter:
         return {}
 
     @property
-    def link(self) -> links.Link:
+    def link(self) -> links.PreferenceLink:
         """Give what leads the recipient to the preferences that this message touches."""
         template = self.template
-        return links.Link(
+        return links.PreferenceLink(
             organization_id=self.organization.id,
             contact_id=self.contact.id,
             channel=template.channel if template else Channel.EMAIL,
@@ -95,7 +95,7 @@ def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     return None
 
 
-def email(letter: Letter) -> Email:
+def email(letter: RenderRequest) -> Email:
     """Compose an email."""
     if letter.template:
         rendered = rendering.render_email(letter.template.compiled, letter.context)
@@ -118,7 +118,7 @@ def email(letter: Letter) -> Email:
     )
 
 
-def _tracked(letter: Letter, html: str) -> str:
+def _tracked(letter: RenderRequest, html: str) -> str:
     """Let an email tell of opens and clicks, where the organization wants that; a preview never."""
     rules = organization_policy.of(letter.organization.id).sending
     if not html or not letter.delivery_id or not (rules.track_opens or rules.track_clicks):
@@ -129,7 +129,7 @@ def _tracked(letter: Letter, html: str) -> str:
     )
 
 
-def _unsubscribing(letter: Letter) -> dict[str, str]:
+def _unsubscribing(letter: RenderRequest) -> dict[str, str]:
     """Give the headers by which a mailbox offers to unsubscribe (RFC 2369, RFC 8058)."""
     link = letter.link
     if (
@@ -143,7 +143,7 @@ def _unsubscribing(letter: Letter) -> dict[str, str]:
     }
 
 
-def sms(letter: Letter) -> Sms:
+def sms(letter: RenderRequest) -> Sms:
     """Compose an SMS."""
     if letter.template:
         text = rendering.render_sms(letter.template.compiled, letter.context)
@@ -154,13 +154,13 @@ def sms(letter: Letter) -> Sms:
     return Sms(to=letter.address, text=text, sender=letter.given.get("sender", {}).get("name", ""))
 
 
-def push(letter: Letter, device: DeviceRecord) -> Push:
+def push(letter: RenderRequest, device: DeviceRecord) -> Push:
     """Compose a push for one device."""
     (composed,) = pushes(letter, [device])
     return composed
 
 
-def pushes(letter: Letter, devices: Sequence[DeviceRecord]) -> list[Push]:
+def pushes(letter: RenderRequest, devices: Sequence[DeviceRecord]) -> list[Push]:
     """Compose a push for each device: one text, rendered once.
 
     What the request says goes over what the template says.

@@ -22,7 +22,7 @@ class BadLink(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PreferenceLink:
     """To whose preferences a message leads, and by which message. It does not expire."""
 
     organization_id: str
@@ -50,7 +50,7 @@ def _signer() -> signing.Signer:
     return signing.Signer(salt=_PREFERENCES, sep=".")
 
 
-def read(token: str) -> Link:
+def read(token: str) -> PreferenceLink:
     """Read a link's text. Raises BadLink."""
     try:
         text = _signer().unsign(token)
@@ -58,7 +58,7 @@ def read(token: str) -> Link:
         raise BadLink from error
     parts = urlsafe_b64decode(text + "==").decode().split(":", 4)
     organization_id, delivery_id, channel, category, contact_id = parts
-    return Link(organization_id, contact_id, channel, category, delivery_id)
+    return PreferenceLink(organization_id, contact_id, channel, category, delivery_id)
 
 
 def preferences_url(token: str) -> str:
@@ -75,7 +75,7 @@ def one_click_url(token: str) -> str:
 class Confirmation:
     """What a person wished on the preference page and confirms by a link in a mail."""
 
-    link: Link
+    link: PreferenceLink
     categories: tuple[str, ...]
 
     @property

@@ -33,10 +33,10 @@ def _broken(organization_id: str, name: str, known: Mapping[str, str]) -> Iterat
         template__organization_id=organization_id, state=TemplateVersion.State.ACTIVE
     ).select_related("template")
     for row in rows.order_by("pk").iterator():
-        texts = templates.sources(row)
+        texts = templates.source_texts(row)
         if name in rendering.used_partials(texts, known):
             yield from _told(f"{row}: ", rendering.check(texts, known))
 
 
-def _told(what: str, found: list[rendering.Problem]) -> list[str]:
+def _told(what: str, found: list[rendering.TemplateProblem]) -> list[str]:
     return [f"{what}{p.field}, line {p.line}: {p.message}" for p in found]

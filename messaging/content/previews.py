@@ -80,7 +80,7 @@ def _template(
     Return it with the further channels that have one.
     """
     if wanted.version is None:
-        active = templates.active(organization_id, {name}) if "\0" not in name else {}
+        active = templates.find_active(organization_id, {name}) if "\0" not in name else {}
         key, others = _choose(active, name, wanted, languages)
         return active[key], others
     rows = TemplateVersion.objects.filter(
@@ -92,7 +92,7 @@ def _template(
     }
     key, others = _choose(found, name, wanted, languages)
     try:
-        return templates.ready(found[key]), others
+        return templates.compile_version(found[key]), others
     except rendering.TemplateSyntax as error:
         raise errors.InvalidPayload(
             f"The template does not parse: {error}",
@@ -101,8 +101,11 @@ def _template(
 
 
 def _choose(
-    found: Mapping[templates.Key, Any], name: str, wanted: RenderInput, languages: Sequence[str]
-) -> tuple[templates.Key, list[str]]:
+    found: Mapping[templates.TemplateKey, Any],
+    name: str,
+    wanted: RenderInput,
+    languages: Sequence[str],
+) -> tuple[templates.TemplateKey, list[str]]:
     """Choose the first channel and the first language that there is; return the other channels too.
 
     Raises as `preview` does.
@@ -134,7 +137,7 @@ def _context(
         "local_part": domain and domain.local_part,
         "name": domain.name if domain else "",
     }
-    letter = compose.Letter(
+    letter = compose.RenderRequest(
         organization=organization,
         delivery_id="",
         message_id="",

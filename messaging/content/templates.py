@@ -32,10 +32,10 @@ class ActiveTemplate:
     compiled: rendering.Compiled = field(repr=False)
 
 
-Key = tuple[str, str, str]
+TemplateKey = tuple[str, str, str]
 """Name, language, channel."""
 
-_active: TtlCache[tuple[str, str], dict[Key, ActiveTemplate]] = TtlCache(seconds=2)
+_active: TtlCache[tuple[str, str], dict[TemplateKey, ActiveTemplate]] = TtlCache(seconds=2)
 """Active versions by organization and template name."""
 _versions: TtlCache[int, ActiveTemplate] = TtlCache(seconds=3600, size=512)
 _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
@@ -44,7 +44,7 @@ _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
 TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link")
 
 
-def sources(version: TemplateVersion) -> dict[str, Any]:
+def source_texts(version: TemplateVersion) -> dict[str, Any]:
     """Give a version's texts for the renderer; MJML, compiled when it became active, is its HTML.
 
     Raises TemplateSyntax for MJML of a draft.
@@ -55,10 +55,10 @@ def sources(version: TemplateVersion) -> dict[str, Any]:
     return texts
 
 
-def ready(version: TemplateVersion) -> ActiveTemplate:
+def compile_version(version: TemplateVersion) -> ActiveTemplate:
     """Make a version ready to render, active or not. Raises TemplateSyntax."""
     template = version.template
-    texts = sources(version)
+    texts = source_texts(version)
     return ActiveTemplate(
         version_id=version.pk,
         version=version.version,
@@ -99,21 +99,23 @@ def forget_partials(organization_id: str) -> None:
     _partials.forget(organization_id)
 
 
-def active(organization_id: str, names: Collection[str]) -> dict[Key, ActiveTemplate]:
+def find_active(organization_id: str, names: Collection[str]) -> dict[TemplateKey, ActiveTemplate]:
     """Find the active versions of names, in all languages and for all channels.
 
     One query for those that were not asked for in the last two seconds.
     """
 
-    def load(missing: list[tuple[str, str]]) -> dict[tuple[str, str], dict[Key, ActiveTemplate]]:
+    def load(
+        missing: list[tuple[str, str]],
+    ) -> dict[tuple[str, str], dict[TemplateKey, ActiveTemplate]]:
         rows = TemplateVersion.objects.filter(
             template__organization_id=organization_id,
             template__name__in=[name for _, name in missing],
             state=TemplateVersion.State.ACTIVE,
         ).select_related("template")
-        loaded: dict[tuple[str, str], dict[Key, ActiveTemplate]] = {}
+        loaded: dict[tuple[str, str], dict[TemplateKey, ActiveTemplate]] = {}
         for row in rows:
-            found = ready(row)
+            found = compile_version(row)
             key = (found.name, found.language, found.channel)
             loaded.setdefault((organization_id, found.name), {})[key] = found
         return loaded
@@ -130,13 +132,13 @@ def languages(wanted: str, organization_language: str, *, chain: bool) -> list[s
 
 
 def pick(
-    found: dict[Key, ActiveTemplate], name: str, channel: str, wanted: Sequence[str]
+    found: dict[TemplateKey, ActiveTemplate], name: str, channel: str, wanted: Sequence[str]
 ) -> ActiveTemplate | None:
     """Pick the first language that has an active version for the channel."""
     return next((found[key] for lang in wanted if (key := (name, lang, channel)) in found), None)
 
 
-def by_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
+def load_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
     """Load versions by id, whatever their state: what was accepted is sent as it was.
 
     One query for those that this process has not seen, as texts of a version never change, and one
@@ -147,13 +149,13 @@ def by_versions(organization_id: str, version_ids: Collection[int]) -> dict[int,
         rows = TemplateVersion.objects.filter(
             template__organization_id=organization_id, pk__in=missing
         ).select_related("template")
-        return {row.pk: ready(row) for row in rows}
+        return {row.pk: compile_version(row) for row in rows}
 
     found = _versions.get_many(set(version_ids), load)
     return {key: _current(organization_id, template) for key, template in found.items()}
 
 
-def read_ahead(owners: Mapping[int, str]) -> None:
+def prefetch_versions(owners: Mapping[int, str]) -> None:
     """Load versions of several organizations, by one query; `owners` says whose each is."""
 
     def load(missing: list[int]) -> dict[int, ActiveTemplate]:
@@ -161,7 +163,7 @@ def read_ahead(owners: Mapping[int, str]) -> None:
             template__organization_id__in={owners[key] for key in missing}, pk__in=missing
         ).select_related("template")
         own = (row for row in rows if row.template.organization_id == owners[row.pk])
-        return {row.pk: ready(row) for row in own}
+        return {row.pk: compile_version(row) for row in own}
 
     _versions.get_many(owners, load)
 
@@ -173,7 +175,7 @@ def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
     return replace(template, compiled=_compiled(organization_id, template.texts))
 
 
-def save_version(template: Template, texts: dict[str, Any]) -> TemplateVersion:
+def add_draft(template: Template, texts: dict[str, Any]) -> TemplateVersion:
     """Add a draft version with the next number."""
     with transaction.atomic():
         Template.objects.select_for_update().get(pk=template.pk)

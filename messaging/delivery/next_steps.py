@@ -8,15 +8,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
 from messaging.delivery.claims import Claimed
+from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition
 from messaging.policy.organization_policy import Account, CategoryRules
-from messaging.providers.base import Content
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
     NOT_TRIED,
@@ -29,6 +30,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Content
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0
@@ -41,23 +43,6 @@ def storable(text: str) -> str:
     if text.isprintable():
         return text
     return text.encode("utf-8", "replace").decode().replace("\0", "�")
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a provider says became of a delivery after it took it: an event's type."""
-
-    delivery_id: UUID
-    type: str
-    reason: str | None = None
-    channel: str | None = None
-    """The channel it was sent on; None: the one that the delivery is on."""
-    provider: str | None = None
-    """The account that it was sent by; None: the delivery's."""
-    soft: bool = False
-    """Of a failure: the address could not be reached for now."""
-    machine: bool = False
-    """Of an open or a click: a scanner or a proxy made it."""
 
 
 @dataclass(slots=True)
@@ -294,24 +279,25 @@ class Sending:
         account = self.account
         self.events.append(Happening(event, account.name if account else None, reason, entry))
 
-    def row(self) -> dict[str, Any]:
-        """Give the columns of the delivery as this turn leaves them."""
+    def transition(self) -> Transition:
+        """Return the delivery's next status, as this claim leaves it."""
+        assert self.status is not None  # it was decided
         account = self.account
-        return {
-            "id": self.claimed.id,
-            "fence": self.claimed.fence,
-            "status": self.status,
-            "reason": self.reason,
-            "detail": storable(self.detail[:500]) if self.detail else None,
-            "waiting": self.waiting,
-            "due_at": self.due_at,
-            "channel": self.channel,
-            "channels": self.channels,
-            "address": self.address if self.channel == self.claimed.channel else None,
-            "provider": account.name if account else None,
-            "account_id": account.id if account else None,
-            "tries": self.tries,
-        }
+        return Transition(
+            id=self.claimed.id,
+            fence=self.claimed.fence,
+            status=self.status,
+            reason=self.reason,
+            detail=storable(self.detail[:500]) if self.detail else None,
+            waiting=self.waiting,
+            due_at=self.due_at,
+            channel=self.channel,
+            channels=self.channels,
+            address=self.address if self.channel == self.claimed.channel else None,
+            provider=account.name if account else None,
+            account_id=account.id if account else None,
+            tries=self.tries,
+        )
 
 
 _ENDINGS = {

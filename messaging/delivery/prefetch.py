@@ -31,7 +31,7 @@ def read_ahead(claims: Sequence[Claim]) -> dict[str, dict[str, ContactRecord]]:
             for claim in claims
         }
     )
-    templates.read_ahead(
+    templates.prefetch_versions(
         {
             delivery.template_version_id: claim.organization_id
             for claim in claims

@@ -16,11 +16,11 @@ from messaging.delivery.claims import Claim, Claimed
 from messaging.delivery.next_steps import Sending
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import Account, Policy
-from messaging.providers.base import Content, Push
 from push.devices import DeviceRecord, active_devices
 from rme.core import errors
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.provider import Content, Push
 from rme.core.zones import quiet_until, zone
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
@@ -67,7 +67,7 @@ class Preparation:
         fail in the end, and nothing else is sent meanwhile.
         """
         ids = [v for each in islice(fresh, count) if (v := each.template_version_id) is not None]
-        versions = templates.by_versions(self.claim.organization_id, ids)
+        versions = templates.load_versions(self.claim.organization_id, ids)
         hand: list[Sending] = []
         while fresh and len(hand) < count and not (hand and monotonic() > until):
             hand.append(self._prepare(fresh.popleft(), versions))
@@ -167,7 +167,7 @@ def _sibling(
     organization: organizations.OrganizationRecord, before: templates.ActiveTemplate, channel: str
 ) -> templates.ActiveTemplate | None:
     """Find the template's version for the channel that a delivery fell back to."""
-    found = templates.active(organization.id, {before.name})
+    found = templates.find_active(organization.id, {before.name})
     wanted = templates.languages(
         before.language, organization.language, chain=organization.locale_fallback
     )
@@ -184,7 +184,7 @@ def _contents(
     if template is None and "content" not in claimed.given:
         raise rendering.RenderFailed(f"no template for {claimed.channel}")
     assert sending.contact is not None  # _address decided those without one
-    letter = compose.Letter(
+    letter = compose.RenderRequest(
         organization=organization,
         delivery_id=claimed.id,
         message_id=claimed.message_id,

@@ -13,19 +13,17 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.delivery.next_steps import Receipt
 from messaging.models import Attempt, Delivery, Event
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.providers.base import Report
-from messaging.webhooks.events import write_events
-from rme.core import ids
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from rme.core.channels import Channel
 from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
+from rme.core.provider import DeliveryReceipt
 
 E = EventType
 
-IMPLIES: dict[str, tuple[str, ...]] = {
+IMPLIES: dict[str, tuple[EventType, ...]] = {
     E.SENT: (E.SENT,),
     E.DELIVERED: (E.SENT, E.DELIVERED),
     E.OPEN: (E.SENT, E.DELIVERED, E.OPEN),
@@ -79,22 +77,41 @@ ORDER BY a.delivery_id FOR UPDATE OF d
 """
 
 
-def decides(report: Report) -> bool:
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a provider reports of a delivery after it took it; `type` is an event's type."""
+
+    delivery_id: UUID
+    type: str
+    reason: str | None = None
+    channel: str | None = None
+    """The channel it was sent on; None: the one that the delivery is on."""
+    provider: str | None = None
+    """The account that it was sent by; None: the delivery's."""
+    soft: bool = False
+    """Of a failure: the address could not be reached for now."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
+
+
+def needs_gate_lock(report: DeliveryReceipt) -> bool:
     """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
     return report.type == E.UNSUBSCRIBED or _may_suppress(report)
 
 
-def _may_suppress(said: Report | Receipt) -> bool:
+def _may_suppress(said: DeliveryReceipt | Receipt) -> bool:
     return said.soft or said.type in SUPPRESSES
 
 
-def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
+def apply_provider_receipts(
+    reports: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+) -> set[UUID]:
     """Apply what accounts report, by whatever key; give the keys of what came too early.
 
     That is what a worker, which has the delivery in hand, has yet to write down. What an account
     reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
     another has taken the place of. Belongs into a transaction, which holds the gate lock of
-    organizations for which anything `decides`.
+    organizations for which anything `needs_gate_lock`.
     """
     named = (report.attempt_id for entries in reports.values() for _, report in entries)
     wanted = {attempt_id for attempt_id in named if attempt_id}
@@ -153,7 +170,7 @@ def _hold(delivery_ids: Collection[UUID]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WHOSE, [list(delivery_ids)])
         organization_ids = [row[0] for row in cursor.fetchall()]
-    gate_lock.hold(organization_ids)
+    gate_lock.take_exclusive(organization_ids)
 
 
 def _apply(receipts: Sequence[Receipt]) -> None:
@@ -163,7 +180,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_READ, [list(by_delivery)])
         known = [_Known(*row) for row in cursor.fetchall()]
-    events: list[sql.Row] = []
+    events: list[EventRow] = []
     now = clock.now()
     for each in known:
         for receipt in by_delivery[each.id]:
@@ -172,25 +189,23 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     # A failure before the confirmation, where there is another channel: its turn is now.
     moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
     sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
-    advance(
-        Delivery,
-        TRANSITIONS,
+    apply_transitions(
         [
-            {
-                "id": each.id,
-                "status": status,
-                "due_at": None,
-                "reason": "PROVIDER_ERROR" if status is Status.FAILED else None,
-            }
+            Transition(
+                id=each.id,
+                status=status,
+                due_at=None,
+                reason="PROVIDER_ERROR" if status is Status.FAILED else None,
+            )
             for each, status in moves
             if status and each.id not in moving_on
-        ],
+        ]
     )
     write_events(events)
     suppressions.suppress(
         [
             *(entry for each in known for entry in each.suppressed(by_delivery[each.id])),
-            *soft_bounces.entries([r.delivery_id for r in receipts if r.soft], now),
+            *soft_bounces.find_dead_addresses([r.delivery_id for r in receipts if r.soft], now),
         ]
     )
 
@@ -208,7 +223,7 @@ class _Known:
     may_fall_back: bool
     seen: list[str]
 
-    def learn(self, receipt: Receipt) -> list[str]:
+    def learn(self, receipt: Receipt) -> list[EventType]:
         """Give the events that a receipt adds to what was known."""
         channel = receipt.channel or self.channel
         kinds = IMPLIES.get(receipt.type, ())
@@ -235,12 +250,12 @@ class _Known:
             return Status.DELIVERED
         return Status.FAILED if self._has(E.FAILED) or self._has(E.BOUNCED) else Status.SENT
 
-    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.Entry]:
+    def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.NewSuppression]:
         """Give what is to be suppressed: the address is that of the channel the delivery is on."""
         if not self.address:
             return []
         return [
-            suppressions.Entry(
+            suppressions.NewSuppression(
                 self.organization_id,
                 self.channel,
                 self.address,
@@ -264,18 +279,17 @@ def _maker(receipt: Receipt, kind: str) -> str:
     return BY_MACHINE if receipt.machine and kind in ONCE_EACH else ""
 
 
-def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": each.organization_id,
-        "message_id": each.message_id,
-        "delivery_id": each.id,
-        "type": kind,
-        "at": now,
-        "channel": receipt.channel or each.channel,
-        "provider": receipt.provider or each.provider,
-        "detail": _detail(receipt, kind),
-    }
+def _event(each: _Known, receipt: Receipt, kind: EventType, now: datetime) -> EventRow:
+    return EventRow(
+        each.organization_id,
+        each.message_id,
+        each.id,
+        kind,
+        now,
+        channel=receipt.channel or each.channel,
+        provider=receipt.provider or each.provider,
+        detail=_detail(receipt, kind),
+    )
 
 
 def _detail(receipt: Receipt, kind: str) -> dict[str, object] | None:

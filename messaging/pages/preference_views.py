@@ -21,7 +21,7 @@ from messaging.models import ConsentEntry
 from messaging.pages import preferences
 from messaging.pages.preferences import Pair, Person, Result, Wish
 from messaging.pages.wording import LANGUAGES, OTHERWISE, Wording
-from rme.core.redis.rate_limits import address_of
+from rme.core.http.proxies import address_of
 from rme.tenants.organizations import OrganizationRecord
 
 View = Callable[..., HttpResponse]

@@ -11,10 +11,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from messaging.consent import ledger
+from messaging.consent.gates import current_consent
 from messaging.content import compose
-from messaging.content.links import BadLink, Confirmation, Link
-from messaging.delivery.next_steps import Receipt
+from messaging.content.links import BadLink, Confirmation, PreferenceLink
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import ConsentEntry, SendingRules, Suppression
 from messaging.models.statuses import EventType
 from messaging.pages import confirmation_mail
@@ -63,7 +64,7 @@ class Choice:
 class Person:
     """Whose preferences a link opens, and the addresses there are."""
 
-    link: Link
+    link: PreferenceLink
     organization: OrganizationRecord
     contact: ContactRecord
     addresses: Mapping[Channel, str] = field(repr=False)
@@ -80,7 +81,7 @@ class Result(StrEnum):
     UNMAILED = "unmailed"
 
 
-def person(link: Link) -> Person:
+def person(link: PreferenceLink) -> Person:
     """Find the person of a link; two queries. Raises BadLink if there is nobody any more."""
     try:
         organization = organizations.get(link.organization_id)
@@ -99,7 +100,7 @@ def person(link: Link) -> Person:
 def choices(who: Person) -> list[Choice]:
     """Give what the person may be sent now, news first; two queries, and the policy."""
     categories = organization_policy.of(who.organization.id).categories
-    decided = ledger.present(
+    decided = current_consent.read(
         who.organization.id, [who.contact.id], list(who.addresses), list(categories)
     )
     barred = _barred(who)
@@ -206,7 +207,7 @@ def _record(
     ledger.record(
         who.organization.id,
         [
-            ledger.Decision(
+            ledger.ConsentDecision(
                 contact_id=who.contact.id,
                 channel=channel,
                 category=category,
@@ -232,18 +233,17 @@ def stop(who: Person, evidence: Evidence) -> Result:
 def unsubscribe(who: Person, source: str, evidence: Evidence) -> None:
     """Record, once, that the person wants no more of the message's category on its channel."""
     link = who.link
-    decided = ledger.present(
+    decided = current_consent.read(
         link.organization_id, [link.contact_id], [link.channel], [link.category]
     )
-    state = decided.states.get((link.contact_id, link.channel, link.category))
-    if state and state.status == ConsentEntry.Status.OPTED_OUT:
+    if decided.opted_out(link.contact_id, link.channel, link.category):
         return
     pair = (link.category, link.channel)
     _record(who, [(pair, ConsentEntry.Status.OPTED_OUT)], source, evidence)
     _tell_message(who.link)
 
 
-def _tell_message(link: Link) -> None:
+def _tell_message(link: PreferenceLink) -> None:
     """Add to the message that led here that its recipient unsubscribed."""
     delivery_id = ids.parse(link.delivery_id)
     if delivery_id:

@@ -5,7 +5,7 @@ counts against no ceiling.
 """
 
 from messaging.policy.organization_policy import SendingRulesRecord
-from rme.core.redis.rate_limits import Decision, Limit, limiter
+from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
 DAY = 86_400
 LARGEST = 500
@@ -17,10 +17,10 @@ TOLD = "The organization's ceiling of messages is reached; see Retry-After."
 
 def take(
     organization_id: str, sending: SendingRulesRecord, count: int, *, test: bool = False
-) -> Decision:
+) -> LimitDecision:
     """Count so many messages against an organization's ceilings: all of them, or none."""
     if test or count == 0:
-        return Decision(allowed=True)
+        return LimitDecision(allowed=True)
     limits = [Limit(sending.sends_per_day, DAY)]
     if sending.sends_per_second is not None:
         limits.append(Limit(sending.sends_per_second, 1, largest=LARGEST))

@@ -19,7 +19,6 @@ from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.routing import SIMULATORS
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
-from messaging.providers.base import Provider
 from messaging.reports import configuration
 from rme import __version__
 from rme.core import ids
@@ -27,7 +26,9 @@ from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import availability
 from rme.core.db.clock import iso
-from rme.core.redis import heartbeats, redis_client
+from rme.core.provider import Provider
+from rme.core.redis import heartbeats
+from rme.core.redis.connection import redis_client
 
 OK, DEGRADED, DOWN = "ok", "degraded", "down"
 PERIOD = timedelta(hours=1)
@@ -136,7 +137,7 @@ def _ask_database() -> None:
 
 
 def _ask_redis() -> None:
-    redis_client.client().ping()
+    redis_client().ping()
 
 
 def _ask_broker() -> None:
@@ -148,8 +149,8 @@ def _living() -> dict[str, dict[str, Any]]:
     """Look at the heartbeats: each process of a worker leaves one, and each sweep of beat's too."""
     started = time.perf_counter()
     try:
-        processes = heartbeats.heartbeats()
-        (scheduler,) = heartbeats.seen(("scheduler",))
+        processes = heartbeats.read()
+        (scheduler,) = heartbeats.are_alive(("scheduler",))
     except RedisError:
         unknown = {"status": DEGRADED, "detail": "not known: Redis does not answer"}
         took = _since(started)
@@ -207,7 +208,7 @@ def _numbers(organization_id: str) -> dict[str, Any]:
 
 
 def _refused(organization_id: str, account: organization_policy.Account) -> configuration.Finding:
-    code, text = account.provider.refused if account.provider else Provider.refused
+    code, text = account.provider.refusal_problem if account.provider else Provider.refusal_problem
     named = text.format(account.name)
     return configuration.Finding(organization_id, configuration.ERROR, code, named, account.id)
 

@@ -9,7 +9,7 @@ STEADY_SECONDS = 30.0
 """A process that ran for so long was well: its next end counts as the first."""
 
 
-class Backoff:
+class RestartBackoff:
     """The waiting times of one process: they double up to a bound, and never end."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rme.run.backoff import Backoff, ending, sentence
+from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.engines import Postgres, Valkey
 from rme.run.places import engine_env
 from rme.run.process import EngineFailed, reason, say, spawn, stop
@@ -38,7 +38,7 @@ class Life:
 
     started: float = 0.0
     next_start: float = 0.0
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: RestartBackoff = field(default_factory=RestartBackoff)
 
 
 class Supervisor:

@@ -10,14 +10,14 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from rme.core.redis.rate_limits import Decision, Limit, limiter
+from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 from rme.tenants.organizations import OrganizationRecord
 
 DAY = 86_400
 TOLD = "The organization's limit of calls is reached; see Retry-After."
 
 
-def take(organization: OrganizationRecord, kind: str) -> Decision:
+def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
     """Count a call of a kind (`live`, `test`, `health`), each with limits of its own."""
     return limiter.take(
         f"calls:{organization.id}:{kind}",
@@ -26,7 +26,7 @@ def take(organization: OrganizationRecord, kind: str) -> Decision:
     )
 
 
-def headers(organization: OrganizationRecord, decision: Decision) -> dict[str, str]:
+def headers(organization: OrganizationRecord, decision: LimitDecision) -> dict[str, str]:
     """Give `RateLimit-Policy` and `RateLimit`; all that is allowed remains where nobody counts."""
     second, day = organization.calls_per_second, organization.calls_per_day
     if decision.remaining:

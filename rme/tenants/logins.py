@@ -22,7 +22,8 @@ from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from rme.core.redis.rate_limits import Limit, Script, address_of, limiter
+from rme.core.http.proxies import address_of
+from rme.core.redis.rate_limits import Limit, Script, limiter
 from rme.tenants.models import User
 
 log = structlog.get_logger(__name__)
@@ -56,8 +57,8 @@ class Attempt:
         """Forget the account's failures, and remember the address. Other accounts' failures from
         there stay, so that one's own password pays for no tries at others'.
         """
-        limiter.forget(f"login:pair:{self.pair}", *_pair_limits())
-        limiter.forget(f"login:account:{self.account}", *_account_limits())
+        limiter.reset(f"login:pair:{self.pair}", *_pair_limits())
+        limiter.reset(f"login:account:{self.account}", *_account_limits())
         if not self._is_known():
             limiter.give_back(f"login:address:{self.place}", *_address_limits())
         limiter.run(_REMEMBER, [self._known_key], KNOWN_SECONDS)

@@ -75,7 +75,7 @@ def fill(org: Any) -> Api:
     Suppression.objects.create(
         organization=org, channel="EMAIL", address="x@y.example", reason="STOP"
     )
-    decision = ledger.Decision(str(ada.pk), "ALL", "ALL", "OPTED_IN", "API", NOW)
+    decision = ledger.ConsentDecision(str(ada.pk), "ALL", "ALL", "OPTED_IN", "API", NOW)
     ledger.record(org.pk, [decision])
     api_keys.issue(org, "bot")
     secret = f'{{"address": "https://odoo.example", "api_key": "{PASSWORD}"}}'

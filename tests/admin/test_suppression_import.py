@@ -115,7 +115,9 @@ def test_who_may_import_and_export(org):
 
 def test_strangers_see_and_do_nothing(org):
     run = started(org)
-    suppressions.suppress([suppressions.Entry(org.pk, "EMAIL", "a@b.example", "STOP", "API")])
+    suppressions.suppress(
+        [suppressions.NewSuppression(org.pk, "EMAIL", "a@b.example", "STOP", "API")]
+    )
     stranger = person("stranger", factories.organization("other"), Role.OWNER)
     assert b"list.csv" not in stranger.get(IMPORTS).content
     assert stranger.get(run_page(run)).status_code == 404
@@ -132,8 +134,8 @@ def test_strangers_see_and_do_nothing(org):
 def test_the_list_leaves_as_a_file_that_computes_nothing(root, org):
     other = factories.organization("other")
     entries = [
-        suppressions.Entry(org.pk, "SMS", "+12127365000", "STOP", "API", note="=1+1"),
-        suppressions.Entry(other.pk, "EMAIL", "theirs@b.example", "STOP", "API"),
+        suppressions.NewSuppression(org.pk, "SMS", "+12127365000", "STOP", "API", note="=1+1"),
+        suppressions.NewSuppression(other.pk, "EMAIL", "theirs@b.example", "STOP", "API"),
     ]
     suppressions.suppress(entries)
     assert b"<select" in root.get(EXPORT).content

@@ -24,7 +24,7 @@ def add(root, template):
 
 def test_a_list_of_templates_tells_the_active_version(root, org):
     template = Template.objects.get(channel="EMAIL")
-    templates.activate(templates.save_version(template, {"subject": "S", "text": "T"}))
+    templates.activate(templates.add_draft(template, {"subject": "S", "text": "T"}))
     Template.objects.create(
         organization=org, name="none", language="de", channel="SMS", category="X"
     )
@@ -89,7 +89,7 @@ def test_a_draft_is_edited(root, org):
 
 def test_a_broken_version_does_not_become_active_and_says_why(root, org):
     template = Template.objects.get(channel="EMAIL")
-    row = templates.save_version(template, {"subject": "{{ x", "text": "{% if %}"})
+    row = templates.add_draft(template, {"subject": "{{ x", "text": "{% if %}"})
     answer = root.post(button(TemplateVersion, row, "activate")).content.decode()
     assert "subject: line 1: " in answer
     assert "text: line 1: " in answer
@@ -99,7 +99,7 @@ def test_a_broken_version_does_not_become_active_and_says_why(root, org):
 
 def test_a_preview_takes_a_contact_and_variables_and_escapes(root, org):
     who = factories.contact(org, first_name="<script>alert(1)</script>")
-    row = templates.save_version(
+    row = templates.add_draft(
         Template.objects.get(channel="EMAIL"),
         {"subject": "{{ contact.first_name }}", "text": "{{ note }}", "html": "<b>{{ note }}</b>"},
     )
@@ -145,7 +145,7 @@ def using(org):
     inner = Partial.objects.create(organization=org, name="inner", text="inner")
     outer = Partial.objects.create(organization=org, name="outer", text="{% render 'inner' %}")
     template = Template.objects.get(channel="EMAIL")
-    version = templates.save_version(template, {"text": "x", "html": "{% render 'outer' %}"})
+    version = templates.add_draft(template, {"text": "x", "html": "{% render 'outer' %}"})
     templates.activate(version)
     return inner, outer, version
 
@@ -157,7 +157,7 @@ def edit(root, row, text):
 def test_a_partial_is_made_and_used_at_once(root, org):
     form = {"organization": org.pk, "name": "footer", "text": "© {{ year }}"}
     assert root.post(page(Partial, "add"), form).status_code == 302
-    row = templates.save_version(
+    row = templates.add_draft(
         Template.objects.get(channel="SMS"), {"text": "Hi {% render 'footer', year: 2026 %}"}
     )
     assert "Hi © 2026" in root.get(page(TemplateVersion, "change", row.pk)).content.decode()
@@ -166,7 +166,7 @@ def test_a_partial_is_made_and_used_at_once(root, org):
 
 
 def test_a_version_without_its_partial_does_not_become_active_and_says_why(root, org):
-    row = templates.save_version(
+    row = templates.add_draft(
         Template.objects.get(channel="SMS"), {"text": "Hi\n{% render 'footer' %}"}
     )
     answer = root.post(button(TemplateVersion, row, "activate")).content.decode()
@@ -213,7 +213,7 @@ def test_a_partial_in_use_is_not_deleted(root, org):
         action = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
         root.post(page(Partial, "changelist"), action)
     assert Partial.objects.count() == 2
-    templates.activate(templates.save_version(version.template, {"text": "without"}))
+    templates.activate(templates.add_draft(version.template, {"text": "without"}))
     for row in (outer, inner):
         response = root.post(page(Partial, "delete", row.pk), {"post": "yes"})
         assert response.status_code == 302

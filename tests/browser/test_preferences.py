@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from messaging.content import brand
-from messaging.content.links import Link
+from messaging.content.links import PreferenceLink
 from messaging.models import ConsentEntry
 from tests import factories
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 def link(live_server, transactional_db):
     org = factories.organization(brand_color="#0b6e4f")
     person = factories.contact(org)
-    return Link(org.pk, str(person.pk), "EMAIL", "MARKETING")
+    return PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING")
 
 
 @pytest.fixture

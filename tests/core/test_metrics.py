@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Attempt, Delivery
 from rme.core import ids
-from rme.core.redis import counters, heartbeats, redis_client
+from rme.core.redis import counters, heartbeats
+from rme.core.redis.connection import redis_client
 from rme.core.redis.counters import Counters
 from tests import factories
 from tests.rest import Api, message
@@ -137,9 +138,9 @@ def test_recent_attempts_are_told_by_outcome(org):
 
 
 def test_what_lives_is_told(db):
-    heartbeats.beat(heartbeats.Heartbeat("a:1", {"messaging.sweep": "KeyError"}, works=False))
+    heartbeats.store(heartbeats.Heartbeat("a:1", {"messaging.sweep": "KeyError"}, works=False))
     assert scrape()['rme_up{part="workers"}'] == 0
-    heartbeats.beat(heartbeats.Heartbeat("a:2"))
+    heartbeats.store(heartbeats.Heartbeat("a:2"))
     assert {name: value for name, value in scrape().items() if "rme_up" in name} == {
         'rme_up{part="database"}': 1,
         'rme_up{part="redis"}': 1,
@@ -150,12 +151,12 @@ def test_what_lives_is_told(db):
 
 def test_without_redis_the_rest_is_told(db, settings):
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         found = scrape()
     finally:
         settings.REDIS_URL = address
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
     up = {name: value for name, value in found.items() if "rme_up" in name}
     assert up == {'rme_up{part="database"}': 1, 'rme_up{part="redis"}': 0}
     assert 'rme_deliveries_ready{channel="SMS",priority="0"}' in found
@@ -203,11 +204,11 @@ def test_sums_are_handed_on_once_a_second(redis, monkeypatch):
 
 def test_sums_are_kept_while_redis_is_away(redis, settings):
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     process = Counters()
     process.add("n", by=3)
     settings.REDIS_URL = address
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     process.add("n")
     assert counters.read() == {}  # left alone for a while
     process.flush()
@@ -218,7 +219,7 @@ def test_after_a_fork_the_parents_sums_are_not_the_childs(redis):
     process = Counters()
     process.add("n")
     process.add("n")
-    process.forget()
+    process.discard()
     process.flush()
     assert counters.read() == {"n": {(): 1.0}}
 

@@ -8,7 +8,7 @@ from messaging.delivery import render_limit
 from messaging.delivery.claims import Claimed
 from rme.celery import app
 from rme.core.db.clock import of_epoch
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 
 WORK = {
     "nothing": lambda: None,
@@ -22,11 +22,11 @@ WORK = {
 def render(organization_id: str, claimed: list[Any], work: str) -> None:
     """Work for a delivery, and leave in Redis what came of it."""
     held = Claimed._make(claimed)._replace(expires_at=of_epoch(0))
-    redis_client.client().rpush("tests:begun", held.id)
+    redis_client().rpush("tests:begun", held.id)
     try:
         with render_limit.limited(organization_id, held):
             WORK[work]()
         outcome = "rendered"
     except RenderLimit as error:
         outcome = str(error)
-    redis_client.client().rpush("tests:outcomes", f"{held.id} {outcome}")
+    redis_client().rpush("tests:outcomes", f"{held.id} {outcome}")

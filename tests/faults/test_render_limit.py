@@ -16,7 +16,7 @@ from django.db import connection
 from messaging.delivery import claims, sweeper
 from messaging.models import Delivery
 from rme.core.process import time_budget
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.faults import hanging
 from tests.messaging.delivery.deliver_scene import due_now
@@ -74,9 +74,9 @@ def worker():
 def entries(name, count):
     """Return what the worker left in a list, once it is so much."""
     until = time.monotonic() + 90
-    while redis_client.client().llen(name) < count and time.monotonic() < until:
+    while redis_client().llen(name) < count and time.monotonic() < until:
         time.sleep(0.1)
-    return [found.decode() for found in redis_client.client().lrange(name, 0, -1)]
+    return [found.decode() for found in redis_client().lrange(name, 0, -1)]
 
 
 def test_delivery_that_hangs_in_native_code_fails_alone(worker, claim):

@@ -2,11 +2,11 @@
 
 import signal
 
-from rme.run.backoff import LONGEST_SECONDS, STEADY_SECONDS, Backoff, ending, sentence
+from rme.run.backoff import LONGEST_SECONDS, STEADY_SECONDS, RestartBackoff, ending, sentence
 
 
 def test_waits_double_up_to_a_bound_and_never_end():
-    backoff = Backoff()
+    backoff = RestartBackoff()
     waits = [backoff.failed(0.1) for _ in range(2000)]
     bounds = [min(LONGEST_SECONDS, 0.5 * 2**n) for n in range(10)] + [LONGEST_SECONDS] * 1990
     assert all(bound / 2 <= wait <= bound for wait, bound in zip(waits, bounds, strict=True))
@@ -15,7 +15,7 @@ def test_waits_double_up_to_a_bound_and_never_end():
 
 
 def test_a_steady_run_begins_anew():
-    backoff = Backoff()
+    backoff = RestartBackoff()
     for _ in range(9):
         backoff.failed(0.1)
     assert backoff.failed(STEADY_SECONDS) <= 0.5

@@ -75,7 +75,7 @@ class RenderedPush:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TemplateProblem:
     """What is wrong with a version, and where. Line and column count from 1."""
 
     field: str
@@ -169,7 +169,7 @@ def _parse(name: str, source: str, partials: Mapping[str, str]) -> Text | str:
         raise error.of(name) from error
 
 
-def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list[Problem]:
+def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list[TemplateProblem]:
     """Say all that keeps a version from becoming active."""
     problems = []
     sources = {name: texts.get(name) or "" for name in (*TEXTS, "mjml")}
@@ -180,20 +180,20 @@ def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list
             if name == "mjml" and source:
                 _check_compiled(compile_mjml(source), partials)
         except TemplateSyntax as error:
-            problems.append(Problem(name, error.message, error.line, error.column))
+            problems.append(TemplateProblem(name, error.message, error.line, error.column))
     wrong = schema_problem(texts.get("variables") or {})
     if wrong:
-        problems.append(Problem("variables", wrong))
+        problems.append(TemplateProblem("variables", wrong))
     return problems
 
 
-def check_partial(text: str, partials: Mapping[str, str]) -> list[Problem]:
+def check_partial(text: str, partials: Mapping[str, str]) -> list[TemplateProblem]:
     """Say what keeps a partial from being used in any text: it has to parse as HTML as well."""
     for html in (False, True):
         try:
             liquid.parse(text, html=html, partials=partials, partial="this")
         except TemplateSyntax as error:
-            return [Problem("text", error.message, error.line, error.column)]
+            return [TemplateProblem("text", error.message, error.line, error.column)]
     return []
 
 

@@ -52,7 +52,7 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
-        proxies.settle(request.META)  # before anything looks at headers
+        proxies.normalize(request.META)  # before any header is read
         identifier = new_request_id(request.headers.get("X-Request-Id"))
         request.id = identifier  # type: ignore[attr-defined]
         of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})

@@ -86,7 +86,7 @@ class Expected:
         return arrivals.age(self.task) > self.every + seconds
 
 
-class Record:
+class TaskRecord:
     """What became of the tasks of this process."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Unprompted(threading.local):
 
 
 arrivals = Arrivals()
-record = Record()
+record = TaskRecord()
 _turn = threading.Lock()
 """Of the task in hand, or of the look without one: what they send by is one process's."""
 _unprompted = _Unprompted()
@@ -245,7 +245,7 @@ def end(seconds: float) -> None:
 def _beat(expected: Sequence[Expected]) -> None:
     while True:
         unprompted = any(each.every and each.is_late(MISSED_SECONDS) for each in expected)
-        heartbeats.beat(record.heartbeat(unprompted=unprompted))
+        heartbeats.store(record.heartbeat(unprompted=unprompted))
         time.sleep(heartbeats.EVERY_SECONDS)
 
 

@@ -1,8 +1,8 @@
-"""Counters of what processes did, added up in Redis (for /metrics).
+"""Counters of all processes, summed up in Redis (for /metrics).
 
-The service is several processes, on several machines perhaps, and a scrape reaches one of them. So
-each adds up for itself and hands its sums on once a second. What a process did last is handed on
-with its next count. A Redis that was emptied begins at nothing, as counters may.
+The service is several processes, perhaps on several machines, and a scrape reaches one of them. So
+each process keeps sums of its own and adds them to those in Redis, at most once a second and only
+when something is counted. After Redis was emptied counters start at 0, as Prometheus allows.
 """
 
 import os
@@ -13,13 +13,13 @@ from collections import defaultdict
 import structlog
 from redis import RedisError
 
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 
 log = structlog.get_logger(__name__)
 
 FLUSH_SECONDS = 1.0
 AWAY_SECONDS = 10.0
-"""How long Redis is left alone after it did not take the sums: they are kept meanwhile."""
+"""The pause after Redis could not be reached; the sums are kept until then."""
 KEY = "rme:counters"
 _SEPARATOR = "\x1f"
 
@@ -27,7 +27,7 @@ Labels = tuple[str, ...]
 
 
 class Counters:
-    """The sums of this process that were not handed on yet."""
+    """The sums of this process that are not in Redis yet."""
 
     def __init__(self) -> None:
         self._sums: defaultdict[str, float] = defaultdict(float)
@@ -35,7 +35,7 @@ class Counters:
         self._next = 0.0
 
     def add(self, name: str, *labels: str, by: float = 1) -> None:
-        """Count something. The values of labels are few: each is a time series for ever."""
+        """Count an occurrence. Label values must be few: each is a time series for ever."""
         due = False
         with self._lock:
             self._sums[_SEPARATOR.join((name, *labels))] += by
@@ -46,13 +46,13 @@ class Counters:
             self.flush()
 
     def flush(self) -> None:
-        """Hand the sums on. Never fails: they are kept for later."""
+        """Add the sums to those in Redis. Never fails: without Redis they are kept for later."""
         with self._lock:
             sums, self._sums = self._sums, defaultdict(float)
         if not sums:
             return
         try:
-            pipeline = redis_client.client().pipeline(transaction=True)
+            pipeline = redis_client().pipeline(transaction=True)
             for field, amount in sums.items():
                 pipeline.hincrbyfloat(KEY, field, amount)
             pipeline.execute()
@@ -63,20 +63,20 @@ class Counters:
                 for field, amount in sums.items():
                     self._sums[field] += amount
 
-    def forget(self) -> None:
-        """Drop what was not handed on: after a fork it is the parent's."""
+    def discard(self) -> None:
+        """Drop the sums: after a fork they are the parent's to store."""
         self._sums, self._lock = defaultdict(float), threading.Lock()
 
 
-_own = Counters()
-add, flush = _own.add, _own.flush
-os.register_at_fork(after_in_child=_own.forget)
+_process = Counters()
+add, flush = _process.add, _process.flush
+os.register_at_fork(after_in_child=_process.discard)
 
 
 def read() -> dict[str, dict[Labels, float]]:
-    """Give the sums of all processes by name and labels. Raises RedisError."""
+    """Return the sums of all processes by name and labels. Raises RedisError."""
     found: dict[str, dict[Labels, float]] = defaultdict(dict)
-    for field, amount in redis_client.client().hgetall(KEY).items():
+    for field, amount in redis_client().hgetall(KEY).items():
         assert isinstance(field, bytes)  # the client does not decode
         name, *labels = field.decode().split(_SEPARATOR)
         found[name][tuple(labels)] = float(amount)

@@ -1,28 +1,29 @@
-"""Hints: tasks that say only "look whether there is something to do".
+"""Hints: periodic tasks that carry no data, only the request to look for work.
 
-After an outage thousands of them may wait. The first does the work, so the others need not look:
-Redis knows when the last has begun, by its own clock, so that no two machines need agree on one.
+After an outage thousands of the same task may wait in a queue. The first does the work, so the rest
+may return at once: a key in Redis records that the task was started, and expires by Redis's clock,
+so that the clocks of machines may differ.
 """
 
 from redis import RedisError
 
-from rme.core.redis import redis_client
+from rme.core.redis.connection import command
 
 
 def is_first(task: str, seconds: float) -> bool:
-    """Return whether a task has not begun within the last seconds. Without Redis it has not."""
+    """Return whether the task was not started within the last `seconds`; True without Redis."""
     try:
-        return redis_client.ask("SET", _key(task), 1, "NX", "PX", int(seconds * 1000)) is not None
+        return command("SET", _key(task), 1, "NX", "PX", int(seconds * 1000)) is not None
     except RedisError:
         return True
 
 
 def forget(task: str) -> None:
-    """Let the next hint be the first: what began has failed."""
+    """Let the next hint be the first again, because the task that was started has failed."""
     try:
-        redis_client.ask("DEL", _key(task))
+        command("DEL", _key(task))
     except RedisError:
-        return  # it fades
+        return  # the key expires
 
 
 def _key(task: str) -> str:

@@ -1,8 +1,8 @@
 """Rate limits that hold across processes: GCRA (the leaky bucket as a meter) in Redis.
 
-One script call a decision, by Redis's own clock, however many limits it is held against. Redis is
-never needed: when it is away every call passes, the log says so once, and for a second nobody
-asks it again; then one caller tries, while all others go on passing.
+A decision is one script call, by Redis's clock, however many limits it checks. While Redis is away
+every call passes, and the log says so once; after `AWAY_SECONDS` one caller tries Redis again while
+all others go on passing.
 """
 
 import hashlib
@@ -12,24 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
-from django.http import HttpRequest
 from redis import RedisError
 from redis.exceptions import NoScriptError
 
 from rme.core import errors
-from rme.core.http import proxies
-from rme.core.redis import redis_client
+from rme.core.redis.connection import command
 
 log = structlog.get_logger(__name__)
 
 AWAY_SECONDS = 1.0
-"""How long Redis is left alone after it did not answer."""
+"""The pause after Redis could not be reached, in which no caller tries it."""
 
-# TAT, the theoretical arrival time, is when the bucket will have run empty. It is kept with the
-# count that it was reckoned with: when that was changed, as much as before has been used, so that a
-# limit that was raised has room at once. It is never believed to be farther away than what may be
-# owed, so that a clock that was set back is felt at once. Numbers are kept as they are: as text Lua
-# would round them to 0.1 ms.
+# TAT, the theoretical arrival time, is when the bucket will be empty. It is stored with the count
+# that it was computed from: where the limit's count has changed since, what was used remains used,
+# and a limit that was raised has room at once. A TAT farther away than the largest debt is cut,
+# which repairs it when the clock was set back. Numbers are stored as doubles: as text Lua would
+# round them to 0.1 ms.
 _BUCKET = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
@@ -55,9 +53,9 @@ for i, key in ipairs(KEYS) do
   local full = interval * count
   local tat = arrival(key, rate)
   tat = math.min(math.max(tat, now), now + math.max(full, interval * largest))
-  local asked = math.max(cost, 1)
-  if asked > count and asked <= largest then asked = count end
-  local missing = tat + interval * asked - now - full
+  local needed = math.max(cost, 1)
+  if needed > count and needed <= largest then needed = count end
+  local missing = tat + interval * needed - now - full
   if missing > interval * 1e-6 then wait = math.max(wait, missing) end
   limits[i] = {tat, interval, rate, full}
 end
@@ -78,7 +76,7 @@ return answer
 
 
 class Script:
-    """A script for `Limiter.run`, known to Redis by its digest."""
+    """A script for `Limiter.run`, which Redis knows by its digest."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,9 +97,9 @@ end
 return {}
 """
 )
-_FORGET = Script("redis.call('DEL', unpack(KEYS)) return {}")
+_RESET = Script("redis.call('DEL', unpack(KEYS)) return {}")
 
-# The same bucket, of which as much is taken as is there. The wait, for the next one, is in ms.
+# Takes as much of the bucket as is there. The wait for the next one is in milliseconds.
 _GRANT = Script(
     _BUCKET
     + """
@@ -126,7 +124,7 @@ return answer
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """How many of those wanted may come now, and the seconds until one more may."""
+    """How many of those wanted may pass now, and the seconds until one more may."""
 
     count: int
     wait: float
@@ -134,10 +132,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many in so many seconds; all of them may come at once. A count of 0 lets nothing pass.
+    """`count` in `seconds`, all of which may come at once. With a count of 0 nothing passes.
 
-    One call of more than `count`, up to `largest`, passes when nothing was counted lately, and
-    what comes after it waits until it has been paid for: the rate holds over time.
+    One call that costs more than `count`, up to `largest`, passes when the limit is unused, and
+    later calls wait until the rate has made up for it.
     """
 
     count: int
@@ -146,11 +144,11 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LimitDecision:
     """Whether a call may pass. `retry_after` is in whole seconds, at least 1 where it may not.
 
-    For each limit, in their order: how many may still come at once, and the seconds until it is
-    as if nothing had been counted. Both are empty when Redis is away: nobody counts then.
+    For each limit, in order: how many may still come at once (`remaining`), and the seconds until
+    it is unused again (`resets`). Both are empty while Redis is away, as nothing is counted.
     """
 
     allowed: bool
@@ -159,34 +157,35 @@ class Decision:
     resets: tuple[int, ...] = ()
 
     def require(self, message: str | None = None) -> None:
-        """Let pass what may pass. Raises RATE_LIMITED, with `Retry-After`."""
+        """Raise RATE_LIMITED, with `Retry-After`, unless the call may pass."""
         if not self.allowed:
             raise errors.RateLimited(message, headers={"Retry-After": str(self.retry_after)})
 
 
 class Limiter:
-    """Decide calls against limits."""
+    """Checks calls against limits, and lets all pass while Redis is away."""
 
     def __init__(self) -> None:
         self._away_until = 0.0
         self._lock = threading.Lock()
 
-    def take(self, key: str, *limits: Limit, cost: int = 1) -> Decision:
-        """Count a call against limits of different seconds: against all of them, or none.
+    def take(self, key: str, *limits: Limit, cost: int = 1) -> LimitDecision:
+        """Count a call against all of the limits, or none if one refuses it.
 
-        With cost 0 only look whether a call would pass.
+        No two limits may have the same `seconds`. With cost 0 nothing is counted: the decision is
+        the one that a call would get.
         """
-        keys, numbers = self._buckets(key, limits)
+        keys, numbers = self._key_arguments(key, limits)
         answer = self.run(_TAKE, keys, cost, *numbers)
         if answer is None:
-            return Decision(allowed=True)
-        retry_after, *standing = answer
-        return Decision(retry_after == 0, retry_after, tuple(standing[::2]), tuple(standing[1::2]))
+            return LimitDecision(allowed=True)
+        retry_after, *states = answer
+        return LimitDecision(retry_after == 0, retry_after, tuple(states[::2]), tuple(states[1::2]))
 
     def grant(self, wanted: Mapping[str, tuple[Limit, int]], *, take: bool = True) -> list[Grant]:
-        """Give of each limit as many as are wanted and there, by one call, in the same order.
+        """Count, for each limit, as many of those wanted as it allows now; in the same order.
 
-        Without `take` only look. When Redis is away, all are given.
+        One call to Redis. Without `take` nothing is counted. While Redis is away all are granted.
         """
         keys = [f"rme:bucket:{key}:{limit.seconds}" for key, (limit, _) in wanted.items()]
         numbers = [
@@ -201,22 +200,22 @@ class Limiter:
         return [Grant(granted, milliseconds / 1000) for granted, milliseconds in pairs]
 
     def give_back(self, key: str, *limits: Limit) -> None:
-        """Take back one call that was counted against limits: it was none of those meant."""
-        keys, numbers = self._buckets(key, limits)
+        """Undo the count of one call that the limits are not meant for."""
+        keys, numbers = self._key_arguments(key, limits)
         self.run(_GIVE_BACK, keys, *numbers)
 
-    def forget(self, key: str, *limits: Limit) -> None:
-        """Count from nothing again."""
-        self.run(_FORGET, self._buckets(key, limits)[0])
+    def reset(self, key: str, *limits: Limit) -> None:
+        """Drop all that was counted against the limits."""
+        self.run(_RESET, self._key_arguments(key, limits)[0])
 
     @staticmethod
-    def _buckets(key: str, limits: Sequence[Limit]) -> tuple[list[str], list[int]]:
+    def _key_arguments(key: str, limits: Sequence[Limit]) -> tuple[list[str], list[int]]:
         keys = [f"rme:bucket:{key}:{limit.seconds}" for limit in limits]
         return keys, [n for limit in limits for n in (limit.seconds, limit.count, limit.largest)]
 
     def run(self, script: Script, keys: Sequence[str], *arguments: float) -> list[int] | None:
-        """Run a script of the same kind: one call, and None where Redis is away."""
-        if not self._may_ask():
+        """Run a script in one call and return its answer; None while Redis is away."""
+        if not self._may_try():
             return None
         try:
             answer = _run(script, len(keys), *keys, *arguments)
@@ -230,11 +229,11 @@ class Limiter:
 
     @property
     def away(self) -> bool:
-        """Say whether Redis did not answer lately, so that limits do not hold (for health)."""
+        """Return whether Redis did not answer lately, so that no limit holds (for health)."""
         return self._away_until > 0.0
 
-    def _may_ask(self) -> bool:
-        """Say whether this call may ask Redis; after a failure one call at a time finds out."""
+    def _may_try(self) -> bool:
+        """Return whether this call may try Redis: after a failure one call per pause may."""
         if self._away_until == 0.0:
             return True
         with self._lock:
@@ -254,15 +253,10 @@ class Limiter:
 
 def _run(script: Script, *arguments: str | float) -> list[int]:
     try:
-        answer: list[int] = redis_client.ask("EVALSHA", script.sha, *arguments)
+        answer: list[int] = command("EVALSHA", script.sha, *arguments)
     except NoScriptError:
-        answer = redis_client.ask("EVAL", script.text, *arguments)
+        answer = command("EVAL", script.text, *arguments)
     return answer
 
 
 limiter = Limiter()
-
-
-def address_of(request: HttpRequest) -> str:
-    """Return the address that a request came from, which limits count by."""
-    return proxies.address(request.META)

@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, help="A new file; else standard output.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = data_export.disclose(options["org"], options["contact_id"])
+        found = data_export.export_contact(options["org"], options["contact_id"])
         if found is None:
             raise CommandError("Nothing is stored on this contact in this organization.")
         text = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -7,7 +7,7 @@ together: so a stranger who knows a client's id can neither use its budget up no
 from django.conf import settings
 from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 
-from rme.core.redis.rate_limits import Decision, Limit, limiter
+from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
 
 class Throttled(OAuth2Error):  # type: ignore[misc]
@@ -46,7 +46,7 @@ def failed(address: str, client_id: str) -> None:
     limiter.take(_failures(address, client_id), _failure_limit())
 
 
-def _pass(decision: Decision) -> None:
+def _pass(decision: LimitDecision) -> None:
     if not decision.allowed:
         raise Throttled(decision.retry_after)
 

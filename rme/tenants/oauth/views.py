@@ -17,7 +17,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.redis.rate_limits import address_of
+from rme.core.http.proxies import address_of
 from rme.tenants.oauth import throttle
 from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
 from rme.tenants.oauth.tokens import SCOPE

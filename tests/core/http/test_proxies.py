@@ -1,4 +1,4 @@
-"""Whom requests come from and by which scheme, as a proxy in front tells."""
+"""The client address and the scheme of a request, as a proxy in front reports them."""
 
 import re
 
@@ -6,17 +6,17 @@ import pytest
 from django.test import Client, RequestFactory
 
 from rme.core.http import proxies
-from rme.core.redis.rate_limits import address_of
+from rme.core.http.proxies import address_of
 from tests.service import ROOT
 
 DIRECT = "198.51.100.7"
 
 
-def told(settings, mode, **headers):
-    """Return the address and the scheme of a request, as `TLS_PROXY` has it."""
+def origin(settings, mode, **headers):
+    """Return the address and the scheme of a request under a value of `TLS_PROXY`."""
     settings.TLS_PROXY, settings.TLS_PROXY_HEADER = bool(mode), mode
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR=DIRECT)
-    proxies.settle(request.META)
+    proxies.normalize(request.META)
     return address_of(request), request.scheme
 
 
@@ -27,8 +27,8 @@ def told(settings, mode, **headers):
         ('For="192.0.2.9:4711"; Proto=HTTPS;by=10.0.0.1', "192.0.2.9", "https"),
         ('for="[2001:db8::1]:4711";proto=http', "2001:db8::1", "http"),
         ('for="[2001:db8::1]"', "2001:db8::1", "http"),
-        ("for=2001:db8::1;proto=https", "2001:db8::1", "https"),  # as nginx writes it by itself
-        # what stands before the last element, anybody may have written
+        ("for=2001:db8::1;proto=https", "2001:db8::1", "https"),  # as nginx writes it by default
+        # any client may have written the elements before the last
         ("for=203.0.113.1;proto=http, for=192.0.2.9;proto=https", "192.0.2.9", "https"),
         ('for="a, for=192.0.2.9;proto=https', "192.0.2.9", "https"),
         ("for=_hidden;proto=https", DIRECT, "https"),
@@ -38,23 +38,23 @@ def told(settings, mode, **headers):
     ],
 )
 def test_forwarded_is_read_from_its_last_element(settings, header, address, scheme):
-    assert told(settings, "forwarded", Forwarded=header) == (address, scheme)
+    assert origin(settings, "forwarded", Forwarded=header) == (address, scheme)
 
 
 def test_with_forwarded_no_other_header_counts(settings):
     forged = {"X-Forwarded-For": "203.0.113.1", "X-Forwarded-Proto": "https"}
     ours = {"Forwarded": "for=192.0.2.9;proto=http"}
-    assert told(settings, "forwarded", **forged, **ours) == ("192.0.2.9", "http")
-    assert told(settings, "forwarded", **forged) == (DIRECT, "http")
+    assert origin(settings, "forwarded", **forged, **ours) == ("192.0.2.9", "http")
+    assert origin(settings, "forwarded", **forged) == (DIRECT, "http")
 
 
 def test_without_it_forwarded_counts_for_nothing(settings):
     both = {"Forwarded": "for=203.0.113.1;proto=https", "X-Forwarded-For": "192.0.2.9"}
-    assert told(settings, "1", **both) == ("192.0.2.9", "http")
-    assert told(settings, "", **both) == (DIRECT, "http")
+    assert origin(settings, "1", **both) == ("192.0.2.9", "http")
+    assert origin(settings, "", **both) == (DIRECT, "http")
     proto = {"X-Forwarded-Proto": "http, https"}  # the nearest proxy's is the last
-    assert told(settings, "1", **proto) == (DIRECT, "https")
-    assert told(settings, "", **proto) == (DIRECT, "http")
+    assert origin(settings, "1", **proto) == (DIRECT, "https")
+    assert origin(settings, "", **proto) == (DIRECT, "http")
 
 
 def test_nothing_else_reads_where_a_request_came_from():
@@ -70,7 +70,7 @@ def test_nothing_else_reads_where_a_request_came_from():
         if names.search(re.sub(r'"""[^"]*"""|#.*', "", path.read_text()))
     }
     where = {"rme/core/http/proxies.py", "rme/core/http/edge.py", "rme/settings.py"}
-    assert readers == where | {"rme/core/http/gateway.py"}  # which writes them for these
+    assert readers == where | {"rme/core/http/gateway.py"}  # which writes them for the others
 
 
 @pytest.mark.parametrize("value", ["abc", "-1", "99999999999"])
@@ -81,3 +81,18 @@ def test_a_length_or_type_by_underscore_is_dropped(db, value):
     assert answer.status_code == 401
     request = answer.wsgi_request
     assert (request.headers["Content-Length"], request.content_type) == ("2", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "forwarded", "address"),
+    [
+        (False, "192.0.2.9", "198.51.100.7"),  # any client can write the header
+        (True, "192.0.2.9", "192.0.2.9"),
+        (True, "203.0.113.1, 192.0.2.9", "192.0.2.9"),  # the proxy's own entry is the last
+        (True, "", "198.51.100.7"),
+    ],
+)
+def test_x_forwarded_for_is_read_only_behind_a_proxy(settings, proxy, forwarded, address):
+    settings.TLS_PROXY = proxy
+    request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.7", HTTP_X_FORWARDED_FOR=forwarded)
+    assert address_of(request) == address

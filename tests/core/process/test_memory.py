@@ -7,9 +7,9 @@ import pytest
 
 FAULTS = """
 import resource
-from rme.core import garbage
+from rme.core.process import memory
 if {keeping}:
-    assert garbage.keep_memory()
+    assert memory.keep_memory()
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 blocks = [bytearray(3_000_000) for _ in range(3)]

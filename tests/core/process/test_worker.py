@@ -9,10 +9,11 @@ from django.db import InternalError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from psycopg import errors
 
-from messaging import tasks
+from messaging.delivery import tasks
 from rme.celery import app
 from rme.core.process import worker
-from rme.core.redis import counters, heartbeats, hints, redis_client
+from rme.core.redis import counters, heartbeats, hints
+from rme.core.redis.connection import redis_client
 from tests.core.db.test_availability import end, pid
 from tests.service import free_port
 
@@ -92,15 +93,15 @@ def test_a_fault_of_ours_is_raised_and_told(record, redis):
 
 
 def test_heartbeats_are_each_processs_own(redis):
-    heartbeats.beat(heartbeats.Heartbeat("a:1", {"t": "KeyError"}, works=False, unprompted=True))
-    heartbeats.beat(heartbeats.Heartbeat("a:2"))
-    assert heartbeats.heartbeats() == [
+    heartbeats.store(heartbeats.Heartbeat("a:1", {"t": "KeyError"}, works=False, unprompted=True))
+    heartbeats.store(heartbeats.Heartbeat("a:2"))
+    assert heartbeats.read() == [
         heartbeats.Heartbeat("a:1", {"t": "KeyError"}, works=False, unprompted=True),
         heartbeats.Heartbeat("a:2"),
     ]
     assert 0 < redis.ttl("rme:alive:a:1") <= heartbeats.LIFE_SECONDS
     redis.delete("rme:alive:a:1")  # it faded
-    assert heartbeats.heartbeats() == [heartbeats.Heartbeat("a:2")]
+    assert heartbeats.read() == [heartbeats.Heartbeat("a:2")]
     assert redis.smembers(heartbeats.WORKERS) == {b"a:2"}
 
 
@@ -118,9 +119,9 @@ def test_a_look_without_order_does_what_there_is_and_leaves_no_sign_of_beat(org,
     looking.start()
     looking.join(30)
     assert api.get(sent)["status"] in ("SENT", "DELIVERED")
-    assert heartbeats.seen(["scheduler"]) == [False]
+    assert heartbeats.are_alive(["scheduler"]) == [False]
     tasks.sweep()
-    assert heartbeats.seen(["scheduler"]) == [True]
+    assert heartbeats.are_alive(["scheduler"]) == [True]
 
 
 def test_frequent_jobs_of_ones_own_queues_are_looked_for():
@@ -192,12 +193,12 @@ def test_hint_of_a_job_that_failed_is_not_the_last(db, redis):
 
 def test_hints_without_redis_are_all_taken(settings):
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         assert [hints.is_first("messaging.sweep", 60) for _ in range(2)] == [True, True]
         hints.forget("messaging.sweep")
     finally:
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
 
 
 def _fail() -> None:

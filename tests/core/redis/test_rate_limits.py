@@ -8,12 +8,12 @@ import time
 import pytest
 import structlog
 from django.conf import settings as django_settings
-from django.test import RequestFactory
 from redis import Redis
 
 from rme.core import errors
-from rme.core.redis import rate_limits, redis_client
-from rme.core.redis.rate_limits import Decision, Grant, Limit, Limiter, address_of
+from rme.core.redis import rate_limits
+from rme.core.redis.connection import redis_client
+from rme.core.redis.rate_limits import Grant, Limit, LimitDecision, Limiter
 from tests.threads import at_once
 
 THREE = Limit(3, 60)
@@ -25,27 +25,27 @@ def redis_at(settings):
 
     def point(address):
         settings.REDIS_URL = address
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
 
     yield point
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
 
 
 def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis):
     taken = [Limiter().take("k", THREE) for _ in range(5)]
     assert taken == [
-        Decision(allowed=True, remaining=(2,), resets=(20,)),
-        Decision(allowed=True, remaining=(1,), resets=(40,)),
-        Decision(allowed=True, remaining=(0,), resets=(60,)),
-        Decision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
-        Decision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
+        LimitDecision(allowed=True, remaining=(2,), resets=(20,)),
+        LimitDecision(allowed=True, remaining=(1,), resets=(40,)),
+        LimitDecision(allowed=True, remaining=(0,), resets=(60,)),
+        LimitDecision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
+        LimitDecision(allowed=False, retry_after=20, remaining=(0,), resets=(60,)),
     ]
 
 
 def test_a_refused_call_is_not_counted(redis):
     limiter, limit = Limiter(), Limit(1, 1)
     assert limiter.take("k", limit).allowed
-    refused = Decision(allowed=False, retry_after=1, remaining=(0,), resets=(1,))
+    refused = LimitDecision(allowed=False, retry_after=1, remaining=(0,), resets=(1,))
     assert [limiter.take("k", limit) for _ in range(5)] == [refused] * 5
     time.sleep(1.01)
     assert limiter.take("k", limit).allowed
@@ -53,10 +53,10 @@ def test_a_refused_call_is_not_counted(redis):
 
 def test_a_look_counts_nothing_and_tells_the_truth(redis):
     limiter = Limiter()
-    untouched = Decision(allowed=True, remaining=(3,), resets=(0,))
+    untouched = LimitDecision(allowed=True, remaining=(3,), resets=(0,))
     assert [limiter.take("k", THREE, cost=0) for _ in range(3)] == [untouched] * 3
     limiter.take("k", THREE, cost=3)
-    assert limiter.take("k", THREE, cost=0) == Decision(
+    assert limiter.take("k", THREE, cost=0) == LimitDecision(
         allowed=False, retry_after=20, remaining=(0,), resets=(60,)
     )
 
@@ -80,12 +80,12 @@ def test_a_fast_limit_is_counted_to_the_microsecond(redis):
 @pytest.mark.parametrize(
     ("count", "decision"),
     [
-        (1_000_000, Decision(allowed=True, remaining=(999_990,), resets=(1,))),
-        (20, Decision(allowed=True, remaining=(10,), resets=(43_200,))),
-        (11, Decision(allowed=True, remaining=(1,), resets=(78_546,))),
-        (10, Decision(allowed=False, retry_after=8_640, remaining=(0,), resets=(86_400,))),
-        (5, Decision(allowed=False, retry_after=17_280, remaining=(0,), resets=(86_400,))),
-        (0, Decision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
+        (1_000_000, LimitDecision(allowed=True, remaining=(999_990,), resets=(1,))),
+        (20, LimitDecision(allowed=True, remaining=(10,), resets=(43_200,))),
+        (11, LimitDecision(allowed=True, remaining=(1,), resets=(78_546,))),
+        (10, LimitDecision(allowed=False, retry_after=8_640, remaining=(0,), resets=(86_400,))),
+        (5, LimitDecision(allowed=False, retry_after=17_280, remaining=(0,), resets=(86_400,))),
+        (0, LimitDecision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
     ],
 )
 def test_a_limit_that_was_changed_keeps_what_was_used(redis, count, decision):
@@ -112,7 +112,7 @@ SECOND, DAY = Limit(3, 1), Limit(4, 86_400)
 
 def test_a_call_is_counted_against_all_limits(redis):
     limiter = Limiter()
-    assert limiter.take("k", SECOND, DAY) == Decision(
+    assert limiter.take("k", SECOND, DAY) == LimitDecision(
         allowed=True, remaining=(2, 3), resets=(1, 21_600)
     )
     assert sorted(redis.keys()) == [b"rme:bucket:k:1", b"rme:bucket:k:86400"]
@@ -122,7 +122,7 @@ def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):
     limiter = Limiter()
     limiter.take("k", DAY, cost=3)
     taken = [limiter.take("k", SECOND, DAY, cost=2) for _ in range(3)]
-    refused = Decision(allowed=False, retry_after=21_600, remaining=(3, 1), resets=(0, 64_800))
+    refused = LimitDecision(allowed=False, retry_after=21_600, remaining=(3, 1), resets=(0, 64_800))
     assert taken == [refused] * 3
     assert limiter.take("k", SECOND, DAY).remaining == (2, 0)
 
@@ -137,21 +137,23 @@ def test_the_longest_wait_is_told(redis):
 def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis):
     limiter, limit = Limiter(), Limit(10, 10, largest=50)
     assert not limiter.take("k", limit, cost=51).allowed
-    assert limiter.take("k", limit, cost=50) == Decision(allowed=True, remaining=(0,), resets=(50,))
+    assert limiter.take("k", limit, cost=50) == LimitDecision(
+        allowed=True, remaining=(0,), resets=(50,)
+    )
     assert limiter.take("k", limit).retry_after == 41
     assert limiter.take("k", limit, cost=50).retry_after == 50
 
 
 def test_a_limit_of_none_lets_nothing_pass(redis):
-    assert Limiter().take("k", Limit(0, 60)) == Decision(
+    assert Limiter().take("k", Limit(0, 60)) == LimitDecision(
         allowed=False, retry_after=60, remaining=(0,), resets=(0,)
     )
 
 
 def test_a_decision_is_required_or_raised(redis):
-    Decision(allowed=True).require()
+    LimitDecision(allowed=True).require()
     with pytest.raises(errors.RateLimited) as raised:
-        Decision(allowed=False, retry_after=7).require("Too many messages.")
+        LimitDecision(allowed=False, retry_after=7).require("Too many messages.")
     assert (raised.value.message, raised.value.headers) == (
         "Too many messages.",
         {"Retry-After": "7"},
@@ -178,7 +180,7 @@ def test_a_connection_that_was_lost_is_made_again(redis):
 
 def _take(address, count, results):
     client = Redis.from_url(address)
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     django_settings.REDIS_URL = address
     limiter = Limiter()
     results.put(sum(limiter.take("shared", Limit(50, 60)).allowed for _ in range(count)))
@@ -208,7 +210,7 @@ def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at):
         assert time.monotonic() - started < 0.5
         time.sleep(rate_limits.AWAY_SECONDS)
         taken.append(limiter.take("k", Limit(1, 60)))
-    assert taken == [Decision(allowed=True)] * 501
+    assert taken == [LimitDecision(allowed=True)] * 501
     assert logs == [{"event": "limits.open", "error": "ConnectionError", "log_level": "warning"}]
     assert limiter.away
 
@@ -243,21 +245,6 @@ def test_when_redis_is_back_limits_hold_again(redis, settings, redis_at, monkeyp
         assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(2)] == [True, False]
     assert logs == [{"event": "limits.back", "log_level": "info"}]
     assert not limiter.away
-
-
-@pytest.mark.parametrize(
-    ("proxy", "forwarded", "address"),
-    [
-        (False, "192.0.2.9", "198.51.100.7"),  # anybody can write the header
-        (True, "192.0.2.9", "192.0.2.9"),
-        (True, "203.0.113.1, 192.0.2.9", "192.0.2.9"),  # the proxy's own entry is the last
-        (True, "", "198.51.100.7"),
-    ],
-)
-def test_address_of(settings, proxy, forwarded, address):
-    settings.TLS_PROXY = proxy
-    request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.7", HTTP_X_FORWARDED_FOR=forwarded)
-    assert address_of(request) == address
 
 
 def test_threads_that_come_and_go_leave_no_connections_behind(redis):

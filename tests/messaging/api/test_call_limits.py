@@ -12,8 +12,9 @@ from messaging.policy import send_limits
 from messaging.policy.organization_policy import of
 from rme.core import errors
 from rme.core.cache import TtlCache
-from rme.core.redis import rate_limits, redis_client
-from rme.core.redis.rate_limits import Decision
+from rme.core.redis import rate_limits
+from rme.core.redis.connection import redis_client
+from rme.core.redis.rate_limits import LimitDecision
 from rme.tenants.models import Organization
 from tests import factories
 from tests.rest import Api, error, message
@@ -57,7 +58,7 @@ def test_every_answer_tells_where_the_organization_stands(org, api):
 def test_a_call_without_a_valid_token_counts_for_nobody(org, api):
     answer = api.call("GET", "/messages", Authorization="Bearer nobody")
     assert standing(answer) == (401, None, None)
-    assert redis_client.client().keys("rme:bucket:calls:*") == []
+    assert redis_client().keys("rme:bucket:calls:*") == []
 
 
 @pytest.mark.parametrize(
@@ -117,13 +118,13 @@ def test_programs_of_one_organization_share_its_limits(org, api):
 def test_without_redis_calls_pass_and_all_remains(org, api, settings):
     assert api.call("GET", GONE).status_code == 404  # the token is known now
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         limit(org, calls_per_day=1, calls_per_second=1)
         answers = [standing(api.call("GET", GONE)) for _ in range(3)]
     finally:
         settings.REDIS_URL = address
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
     told = (404, '"second";r=1, "day";r=1', '"second";q=1;w=1, "day";q=1;w=86400')
     assert answers == [told] * 3
     time.sleep(rate_limits.AWAY_SECONDS)  # Redis is back, and asked again
@@ -182,8 +183,8 @@ def test_a_bulk_above_the_ceiling_of_a_second_passes_once_and_holds_up_the_next(
 
 def test_what_tests_send_counts_against_no_ceiling(org):
     rules = sending(org, sends_per_day=1)
-    assert send_limits.take(org.pk, rules, 500, test=True) == Decision(allowed=True)
-    assert send_limits.take(org.pk, rules, 0) == Decision(allowed=True)
+    assert send_limits.take(org.pk, rules, 500, test=True) == LimitDecision(allowed=True)
+    assert send_limits.take(org.pk, rules, 0) == LimitDecision(allowed=True)
     assert send_limits.take(org.pk, rules, 1).allowed
 
 

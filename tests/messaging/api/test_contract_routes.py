@@ -148,7 +148,7 @@ def test_an_unknown_outcome_waits_a_minute_for_a_receipt(api, org, script):
 def test_marketing_is_held_and_a_late_receipt_ends_it(api, org, script):
     script("only", Unknown("no answer"))
     person = factories.contact(org)
-    yes = ledger.Decision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
+    yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
     ledger.record(org.pk, [yes])
     content = {"subject": "News", "text": "All of them"}
     body = message(person, category="MARKETING", template=None, content=content)

@@ -43,7 +43,7 @@ def fill(api, org, ada, bob):
     factories.device(org, ada, token=f"simulator-{SECRET}")
     factories.device(org, bob)
     for person, text in ((ada, SECRET), (bob, "by phone")):
-        decision = ledger.Decision(
+        decision = ledger.ConsentDecision(
             str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", clock.now(), {"text": text}
         )
         ledger.record(org.pk, [decision])

@@ -115,10 +115,10 @@ def test_all_of_a_batch_are_one_query(org, api, count, django_assert_num_queries
             earlier(org, person, days)
     found = list(Delivery.objects.values_list("pk", flat=True))
     with django_assert_num_queries(1):
-        entries = soft_bounces.entries(found, datetime.now(UTC))
+        entries = soft_bounces.find_dead_addresses(found, datetime.now(UTC))
     assert {entry.address for entry in entries} == {person.mobile for person in people}
     with django_assert_num_queries(0):
-        assert soft_bounces.entries([], datetime.now(UTC)) == []
+        assert soft_bounces.find_dead_addresses([], datetime.now(UTC)) == []
 
 
 def test_a_code_that_no_table_has_is_kept_and_counted(org, api, scene, redis):

@@ -63,7 +63,7 @@ def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
 
     def decide() -> None:
         with transaction.atomic():
-            gate_lock.hold([org.pk])
+            gate_lock.take_exclusive([org.pk])
             held.set()
             going.wait(10)
             time.sleep(0.2)
@@ -86,12 +86,12 @@ def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
 def test_other_organizations_do_not_wait(api, org):
     other = factories.organization("other")
     with transaction.atomic():
-        gate_lock.hold([other.pk])
+        gate_lock.take_exclusive([other.pk])
         done = []
 
         def send() -> None:
             with transaction.atomic():
-                gate_lock.share([org.pk])
+                gate_lock.take_shared([org.pk])
                 done.append(True)
             connections.close_all()
 
@@ -99,7 +99,7 @@ def test_other_organizations_do_not_wait(api, org):
         thread.start()
         thread.join(5)
         assert done
-        gate_lock.share([other.pk])  # one's own lock is no obstacle
+        gate_lock.take_shared([other.pk])  # one's own lock is no obstacle
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = "
                        "pg_backend_pid()")  # fmt: skip

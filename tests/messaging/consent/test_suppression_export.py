@@ -15,11 +15,11 @@ pytestmark = pytest.mark.django_db
 
 # --- the list as a file -------------------------------------------------------------------------
 def entry(org, address, **fields):
-    return suppressions.Entry(org.pk, "EMAIL", address, "MANUAL", "API", **fields)
+    return suppressions.NewSuppression(org.pk, "EMAIL", address, "MANUAL", "API", **fields)
 
 
 def test_no_cell_of_an_export_is_a_formula(org):
-    phone = suppressions.Entry(org.pk, "SMS", "+12127365000", "STOP", "API")
+    phone = suppressions.NewSuppression(org.pk, "SMS", "+12127365000", "STOP", "API")
     notes = ["=1+1", "+1", "-1", "@SUM(A1)", "'=1", "two\nlines", 'a "b", c', "plain"]
     noted = [entry(org, f"n{i}@b.example", note=note) for i, note in enumerate(notes)]
     suppressions.suppress([phone, entry(org, "=cmd|'/c'!a1@b.example"), *noted])
@@ -44,7 +44,9 @@ def test_an_export_can_be_imported(org):
     other = factories.organization("other")
     until = datetime(2099, 1, 1, tzinfo=UTC)
     ada = str(factories.contact(other).pk)
-    push = suppressions.Entry(org.pk, "PUSH", "", "STOP", "API", contact_id=ada, expires_at=until)
+    push = suppressions.NewSuppression(
+        org.pk, "PUSH", "", "STOP", "API", contact_id=ada, expires_at=until
+    )
     notes = ["=1+1", "'=1", "'quoted'", 'a "b"; c']
     noted = [entry(org, f"n{i}@b.example", note=note) for i, note in enumerate(notes)]
     gone = entry(org, "gone@b.example", expires_at=datetime(2020, 1, 1, tzinfo=UTC))

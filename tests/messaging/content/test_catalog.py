@@ -34,9 +34,9 @@ def filled(org):
     """Make templates beside `welcome`: an archived version, a draft, another language."""
     schema = {"type": "object", "required": ["code"]}
     first = factories.template(org, "SMS", name="code", text="{{ code }}", variables=schema)
-    second = templates.save_version(first.template, {"text": "Code: {{ code }}"})
+    second = templates.add_draft(first.template, {"text": "Code: {{ code }}"})
     templates.activate(second)
-    templates.save_version(first.template, {"text": "draft"})
+    templates.add_draft(first.template, {"text": "draft"})
     factories.template(org, "SMS", name="code", language="de", text="x", category="MARKETING")
     factories.template(factories.organization("other"), "SMS", name="theirs", text="x")
     return first

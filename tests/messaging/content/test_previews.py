@@ -126,8 +126,8 @@ def test_sms_that_is_dear_says_why(api):
 
 def test_any_version_can_be_seen(api, org):
     first = factories.template(org, "SMS", name="v", text="first {{ a }}")
-    templates.activate(templates.save_version(first.template, {"text": "second"}))
-    templates.save_version(first.template, {"text": "draft"})
+    templates.activate(templates.add_draft(first.template, {"text": "second"}))
+    templates.add_draft(first.template, {"text": "draft"})
     shown = [
         (rendered(api, "v", **wanted)["version"], rendered(api, "v", **wanted)["text"])
         for wanted in ({}, {"version": 1, "variables": {"a": "A"}}, {"version": 2}, {"version": 3})
@@ -138,7 +138,7 @@ def test_any_version_can_be_seen(api, org):
 def test_draft_of_mjml_is_compiled_for_it(api, org):
     template = Template.objects.get(channel="EMAIL")
     section = "<mj-section><mj-column><mj-text>Hi {{ n }}</mj-text></mj-column></mj-section>"
-    templates.save_version(template, {"mjml": f"<mjml><mj-body>{section}</mj-body></mjml>"})
+    templates.add_draft(template, {"mjml": f"<mjml><mj-body>{section}</mj-body></mjml>"})
     answer = rendered(api, channel="EMAIL", version=2, variables={"n": "<A>"})
     assert "Hi &lt;A&gt;</div>" in answer["html"]
     assert answer["text"] == "Hi <A>\n"
@@ -146,7 +146,7 @@ def test_draft_of_mjml_is_compiled_for_it(api, org):
 
 def test_draft_that_does_not_parse_says_where(api):
     template = Template.objects.get(channel="SMS")
-    templates.save_version(template, {"text": "a\n{{ b"})
+    templates.add_draft(template, {"text": "a\n{{ b"})
     response = render(api, channel="SMS", version=2)
     assert (response.status_code, response.json()) == (
         400,

@@ -83,7 +83,7 @@ def states(version):
 
 def test_version_that_was_archived_is_made_active_again(api, org, ada):
     first = factories.template(org, name="v", text="first")
-    second = templates.save_version(first.template, {"subject": "s", "text": "second"})
+    second = templates.add_draft(first.template, {"subject": "s", "text": "second"})
     body = message(ada, template={"name": "v", "language": "en_US"})
     assert states(first) == {1: "ACTIVE", 2: "DRAFT"}
     api.send(body)
@@ -96,12 +96,12 @@ def test_version_that_was_archived_is_made_active_again(api, org, ada):
     assert states(first) == {1: "ACTIVE", 2: "ARCHIVED"}
     api.send(body)
     assert sent_text(org) == "first"
-    assert templates.save_version(first.template, {"text": "third"}).version == 3
+    assert templates.add_draft(first.template, {"text": "third"}).version == 3
 
 
 def test_version_that_does_not_parse_leaves_the_active_one_alone(org):
     first = factories.template(org, name="v", text="first")
-    second = templates.save_version(first.template, {"subject": "{{ a", "text": "{% if %}"})
+    second = templates.add_draft(first.template, {"subject": "{{ a", "text": "{% if %}"})
     with pytest.raises(InvalidPayload) as raised:
         templates.activate(second)
     assert [detail.field for detail in raised.value.details] == ["subject", "text"]

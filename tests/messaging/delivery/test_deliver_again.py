@@ -31,7 +31,7 @@ def test_gates_are_looked_at_again_before_it_leaves(api, org, script):
     )
     ledger.record(
         org.pk,
-        [ledger.Decision(str(bob.pk), "ALL", "ALL", "OPTED_OUT", "API", datetime.now(UTC))],
+        [ledger.ConsentDecision(str(bob.pk), "ALL", "ALL", "OPTED_OUT", "API", datetime.now(UTC))],
     )
     work()
     assert Scripted.sent == []

@@ -10,7 +10,7 @@ from messaging.models import Callback, ProviderAccount
 from messaging.providers.twilio import Twilio
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, SETTINGS, Call
@@ -36,7 +36,7 @@ def test_a_signed_call_is_kept_once_and_rings(org, redis, kind):
         call.method,
         call.body,
     )
-    assert redis_client.client().exists("rme:bell:callbacks")
+    assert redis_client().exists("rme:bell:callbacks")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,11 +122,11 @@ def test_without_the_database_the_provider_is_to_call_again(org, scene):
 def test_without_redis_a_call_is_kept(org, scene, settings):
     call = delivered(scene)
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         assert scene.call(call) == 200
     finally:
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
     assert Callback.objects.count() == 1
 
 
@@ -146,7 +146,7 @@ class Stumbling(Twilio):
 
     kind = "stumbling"
 
-    def read(self, callback):
+    def read_callback(self, callback):
         raise KeyError("MessageStatus")
 
 

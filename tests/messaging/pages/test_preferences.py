@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from messaging.consent import ledger
-from messaging.content.links import Link
+from messaging.content.links import PreferenceLink
 from messaging.models import Category, ConsentEntry, Suppression
 from messaging.pages import preferences
 from messaging.pages.wording import LANGUAGES
@@ -25,7 +25,7 @@ def person(org):
 
 @pytest.fixture
 def path(org, person):
-    return f"/p/{Link(org.pk, str(person.pk), 'EMAIL', 'MARKETING').token}"
+    return f"/p/{PreferenceLink(org.pk, str(person.pk), 'EMAIL', 'MARKETING').token}"
 
 
 def boxes(path):
@@ -55,7 +55,7 @@ def record(org, person, *entries):
     ledger.record(
         org.pk,
         [
-            ledger.Decision(str(person.pk), channel, category, status, "API", None)
+            ledger.ConsentDecision(str(person.pk), channel, category, status, "API", None)
             for channel, category, status in entries
         ],
     )
@@ -85,7 +85,7 @@ def test_the_page_shows_what_may_be_sent(org, person, path):
 
 def test_channels_without_an_address_are_not_shown(org):
     silent = factories.contact(org, email="", mobile="")
-    path = f"/p/{Link(org.pk, str(silent.pk), 'EMAIL', 'MARKETING').token}"
+    path = f"/p/{PreferenceLink(org.pk, str(silent.pk), 'EMAIL', 'MARKETING').token}"
     page = Client().get(path)
     assert boxes(path) == {}
     assert "Acme has no address of yours to write to." in page.content.decode()

@@ -9,7 +9,7 @@ from django.test import Client
 
 from messaging.consent import ledger
 from messaging.content import links
-from messaging.content.links import Confirmation, Link
+from messaging.content.links import Confirmation, PreferenceLink
 from messaging.models import ConsentEntry, MessageContent, SendingRules, Suppression
 from tests import factories
 from tests.messaging.pages.test_preferences import (
@@ -36,7 +36,7 @@ def person(org):
 
 @pytest.fixture
 def path(org, person):
-    return f"/p/{Link(org.pk, str(person.pk), 'EMAIL', 'MARKETING').token}"
+    return f"/p/{PreferenceLink(org.pk, str(person.pk), 'EMAIL', 'MARKETING').token}"
 
 
 def mailed():
@@ -89,7 +89,7 @@ def test_the_mail_is_in_the_language_of_the_page(path, redis):
 
 
 def test_service_messages_need_no_confirmation(org, person, path, redis):
-    off = ledger.Decision(str(person.pk), "EMAIL", "TRANSACTIONAL", OUT, "API", None)
+    off = ledger.ConsentDecision(str(person.pk), "EMAIL", "TRANSACTIONAL", OUT, "API", None)
     ledger.record(org.pk, [off])
     response = submit(path, SERVICE_MAIL, SERVICE_SMS)
     assert "done=saved" in response["Location"]
@@ -106,7 +106,7 @@ def test_a_mail_that_cannot_be_sent_is_told(org, person, path, redis):
 
 
 def test_what_a_suppression_hid_stays_off_until_it_is_confirmed(org, person, path, redis):
-    yes = ledger.Decision(str(person.pk), "EMAIL", "MARKETING", IN, "API", None)
+    yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", IN, "API", None)
     ledger.record(org.pk, [yes])
     Suppression.objects.create(
         organization=org, channel="EMAIL", contact_id=str(person.pk), reason="COMPLAINT"
@@ -119,7 +119,7 @@ def test_what_a_suppression_hid_stays_off_until_it_is_confirmed(org, person, pat
 
 
 def test_a_confirmation_is_good_for_thirty_days(org, person):
-    link = Link(org.pk, str(person.pk), "EMAIL", "MARKETING")
+    link = PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING")
     token = Confirmation(link, ("MARKETING", "GONE")).token
     with time_machine.travel(timedelta(days=31)):
         assert Client().post(f"/p/c/{token}").status_code == 404

@@ -5,7 +5,7 @@ from django.test import Client
 
 from messaging.consent import ledger
 from messaging.content import links
-from messaging.content.links import BadLink, Confirmation, Link
+from messaging.content.links import BadLink, Confirmation, PreferenceLink
 from messaging.models import ConsentEntry, Event
 from messaging.pages.wording import LANGUAGES
 from tests import factories
@@ -23,7 +23,7 @@ def person(org):
 
 @pytest.fixture
 def link(org, person):
-    return Link(org.pk, str(person.pk), "EMAIL", "MARKETING")
+    return PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING")
 
 
 def recorded_entries():
@@ -34,9 +34,9 @@ def recorded_entries():
 @pytest.mark.parametrize(
     "link",
     [
-        Link("acme", "a1", "EMAIL", "MARKETING", "0199"),
-        Link("acme", "0031:x/é ?#%", "SMS", "EVENT_NEWS"),
-        Link("acme", "a1", "EMAIL", ""),
+        PreferenceLink("acme", "a1", "EMAIL", "MARKETING", "0199"),
+        PreferenceLink("acme", "0031:x/é ?#%", "SMS", "EVENT_NEWS"),
+        PreferenceLink("acme", "a1", "EMAIL", ""),
     ],
 )
 def test_a_link_is_read_back(link):
@@ -50,7 +50,7 @@ def test_a_link_is_read_back(link):
 
 def test_a_link_outlives_the_rotation_of_keys(settings):
     settings.SECRET_KEY = "old"
-    link = Link("acme", "a1", "EMAIL", "MARKETING")
+    link = PreferenceLink("acme", "a1", "EMAIL", "MARKETING")
     token, confirmation = link.token, Confirmation(link, ("NEWS",)).token
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", ["old"]
     assert links.read(token) == link
@@ -63,7 +63,7 @@ def test_a_link_outlives_the_rotation_of_keys(settings):
 def forged(link):
     token = link.token
     text, _, signature = token.partition(".")
-    stranger = Link("other", link.contact_id, link.channel, link.category).token
+    stranger = PreferenceLink("other", link.contact_id, link.channel, link.category).token
     return [
         token[:-1],
         token[1:],
@@ -99,9 +99,9 @@ def test_a_confirmation_is_no_link_to_preferences(link):
 def test_a_link_of_nobody_leads_to_kind_words(org, person):
     stranger = factories.contact(factories.organization("other"))
     for link in (
-        Link("gone", str(person.pk), "EMAIL", "MARKETING"),
-        Link(org.pk, "gone", "EMAIL", "MARKETING"),
-        Link(org.pk, str(stranger.pk), "EMAIL", "MARKETING"),
+        PreferenceLink("gone", str(person.pk), "EMAIL", "MARKETING"),
+        PreferenceLink(org.pk, "gone", "EMAIL", "MARKETING"),
+        PreferenceLink(org.pk, str(stranger.pk), "EMAIL", "MARKETING"),
     ):
         assert Client().get(f"/p/{link.token}").status_code == 404
         assert Client().post(f"/p/u/{link.token}", ONE_CLICK).status_code == 404
@@ -149,7 +149,7 @@ def test_any_other_post_does_not(link, body):
 
 def test_unsubscribing_by_a_new_link_after_opting_in_again(org, person, link):
     Client().post(f"/p/u/{link.token}", ONE_CLICK)
-    again = ledger.Decision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
+    again = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
     ledger.record(org.pk, [again])
     Client().post(f"/p/u/{link.token}", ONE_CLICK)
     assert [status for _, _, status, _ in recorded_entries()] == [
@@ -161,13 +161,13 @@ def test_unsubscribing_by_a_new_link_after_opting_in_again(org, person, link):
 
 def test_the_message_learns_that_its_recipient_unsubscribed(api, org, person):
     factories.template(org, name="news", category="MARKETING", text="{{ unsubscribe_url }}")
-    yes = ledger.Decision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
+    yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
     ledger.record(org.pk, [yes])
     news = {"name": "news", "language": "en_US"}
     sent = api.send(message(person, category="MARKETING", template=news)).json()
     work()
     delivery_id = Event.objects.filter(message_id=sent["messageId"]).first().delivery_id
-    link = Link(org.pk, str(person.pk), "EMAIL", "MARKETING", str(delivery_id))
+    link = PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING", str(delivery_id))
     for _ in range(2):
         Client().post(f"/p/u/{link.token}", ONE_CLICK)
     told = [event["type"] for event in api.get(sent["messageId"])["events"]]

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.django_db
 
 
 def letter(org, person, version=None, category=""):
-    found = templates.by_versions(org.pk, [version.pk])[version.pk] if version else None
-    return compose.Letter(
+    found = templates.load_versions(org.pk, [version.pk])[version.pk] if version else None
+    return compose.RenderRequest(
         organization=organizations.get(org.pk),
         delivery_id="01a1fb37-a4a4-7470-9fc2-6927566e64b5",
         message_id="01a1fb37-a4a4-7470-9fc2-6927566e64b6",
@@ -34,7 +34,7 @@ def letter(org, person, version=None, category=""):
 
 def link(org, person, category, channel="EMAIL"):
     delivery_id = "01a1fb37-a4a4-7470-9fc2-6927566e64b5"
-    return links.Link(org.pk, str(person.pk), channel, category, delivery_id)
+    return links.PreferenceLink(org.pk, str(person.pk), channel, category, delivery_id)
 
 
 def test_marketing_carries_one_click_headers_and_the_page(org):
@@ -100,7 +100,7 @@ def handed(org):
 def test_no_variable_stands_in_for_the_page(api, org, handed):
     person = factories.contact(org)
     factories.template(org, name="news", category="MARKETING", text="{{ unsubscribe_url }}")
-    yes = ledger.Decision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
+    yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
     ledger.record(org.pk, [yes])
     api.send(
         message(

@@ -6,12 +6,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
+from messaging.delivery import tasks
 from messaging.models import Attempt, Delivery, ProviderAccount
 from rme import __version__
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.redis import heartbeats, redis_client
+from rme.core.redis import heartbeats
+from rme.core.redis.connection import redis_client
 from rme.core.redis.heartbeats import Heartbeat
 from tests import factories
 from tests.rest import Api, instant, message
@@ -84,8 +85,8 @@ def attempt(org, outcome, *, row=None, seconds_ago=0, channel="EMAIL", **fields)
 
 
 def test_a_service_that_is_well(org, api):
-    heartbeats.beat(Heartbeat("a:1"))
-    heartbeats.leave("scheduler")
+    heartbeats.store(Heartbeat("a:1"))
+    heartbeats.mark_alive("scheduler")
     assert read(api) == {
         "status": "ok",
         "version": __version__,
@@ -107,7 +108,7 @@ def test_without_workers_and_beat_it_is_degraded(org, api):
 
 
 def test_a_sweep_is_the_schedulers_sign_of_life(org, api):
-    heartbeats.beat(Heartbeat("a:1"))
+    heartbeats.store(Heartbeat("a:1"))
     assert read(api)["checks"]["scheduler"] == {"status": "down", "detail": "no sweep lately"}
     tasks.sweep()
     assert read(api)["checks"]["scheduler"] == OK
@@ -146,12 +147,12 @@ FAILS = {"messaging.sweep": "OperationalError"}
 )
 def test_workers_that_live_and_fail_are_told(api, processes, status, detail):
     for each in processes:
-        heartbeats.beat(each)
+        heartbeats.store(each)
     assert read(api)["checks"]["workers"] == {"status": status, "detail": detail}
 
 
 def test_without_beat_workers_sweep_and_health_says_so(api):
-    heartbeats.beat(Heartbeat("a:1", unprompted=True))
+    heartbeats.store(Heartbeat("a:1", unprompted=True))
     assert read(api)["checks"]["scheduler"] == {
         "status": "degraded",
         "detail": "beat orders no sweep: workers do them by themselves, some seconds late",
@@ -161,12 +162,12 @@ def test_without_beat_workers_sweep_and_health_says_so(api):
 def test_without_redis_calls_go_on_and_health_says_so(org, api, settings):
     api.call("GET", "/health")
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         report = read(api)
     finally:
         settings.REDIS_URL = address
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
     unknown = {"status": "degraded", "detail": "not known: Redis does not answer"}
     assert report["status"] == "degraded"
     assert report["checks"] == {

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.consent import ledger, suppressions
+from messaging.consent.gates import active_suppressions
 from messaging.models import Category, Delivery, Pause, ProviderAccount, SendingRules
 from rme.core.cache import TtlCache
 from tests import factories
@@ -22,7 +23,9 @@ def steps(api, message_id):
 
 
 def decide(org, person, status, channel="EMAIL", category="TRANSACTIONAL"):
-    made = ledger.Decision(str(person.pk), channel, category, status, "API", datetime.now(UTC))
+    made = ledger.ConsentDecision(
+        str(person.pk), channel, category, status, "API", datetime.now(UTC)
+    )
     (entry,) = ledger.record(org.pk, [made])
     return entry
 
@@ -82,8 +85,10 @@ def test_a_consent_that_let_it_pass_is_named(api, org):
 
 def test_a_refusal_at_accept_names_its_entry(api, org):
     person = factories.contact(org)
-    suppressions.suppress([suppressions.Entry(org.pk, "EMAIL", person.email, "STOP", "API")])
-    listed = suppressions.listed(org.pk, [person.email], []).addresses
+    suppressions.suppress(
+        [suppressions.NewSuppression(org.pk, "EMAIL", person.email, "STOP", "API")]
+    )
+    listed = active_suppressions.read(org.pk, [person.email], []).addresses
     answer = api.send(message(person)).json()
     assert steps(api, answer["error"]["messageId"]) == [
         {

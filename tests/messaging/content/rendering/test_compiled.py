@@ -2,7 +2,13 @@
 
 import pytest
 
-from messaging.content.rendering import Problem, TemplateSyntax, check, compile_source, render_email
+from messaging.content.rendering import (
+    TemplateProblem,
+    TemplateSyntax,
+    check,
+    compile_source,
+    render_email,
+)
 from messaging.content.rendering.compiled import _Cache
 from tests.messaging.content.rendering.test_rendering import EMAIL
 
@@ -46,10 +52,10 @@ def test_check_tells_all_problems_of_all_fields():
             "variables": {"type": "nope"},
         }
     ) == [
-        Problem("subject", "'{{' is never closed", 1, 1),
-        Problem("html", "missing expression", 2, 4),
-        Problem("data.k", "unknown filter 'nope'", 1, 8),
-        Problem(
+        TemplateProblem("subject", "'{{' is never closed", 1, 1),
+        TemplateProblem("html", "missing expression", 2, 4),
+        TemplateProblem("data.k", "unknown filter 'nope'", 1, 8),
+        TemplateProblem(
             "variables", "is not JSON Schema: 'nope' is not valid under any of the given schemas"
         ),
     ]

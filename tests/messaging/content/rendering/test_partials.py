@@ -6,9 +6,9 @@ import pytest
 
 from messaging.content.rendering import (
     Limits,
-    Problem,
     RenderFailed,
     RenderLimit,
+    TemplateProblem,
     TemplateSyntax,
     check,
     check_partial,
@@ -120,8 +120,8 @@ def test_partial_that_is_broken_keeps_its_users_from_becoming_active(partial, me
 
 def test_partial_that_is_missing_keeps_its_users_from_becoming_active():
     assert check({"text": "a\n{% render 'p' %}", "data": {"k": "{% render 'q' %}"}}) == [
-        Problem("text", "there is no partial 'p'", 2, 4),
-        Problem("data.k", "there is no partial 'q'", 1, 4),
+        TemplateProblem("text", "there is no partial 'p'", 2, 4),
+        TemplateProblem("data.k", "there is no partial 'q'", 1, 4),
     ]
     assert problems("{% render 'p' %}", {"p": "{% render 'q' %}"}) == [
         ("there is no partial 'q'", 1, 4)
@@ -223,9 +223,9 @@ def test_used_partials_are_found_through_partials():
 
 def test_partial_has_to_parse_as_text_and_as_html():
     assert check_partial("<p>{{ v }}</p>{% render 'q' %}", {"q": "x"}) == []
-    assert check_partial("a\n{{ v", {}) == [Problem("text", "'{{' is never closed", 2, 1)]
+    assert check_partial("a\n{{ v", {}) == [TemplateProblem("text", "'{{' is never closed", 2, 1)]
     assert check_partial("<p title={{ v }}>", {}) == [
-        Problem(
+        TemplateProblem(
             "text",
             "a variable stands in a tag, outside of quotes: put its place into quotes",
             1,
@@ -233,7 +233,7 @@ def test_partial_has_to_parse_as_text_and_as_html():
         )
     ]
     assert check_partial("{% render 'this-one' %}", {}) == [
-        Problem("text", "there is no partial 'this-one'", 1, 4)
+        TemplateProblem("text", "there is no partial 'this-one'", 1, 4)
     ]
 
 

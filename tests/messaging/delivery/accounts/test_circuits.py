@@ -9,7 +9,7 @@ from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.circuits import PROBES, Standing, State
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
-from rme.core.redis import redis_client
+from rme.core.redis.connection import redis_client
 
 GOOD, BAD = Accepted("1"), Retryable("down")
 A, B = 1, 2
@@ -164,7 +164,7 @@ def test_accounts_have_circuits_of_their_own():
 
 def test_nobodys_account_has_none():
     assert circuits.report([(None, BAD)] * 50) == Standing()
-    assert redis_client.client().keys() == []
+    assert redis_client().keys() == []
 
 
 def test_an_open_circuit_stays_open_whatever_the_last_resort_answers():
@@ -217,9 +217,9 @@ def test_a_wish_that_is_no_time_is_none(wish):
 
 def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most():
     circuits.report([(A, Retryable("busy", 1e12))])
-    until = float(redis_client.client().hget("rme:circuit:1", "rest"))
+    until = float(redis_client().hget("rme:circuit:1", "rest"))
     assert 890 < until - time.time() < 910
-    assert 0 < redis_client.client().ttl("rme:circuit:1") <= 902
+    assert 0 < redis_client().ttl("rme:circuit:1") <= 902
 
 
 def test_probes_are_used_up():
@@ -233,9 +233,9 @@ def test_probes_are_used_up():
 
 def test_without_redis_all_are_closed(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    redis_client.client.cache_clear()
+    redis_client.cache_clear()
     try:
         assert open_it() == Standing()
         assert state() is State.CLOSED
     finally:
-        redis_client.client.cache_clear()
+        redis_client.cache_clear()
