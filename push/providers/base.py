@@ -129,8 +129,8 @@ class PushProvider(Provider):
     ) -> list[Outcome]:
         """Send a window at once; return the outcomes in the same order.
 
-        After the transport's `start_timeout`, `progress` is given each outcome as it is known, except
-        for what is throttled or tried once more.
+        After the transport's `start_timeout`, `progress` is given each outcome as it is known,
+        except for what is throttled or tried once more.
         """
         answers, used = self._send_once(dispatches, transport, "", progress)
         again = [
