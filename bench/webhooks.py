@@ -6,6 +6,9 @@
 import argparse
 import asyncio
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 from bench.scene import Scene, free_port, processes, wait_for_port
 
@@ -37,9 +40,9 @@ class Receiver(asyncio.Protocol):
 def webhooks(scene: Scene) -> None:
     """Write events, and tell endpoints of them by the worker's own loop."""
     from bench.__main__ import say
-    from messaging.models import Notice, WebhookEndpoint
+    from messaging.models import WebhookDelivery, WebhookEndpoint
 
-    Notice.objects.all().delete()
+    WebhookDelivery.objects.all().delete()
     scene.mail_by(free_port())
     rows = _rows(scene)
     say("events, 500 a statement: the events alone", _write(rows, alone=True), "events/s")
@@ -49,7 +52,7 @@ def webhooks(scene: Scene) -> None:
         wait_for_port(port)
         _endpoint(port)
         say("events, 500 a statement: one endpoint", _write(rows), "events/s")
-        Notice.objects.all().delete()
+        WebhookDelivery.objects.all().delete()
         for _ in range(ENDPOINTS - 1):
             _endpoint(port)
         _write(rows, rounds=2)
@@ -57,11 +60,13 @@ def webhooks(scene: Scene) -> None:
     WebhookEndpoint.objects.filter(organization_id="bench").delete()
 
 
-def _rows(scene: Scene) -> list[dict[str, object]]:
-    """Accept messages, and give rows of an event for each."""
+def _rows(scene: Scene) -> list[Any]:
+    """Accept messages, and return the row of an event (`EventRow`) for each."""
     from messaging.accept import acceptance, batch
     from messaging.accept.requests import MessageInput
     from messaging.models import Delivery
+    from messaging.models.statuses import EventType
+    from messaging.webhooks.events import EventRow
     from rme.tenants import organizations
     from rme.tenants.authentication import Caller
 
@@ -70,21 +75,20 @@ def _rows(scene: Scene) -> list[dict[str, object]]:
     acceptance.accept_bulk(caller, taken, key=None, request_id="bench")
     found = Delivery.objects.filter(organization_id="bench").values_list("id", "message_id")
     return [
-        {
-            "organization_id": "bench",
-            "message_id": message_id,
-            "delivery_id": delivery_id,
-            "type": "sent",
-            "at": "2026-01-01T00:00:00Z",
-            "channel": "EMAIL",
-            "provider": "sink",
-            "detail": None,
-        }
+        EventRow(
+            "bench",
+            message_id,
+            delivery_id,
+            EventType.SENT,
+            datetime(2026, 1, 1, tzinfo=UTC),
+            channel="EMAIL",
+            provider="sink",
+        )
         for delivery_id, message_id in found[:EVENTS]
     ]
 
 
-def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool = False) -> float:
+def _write(rows: list[Any], rounds: int = ROUNDS, *, alone: bool = False) -> float:
     from messaging.models import Event
     from messaging.webhooks.events import write_events
     from rme.core import ids
@@ -92,7 +96,7 @@ def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool =
 
     took = []
     for _ in range(rounds):
-        fresh = [{"id": ids.new_text_id(), **row} for row in rows]
+        fresh = [replace(row, id=ids.new_text_id()) for row in rows]
         started = time.perf_counter()
         if alone:
             sql.insert({Event: fresh})
@@ -112,20 +116,20 @@ def _endpoint(port: int) -> None:
         types=["message.*"],
         secret=signatures.new_secret(),
     )
-    endpoints.forget("bench")
+    endpoints.invalidate("bench")
 
 
 def _tell() -> float:
-    from messaging.models import Notice
+    from messaging.models import WebhookDelivery
     from messaging.webhooks import dispatcher
 
-    count = Notice.objects.count()
+    count = WebhookDelivery.objects.count()
     started = time.perf_counter()
-    while Notice.objects.filter(due_at__isnull=False).exists():
-        dispatcher.notify()
+    while WebhookDelivery.objects.filter(due_at__isnull=False).exists():
+        dispatcher.dispatch()
         assert time.perf_counter() - started < 120
     took = time.perf_counter() - started
-    assert Notice.objects.filter(status="DELIVERED").count() == count
+    assert WebhookDelivery.objects.filter(status="DELIVERED").count() == count
     return count / took
 
 

@@ -18,8 +18,8 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
-    Notice,
     Suppression,
+    WebhookDelivery,
     WebhookEndpoint,
 )
 from push.models import Device
@@ -30,7 +30,7 @@ from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibi
 _MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT, _EVENT = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
 )
-_NOTICE, _ENDPOINT = Notice._meta.db_table, WebhookEndpoint._meta.db_table
+_WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _CONTACT = Contact._meta.db_table
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
 
@@ -50,7 +50,7 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'events', {_of_delivery(_EVENT)},
   'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
     FROM {_EVENT} x JOIN {_ENDPOINT} w ON w.organization_id = t.organization_id
-    JOIN {_NOTICE} n ON n.endpoint_id = w.id AND n.event_id = x.id
+    JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id
     WHERE x.message_id = t.message_id AND x.delivery_id = t.id))
 FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
 LEFT JOIN {_CONTENT} c ON c.id = t.message_id

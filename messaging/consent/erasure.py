@@ -11,7 +11,7 @@ them.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
@@ -25,16 +25,16 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
-    Notice,
     Suppression,
+    WebhookDelivery,
     WebhookEndpoint,
 )
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from push.models import Device
 from rme.core import ids
-from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
+from rme.core.db import clock
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration
 
 ERASED = "(erased)"
@@ -63,7 +63,7 @@ _ERASE = {
       FROM ({_DELIVERIES}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND e.detail IS NOT NULL""",
     # webhook deliveries, done and waiting: the payloads and the answers may name the person
-    "notices": f"""DELETE FROM {Notice._meta.db_table} n
+    "notices": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
       USING ({_DELIVERIES}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
       WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
@@ -145,37 +145,44 @@ def _erase_log(model: type[models.Model], keys: Collection[str]) -> None:
     ).update(object_repr=ERASED, change_message="")
 
 
-_FINAL = {
-    Status.SCHEDULED: (Status.CANCELLED, None, EventType.CANCELLED),
-    Status.ACCEPTED: (Status.BLOCKED, "UNREACHABLE", EventType.BLOCKED),
-    Status.UNKNOWN: (Status.FAILED, "PROVIDER_ERROR", EventType.FAILED),
+class _Ending(NamedTuple):
+    """How a delivery that is not final yet ends."""
+
+    status: Status
+    reason: str | None
+    event: EventType
+
+
+_ENDINGS = {
+    Status.SCHEDULED: _Ending(Status.CANCELLED, None, EventType.CANCELLED),
+    Status.ACCEPTED: _Ending(Status.BLOCKED, "UNREACHABLE", EventType.BLOCKED),
+    Status.UNKNOWN: _Ending(Status.FAILED, "PROVIDER_ERROR", EventType.FAILED),
 }
-"""How a delivery that is not final yet ends: status, reason, event."""
 
 
 def _stop(own: Mapping[str, Any]) -> int:
     """End the deliveries that are not final; return their number."""
-    waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_FINAL))
+    waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDINGS))
     found = {row.pk: row for row in waiting}
-    rows: list[sql.Row] = []
-    for row in found.values():
-        status, reason, _ = _FINAL[Status(row.status)]
-        rows.append({"id": row.pk, "status": status, "reason": reason, "due_at": None})
-    moved = advance(Delivery, TRANSITIONS, rows)
-    write_events([_event(found[identifier]) for identifier in moved])
-    return len(moved)
+    stopped = apply_transitions([_stopped(row) for row in found.values()])
+    write_events([_event(found[identifier]) for identifier in stopped])
+    return len(stopped)
 
 
-def _event(delivery: Delivery) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": delivery.organization_id,
-        "message_id": delivery.message_id,
-        "delivery_id": delivery.pk,
-        "type": _FINAL[Status(delivery.status)][2],
-        "at": clock.now(),
-        "channel": delivery.channel,
-    }
+def _stopped(delivery: Delivery) -> Transition:
+    ending = _ENDINGS[Status(delivery.status)]
+    return Transition(id=delivery.pk, status=ending.status, reason=ending.reason, due_at=None)
+
+
+def _event(delivery: Delivery) -> EventRow:
+    return EventRow(
+        delivery.organization_id,
+        delivery.message_id,
+        delivery.pk,
+        _ENDINGS[Status(delivery.status)].event,
+        clock.now(),
+        channel=delivery.channel,
+    )
 
 
 def _erase_messages(organization_id: str, contact_id: str) -> dict[str, int]:

@@ -31,7 +31,7 @@ def write(scene, sender, text, **more):
 def settle(scene):
     """Apply what came in and send the answers; gives their texts, as the gateway saw them."""
     before = len(scene.server.seen)
-    inbound_sms.send(callbacks.work()[1], scene.transport)
+    inbound_sms.send_replies(callbacks.apply_due()[1], scene.transport)
     forms = [parse_qs(seen.body.decode()) for seen in scene.server.seen[before:]]
     return [(form["From"][0], form["To"][0], form["Body"][0]) for form in forms]
 
@@ -257,7 +257,7 @@ def test_statements_do_not_grow_with_the_letters(org, scene):
         for person in people:
             write(scene, person.mobile, "STOP")
         with CaptureQueriesContext(connection) as captured:
-            callbacks.work()
+            callbacks.apply_due()
         counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         ConsentEntry.objects.all().delete()
     assert counts == [9, 9]
