@@ -10,7 +10,7 @@ from messaging.accept.idempotency import Key
 from messaging.accept.plans import Plan, Recipient
 from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
 from messaging.models.statuses import EventType, Status
-from messaging.webhooks.events import with_notices
+from messaging.webhooks.events import EventRow, event_tables
 from rme.core import ids
 from rme.core.db import clock, sql
 from rme.tenants.authentication import Caller
@@ -27,7 +27,7 @@ class Rows:
         self._messages: list[sql.Row] = []
         self._contents: list[sql.Row] = []
         self._deliveries: list[sql.Row] = []
-        self._events: list[sql.Row] = []
+        self._events: list[EventRow] = []
         self._keys: dict[str, sql.Row] = {}
 
     def add(self, message_id: str, each: Plan) -> None:
@@ -112,17 +112,16 @@ class Rows:
         }[recipient.status]
         for kind in kinds:
             self._events.append(
-                {
-                    "id": ids.new_text_id(),
-                    "organization_id": self.caller.organization.id,
-                    "message_id": message_id,
-                    "delivery_id": delivery_id,
-                    "type": kind,
-                    "at": self.now,
-                    "channel": recipient.chosen.channel if recipient.chosen else None,
-                    "provider": recipient.provider,
-                    "detail": {"reason": recipient.error.code} if recipient.error else None,
-                }
+                EventRow(
+                    self.caller.organization.id,
+                    message_id,
+                    delivery_id,
+                    kind,
+                    self.now,
+                    channel=recipient.chosen.channel if recipient.chosen else None,
+                    provider=recipient.provider,
+                    detail={"reason": recipient.error.code} if recipient.error else None,
+                )
             )
 
     def keep(self, key: Key, status: int, body: bytes, latest: datetime | None = None) -> None:
@@ -149,7 +148,7 @@ class Rows:
                 Message: self._messages,
                 MessageContent: self._contents,
                 Delivery: self._deliveries,
-                **with_notices(self._events),
+                **event_tables(self._events),
                 # In one order everywhere, so that two bulks with the same keys cannot deadlock.
                 IdempotencyKey: [self._keys[text] for text in sorted(self._keys)],
             }

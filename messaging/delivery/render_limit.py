@@ -18,12 +18,10 @@ from django.db import Error, connection, transaction
 
 from messaging.content.rendering import RenderLimit
 from messaging.delivery.claims import Claimed
-from messaging.models import Delivery
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
-from rme.core import ids
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from rme.core.db import clock
-from rme.core.db.transitions import advance
 from rme.core.process import time_budget
 
 log = structlog.get_logger(__name__)
@@ -66,26 +64,24 @@ def _fail_until_done(step: bytes) -> None:
 def fail(step: bytes) -> None:
     """Fail the delivery of a step that ended its process, unless another worker has it now."""
     organization_id, message_id, delivery_id, fence, channel = orjson.loads(step)
-    row = {
-        "id": delivery_id,
-        "fence": fence,
-        "status": Status.FAILED,
-        "reason": "TEMPLATE_ERROR",
-        "detail": REASON,
-        "due_at": None,
-    }
-    event = {
-        "id": ids.new_text_id(),
-        "organization_id": organization_id,
-        "message_id": message_id,
-        "delivery_id": delivery_id,
-        "type": EventType.FAILED,
-        "at": clock.now(),
-        "channel": channel,
-        "provider": None,
-        "detail": {"reason": "TEMPLATE_ERROR"},
-    }
+    failed = Transition(
+        id=delivery_id,
+        fence=fence,
+        status=Status.FAILED,
+        due_at=None,
+        reason="TEMPLATE_ERROR",
+        detail=REASON,
+    )
+    event = EventRow(
+        organization_id,
+        message_id,
+        delivery_id,
+        EventType.FAILED,
+        clock.now(),
+        channel=channel,
+        detail={"reason": "TEMPLATE_ERROR"},
+    )
     with transaction.atomic():
-        if advance(Delivery, TRANSITIONS, [row]):
+        if apply_transitions([failed]):
             write_events([event])
             log.error("render_limit.exceeded", delivery_id=delivery_id, message_id=message_id)
