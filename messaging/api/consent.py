@@ -9,8 +9,10 @@ from messaging.api.common import caller, page, request_id
 from messaging.api.description import consent as description
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentQuery
+from messaging.models import ConsentEntry
 from messaging.reports import queries
 from rme.core import errors
+from rme.core.db.clock import iso
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.core.http.parsing import parse
@@ -36,7 +38,7 @@ class ConsentView(ApiView):
         (only,) = results
         if isinstance(only, errors.ApiError):
             raise only
-        return json_response(only, 201)
+        return json_response(_shown(only), 201)
 
     @description.lists()
     def get(self, request: Request) -> HttpResponse:
@@ -54,7 +56,7 @@ class ConsentView(ApiView):
             ),
         )
         following = queries.cursor_of(last) if last else None
-        return page(request, {"consent": found}, following)
+        return page(request, {"consent": [_shown(entry) for entry in found]}, following)
 
 
 def _read(item: Any, *, look_for_nul: bool) -> entries.CheckedInput:
@@ -66,12 +68,26 @@ def _read(item: Any, *, look_for_nul: bool) -> entries.CheckedInput:
         return error
 
 
-def _each(results: list[dict[str, Any] | errors.ApiError], identifier: str) -> dict[str, Any]:
+def _each(results: list[ConsentEntry | errors.ApiError], identifier: str) -> dict[str, Any]:
     shown = [
         {"index": index, "error": result.as_json(identifier)}
         if isinstance(result, errors.ApiError)
-        else {"index": index, "entry": result}
+        else {"index": index, "entry": _shown(result)}
         for index, result in enumerate(results)
     ]
     taken = sum("entry" in each for each in shown)
     return {"accepted": taken, "rejected": len(shown) - taken, "results": shown}
+
+
+def _shown(entry: ConsentEntry) -> dict[str, Any]:
+    """Return an entry as the API shows it."""
+    return {
+        "id": str(entry.pk),
+        "contactId": entry.contact_id,
+        "channel": entry.channel,
+        "category": entry.category,
+        "status": entry.status,
+        "source": entry.source,
+        "occurredAt": iso(entry.occurred_at),
+        "recordedAt": iso(entry.recorded_at),
+    }

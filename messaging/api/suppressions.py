@@ -14,11 +14,15 @@ from messaging.consent.suppression_inputs import (
     SuppressionsQuery,
     read_address,
     read_entry,
+    read_id,
     read_lift,
 )
+from messaging.consent.suppressions import SuppressionFilter
+from messaging.models import Suppression
 from messaging.reports import queries
-from rme.core import errors, ids
+from rme.core import errors
 from rme.core.channels import ALL
+from rme.core.db.clock import iso
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.core.http.parsing import parse
@@ -41,15 +45,17 @@ class SuppressionsView(ApiView):
         wanted = SuppressionsQuery.read(request.query_params.dict())
         rows, last = suppressions.find(
             organization.id,
+            SuppressionFilter(
+                channel=wanted.channel,
+                address=read_address(wanted.address, wanted.channel or ALL, organization),
+                contact_id=wanted.contact_id,
+                reason=wanted.reason,
+            ),
             limit=wanted.limit,
             before=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
-            channel=wanted.channel,
-            address=read_address(wanted.address, wanted.channel or ALL, organization),
-            contact_id=wanted.contact_id,
-            reason=wanted.reason,
         )
         following = queries.cursor_of(last) if last else None
-        found = [suppressions.shown(row) for row in rows]
+        found = [_shown(row) for row in rows]
         return page(request, {"suppressions": found}, following)
 
     @description.adds()
@@ -62,13 +68,13 @@ class SuppressionsView(ApiView):
         if isinstance(entry, errors.ApiError):
             raise entry
         ((row, new),) = suppressions.add(entry.organization_id, [entry])
-        return json_response(suppressions.shown(row), 201 if new else 200)
+        return json_response(_shown(row), 201 if new else 200)
 
     @description.lifts()
     def delete(self, request: Request) -> HttpResponse:
         """Lift the entry that the query names."""
-        columns = read_lift(request.query_params.dict(), caller(request).organization)
-        return _lift(request, **columns)
+        wanted = read_lift(request.query_params.dict(), caller(request).organization)
+        return _lift(request, wanted)
 
 
 class SuppressionView(ApiView):
@@ -77,7 +83,7 @@ class SuppressionView(ApiView):
     @description.lifts_by_id()
     def delete(self, request: Request, suppression_id: str) -> HttpResponse:
         """Lift an entry."""
-        return _lift(request, id=suppression_id)
+        return _lift(request, read_id(suppression_id))
 
 
 def _entries(
@@ -111,7 +117,7 @@ def _add_many(request: Request, bodies: list[Any]) -> HttpResponse:
     entries = [each for each in read if isinstance(each, suppressions.NewSuppression)]
     rows = iter(suppressions.add(caller(request).organization.id, entries))
     results = [
-        {"index": index, "entry": suppressions.shown(next(rows)[0])}
+        {"index": index, "entry": _shown(next(rows).row)}
         if isinstance(each, suppressions.NewSuppression)
         else {"index": index, "error": each.as_json(request_id(request))}
         for index, each in enumerate(read)
@@ -120,12 +126,23 @@ def _add_many(request: Request, bodies: list[Any]) -> HttpResponse:
     return json_response({**counts, "results": results}, 201)
 
 
-def _lift(request: Request, **columns: str | None) -> HttpResponse:
-    identifier = columns.pop("id", None)
-    key = ids.parse(identifier) if identifier else None
-    if identifier and key is None:
-        raise errors.NotFound("There is no such suppression.")
-    suppressions.lift(caller(request).organization.id, pk=key, **columns)
+def _lift(request: Request, wanted: SuppressionFilter) -> HttpResponse:
+    suppressions.lift(caller(request).organization.id, wanted)
     response = HttpResponse(status=204)
     del response["Content-Type"]
     return response
+
+
+def _shown(row: Suppression) -> dict[str, Any]:
+    """Return an entry as the API shows it."""
+    return {
+        "id": str(row.pk),
+        "channel": row.channel,
+        "address": row.address or None,
+        "contactId": row.contact_id or None,
+        "reason": row.reason,
+        "note": row.note or None,
+        "source": row.source,
+        "createdAt": iso(row.created_at),
+        "expiresAt": iso(row.expires_at),
+    }
