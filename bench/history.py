@@ -95,17 +95,15 @@ def filters(until: datetime) -> dict[str, dict[str, Any]]:
 
 def walk(fields: dict[str, Any], pages: int) -> tuple[UUID | None, int]:
     """Go through pages as a caller does; gives the cursor after them, and how many messages."""
-    from messaging.reports import cursors, history, messages
+    from messaging.reports import queries
 
     cursor, found = None, 0
     for _ in range(pages):
-        page, following = messages.history(
-            "bench", history.HistoryFilter(**fields, limit=200, cursor=cursor)
-        )
-        found += len(page)
-        if following is None:
+        page = queries.history("bench", queries.HistoryFilter(**fields, limit=200, cursor=cursor))
+        found += len(page.messages)
+        if page.following is None:
             return None, found
-        cursor = cursors.read_cursor(following)
+        cursor = page.following
     return cursor, found
 
 
@@ -122,11 +120,11 @@ def history(scene: Scene) -> None:
 
 
 def _measure(name: str, fields: dict[str, Any]) -> None:
-    from messaging.reports import history, messages
+    from messaging.reports import queries
 
     def page(cursor: UUID | None) -> float:
-        wanted = history.HistoryFilter(**fields, limit=PAGE, cursor=cursor)
-        return timed(lambda: messages.history("bench", wanted))
+        wanted = queries.HistoryFilter(**fields, limit=PAGE, cursor=cursor)
+        return timed(lambda: queries.history("bench", wanted))
 
     first = page(None)
     cursor, found = walk(fields, 1000 * PAGE // 200)

@@ -19,7 +19,7 @@ import structlog
 from django.db.models import QuerySet
 
 from messaging.consent import keywords, ledger, suppressions
-from messaging.consent.keywords import TEXTS, Word
+from messaging.consent.keywords import REPLIES, Word
 from messaging.consent.suppressions import NewSuppression
 from messaging.feedback.sms_parts import ReceivedSms, assemble
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
@@ -170,9 +170,9 @@ def _reply(
         organization.language,
         "en",
     )
-    code = next(code for text in languages if (code := (text or "")[:2].lower()) in TEXTS)
+    code = next(code for text in languages if (code := (text or "")[:2].lower()) in REPLIES)
     received = each.received
-    text = TEXTS[code][each.word].format(name=organization.name)
+    text = REPLIES[code][each.word].format(name=organization.name)
     sms = Sms(to=each.number, text=text, sender=received.sms.to)
     return KeywordReply(received.organization_id, received.account_id, sms)
 

@@ -1,85 +1,81 @@
-"""The trace of a message: the steps of each recipient, in the order in which they came.
+"""Why a message was sent as it was: the steps of each recipient, in order of time.
 
-The decisions at accept are stored on the delivery, in short form (`ChannelDecision`). All other
-steps are read from the attempts and events. A step has `at`, `step`, `channel` and `result`, and
-the further fields that are known:
+The decisions of accept are stored on the delivery (`messaging.models.decisions`). All other steps
+are read from the attempts and events, which are stored anyway. The fields of a step that are not
+None, besides `at`, `step`, `channel` and `result`:
 
 | step | result | more |
 |---|---|---|
 | DECISION | CHOSEN, QUIET_HOURS, or the code that excluded the channel | `entry`, `until` |
 | DECISION | SEND_AGAIN, GIVE_UP: a person's, in manual review | `detail` |
-| DECISION | RESEND: the category's, after an unknown outcome | `detail`: which resend it is |
-| ATTEMPT | the outcome, see below; null: not known yet | `provider`, `providerId`, `detail`, `latencyMs`, `deviceId` |
-| GATE | the code of the pre-send check that refused at the moment of sending | `entry` |
+| DECISION | RESEND: the category's, of an unknown outcome | `detail`: which resend it is |
+| ATTEMPT | ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED, UNKNOWN; None: no outcome yet | `provider`, `provider_id`, `detail`, `latency_ms`, `device_id` |
+| GATE | the code with which a gate refused at the moment of sending | `entry` |
 | WAIT | PAUSED, PROVIDER, RATE, or the provider's reason | `provider`, `until` |
-| FAILOVER, FALLBACK | why the next account, or the next channel, was tried | `provider`, `entry` |
+| FAILOVER, FALLBACK | why the next account, or the next channel, was used | `provider`, `entry` |
 
-Outcomes are ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED and UNKNOWN. `entry` is the id of
-the suppression or consent entry that decided.
+`entry` is the id of the suppression or consent entry that decided.
 """  # noqa: E501 (a table)
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, NotRequired, TypedDict, cast
+from operator import attrgetter
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from messaging.models import Attempt, Delivery
+import orjson
+from django.db import connection
+
+from messaging.models import Attempt, Delivery, Event
 from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
-from messaging.reports.message_rows import StoredEvent, read_events
+from rme.core import ids
 from rme.core.db.clock import iso
 
-_STEP_OF = {
-    EventType.BLOCKED: "GATE",
-    EventType.DEFERRED: "WAIT",
-    EventType.FAILOVER: "FAILOVER",
-    EventType.FALLBACK: "FALLBACK",
-}
 
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One step of a recipient's trace; the module's table has the fields of each kind."""
 
-class Step(TypedDict):
-    """A step of the trace. Fields other than `result` are absent if they are not known."""
-
-    at: str | None
+    at: datetime
     step: str
     result: str | None
-    channel: NotRequired[str]
-    entry: NotRequired[str]
-    until: NotRequired[str]
-    provider: NotRequired[str]
-    providerId: NotRequired[str]
-    detail: NotRequired[str]
-    latencyMs: NotRequired[int]
-    deviceId: NotRequired[str]
+    channel: str | None = None
+    entry: str | None = None
+    until: str | None = None
+    """ISO 8601, UTC."""
+    provider: str | None = None
+    provider_id: str | None = None
+    device_id: str | None = None
+    detail: str | None = None
+    latency_ms: int | None = None
 
 
-class RecipientTrace(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RecipientTrace:
     """The steps of one recipient."""
 
-    contactId: str
-    steps: list[Step]
+    contact_id: str
+    steps: Sequence[TraceStep]
 
 
 class _DeliveryRow(NamedTuple):
-    """A delivery, with its stored decisions."""
-
     id: UUID
     contact_id: str
-    channel: str | None
+    channel: str
     status: str
     waiting: str | None
     due_at: datetime | None
     updated_at: datetime
-    trace: list[tuple[str, str, str | None]] | None
+    trace: str | None
 
 
 class _AttemptRow(NamedTuple):
-    """An attempt of a delivery."""
-
     delivery_id: UUID
     started_at: datetime
     channel: str
-    provider: str | None
+    provider: str
     outcome: str | None
     reason: str | None
     provider_id: str | None
@@ -87,117 +83,124 @@ class _AttemptRow(NamedTuple):
     device_id: UUID | None
 
 
-_TimedStep = tuple[datetime, Step]
+class _EventRow(NamedTuple):
+    delivery_id: UUID
+    at: datetime
+    type: str
+    channel: str | None
+    provider: str | None
+    detail: str | None
+
+
+_EVENTS = {
+    EventType.BLOCKED: "GATE",
+    EventType.DEFERRED: "WAIT",
+    EventType.FAILOVER: "FAILOVER",
+    EventType.FALLBACK: "FALLBACK",
+}
+_DELIVERIES = f"""
+SELECT {", ".join(_DeliveryRow._fields)}
+FROM {Delivery._meta.db_table} WHERE organization_id = %s AND message_id = %s ORDER BY position
+"""
+_ATTEMPTS = f"""
+SELECT {", ".join(_AttemptRow._fields)}
+FROM {Attempt._meta.db_table} WHERE delivery_id = ANY(%s) ORDER BY id
+"""
+_MESSAGE_EVENTS = f"""
+SELECT {", ".join(_EventRow._fields)}
+FROM {Event._meta.db_table} WHERE message_id = %s AND id >= %s ORDER BY at, id
+"""
 
 
 def of_message(organization_id: str, message_id: UUID) -> list[RecipientTrace]:
-    """Return the steps of each recipient; three queries."""
-    deliveries = _read_deliveries(organization_id, message_id)
-    events: dict[UUID, list[StoredEvent]] = {row.id: [] for row in deliveries}
-    for event in read_events(message_id):
-        if event.delivery_id in events:
-            events[event.delivery_id].append(event)
-    attempts: dict[UUID, list[_AttemptRow]] = {row.id: [] for row in deliveries}
-    for attempt in _read_attempts(attempts):
-        attempts[attempt.delivery_id].append(attempt)
+    """Return the trace of each recipient, in their order; three queries."""
+    with connection.cursor() as cursor:
+        cursor.execute(_DELIVERIES, [organization_id, message_id])
+        deliveries = [_DeliveryRow(*row) for row in cursor.fetchall()]
+        steps: dict[UUID, list[TraceStep]] = {delivery.id: [] for delivery in deliveries}
+        cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_beside(message_id)])
+        events = [event for row in cursor.fetchall() if (event := _EventRow(*row))[0] in steps]
+        cursor.execute(_ATTEMPTS, [list(steps)])
+        attempts = [_AttemptRow(*row) for row in cursor.fetchall()]
+    first = {event.delivery_id: event for event in reversed(events)}  # those that accept wrote
+    for delivery in deliveries:
+        steps[delivery.id] += _of_delivery(delivery, first[delivery.id])
+    for event in events:
+        if event is not first[event.delivery_id] and (step := _of_event(event)):
+            steps[event.delivery_id].append(step)
+    for attempt in attempts:
+        steps[attempt.delivery_id].append(_of_attempt(attempt))
     return [
-        {"contactId": row.contact_id, "steps": _steps(row, events[row.id], attempts[row.id])}
-        for row in deliveries
+        RecipientTrace(delivery.contact_id, sorted(steps[delivery.id], key=attrgetter("at")))
+        for delivery in deliveries
     ]
 
 
-def _read_deliveries(organization_id: str, message_id: UUID) -> list[_DeliveryRow]:
-    rows = Delivery.objects.filter(organization_id=organization_id, message_id=message_id)
-    columns = _DeliveryRow._fields
-    return [_DeliveryRow(*row) for row in rows.order_by("position").values_list(*columns)]
-
-
-def _read_attempts(delivery_ids: Iterable[UUID]) -> list[_AttemptRow]:
-    rows = Attempt.objects.filter(delivery_id__in=list(delivery_ids)).order_by("id")
-    return [_AttemptRow(*row) for row in rows.values_list(*_AttemptRow._fields)]
-
-
-def _steps(
-    delivery: _DeliveryRow, events: Sequence[StoredEvent], attempts: Sequence[_AttemptRow]
-) -> list[Step]:
-    """Return a recipient's steps by time. The first event is that of accept."""
-    accepted, later = events[0], events[1:]
-    steps: list[_TimedStep] = [
-        (accepted.at, step) for step in decisions(accepted.at, _decisions_of(delivery, accepted))
-    ]
-    if delivery.status == Status.ACCEPTED and delivery.waiting:
-        wait = _step(
-            delivery.updated_at,
-            "WAIT",
-            delivery.waiting,
-            channel=delivery.channel,
-            until=iso(delivery.due_at),
+def decisions(at: datetime, made: Iterable[ChannelDecision]) -> list[TraceStep]:
+    """Return the steps of what was decided at accept."""
+    return [
+        TraceStep(
+            at=at,
+            step="DECISION",
+            result=decision.result,
+            channel=decision.channel,
+            until=decision.detail if decision.result == QUIET_HOURS else None,
+            entry=decision.detail if decision.result != QUIET_HOURS else None,
         )
-        steps.append((delivery.updated_at, wait))
-    steps += [(event.at, step) for event in later if (step := _of_event(event))]
-    steps += [(attempt.started_at, _of_attempt(attempt)) for attempt in attempts]
-    return [step for _, step in sorted(steps, key=lambda timed: timed[0])]
+        for decision in made
+    ]
 
 
-def _decisions_of(delivery: _DeliveryRow, accepted: StoredEvent) -> list[ChannelDecision]:
-    """Return the decisions at accept; a delivery that stores none got the requested channel."""
+def _of_delivery(delivery: _DeliveryRow, accepted: _EventRow) -> list[TraceStep]:
     if delivery.trace:
-        return [ChannelDecision(*decision) for decision in delivery.trace]
-    return [ChannelDecision(accepted.channel or delivery.channel or "", CHOSEN)]
-
-
-def decisions(at: datetime, stored: Iterable[ChannelDecision]) -> list[Step]:
-    """Return the steps of the decisions at accept."""
-    return [
-        _step(
-            at,
-            "DECISION",
-            decision.result,
-            channel=decision.channel or None,
-            **{("until" if decision.result == QUIET_HOURS else "entry"): decision.detail},
+        made = [ChannelDecision(*decision) for decision in orjson.loads(delivery.trace)]
+    else:
+        made = [ChannelDecision(accepted.channel or delivery.channel, CHOSEN)]
+    steps = decisions(accepted.at, made)
+    if delivery.status == Status.ACCEPTED and delivery.waiting:
+        steps.append(
+            TraceStep(
+                at=delivery.updated_at,
+                step="WAIT",
+                result=delivery.waiting,
+                channel=delivery.channel,
+                until=iso(delivery.due_at),
+            )
         )
-        for decision in stored
-    ]
+    return steps
 
 
-def _of_event(event: StoredEvent) -> Step | None:
-    """Return the step of an event; None if it is not part of the trace."""
-    detail = event.detail or {}
+def _of_event(event: _EventRow) -> TraceStep | None:
+    detail: dict[str, Any] = orjson.loads(event.detail) if event.detail else {}
     if "decision" in detail:
-        return _step(
-            event.at,
-            "DECISION",
-            detail["decision"],
+        return TraceStep(
+            at=event.at,
+            step="DECISION",
+            result=detail["decision"],
             channel=event.channel,
             detail=detail["reason"],
         )
-    if (name := _STEP_OF.get(EventType(event.type))) is None:
+    if (name := _EVENTS.get(EventType(event.type))) is None:
         return None
-    return _step(
-        event.at,
-        name,
-        detail.get("reason"),
+    return TraceStep(
+        at=event.at,
+        step=name,
+        result=detail.get("reason"),
         channel=event.channel,
         provider=event.provider,
         entry=detail.get("entry"),
     )
 
 
-def _of_attempt(attempt: _AttemptRow) -> Step:
-    return _step(
-        attempt.started_at,
-        "ATTEMPT",
-        attempt.outcome.upper() if attempt.outcome else None,
+def _of_attempt(attempt: _AttemptRow) -> TraceStep:
+    return TraceStep(
+        at=attempt.started_at,
+        step="ATTEMPT",
+        result=attempt.outcome.upper() if attempt.outcome else None,
         channel=attempt.channel,
         provider=attempt.provider,
-        providerId=attempt.provider_id,
+        provider_id=attempt.provider_id,
         detail=attempt.reason,
-        latencyMs=attempt.latency_ms,
-        deviceId=str(attempt.device_id) if attempt.device_id else None,
+        latency_ms=attempt.latency_ms,
+        device_id=str(attempt.device_id) if attempt.device_id else None,
     )
-
-
-def _step(at: datetime, name: str, result: object, **more: object) -> Step:
-    """Build a step of the fields that are known."""
-    known = {field: value for field, value in more.items() if value is not None}
-    return cast(Step, {"at": iso(at), "step": name, "result": result, **known})
