@@ -176,7 +176,7 @@ def _idempotency_key(request: HttpRequest) -> str:
     return text
 
 
-def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Build the response to an unexpected error (called by `rme.core.http.api`)."""
     failure = (
         Unauthorized()
@@ -187,4 +187,4 @@ def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
 
 
 api, api_create = ConfirmView.as_view(), CreateView.as_view()
-api.speak = api_create.speak = speak  # type: ignore[attr-defined]
+api.render_error = api_create.render_error = render_error  # type: ignore[attr-defined]

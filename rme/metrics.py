@@ -58,11 +58,11 @@ def _has_token(request: HttpRequest) -> bool:
     return bool(wanted) and scheme.lower() == "bearer" and compare_digest(given, wanted)
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     return HttpResponse(f"{error.message}\n", status=error.status, content_type="text/plain")
 
 
-show.speak = _speak  # type: ignore[attr-defined]
+show.render_error = _render_error  # type: ignore[attr-defined]
 
 
 class Deployment:

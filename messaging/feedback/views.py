@@ -64,7 +64,7 @@ def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
     return _answer(error.status, **error.headers)
 
 
-receive.speak = _error_response  # type: ignore[attr-defined]
+receive.render_error = _error_response  # type: ignore[attr-defined]
 
 
 def _answer(status: int, **headers: str) -> HttpResponse:

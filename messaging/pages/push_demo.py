@@ -87,11 +87,11 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         except errors.ApiError as error:
             return error_response(error, request.id)  # type: ignore[attr-defined]
 
-    answered.speak = _speak  # type: ignore[attr-defined]
+    answered.render_error = _render_error  # type: ignore[attr-defined]
     return answered
 
 
-def _speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     return error_response(error, request.id)  # type: ignore[attr-defined]
 
 

@@ -75,12 +75,12 @@ def _by_machine(request: HttpRequest) -> bool:
     )
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     headers = {**HEADERS, **error.headers}
     return HttpResponse(status=error.status, content_type="text/plain", headers=headers)
 
 
-show_image.speak = lead_on.speak = _speak  # type: ignore[attr-defined]
+show_image.render_error = lead_on.render_error = _render_error  # type: ignore[attr-defined]
 
 
 def _gone() -> HttpResponse:

@@ -91,7 +91,7 @@ class RequestMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer for views that are not REST framework's; pages' failures are `handler500`'s."""
         match = request.resolver_match
-        if is_rest(request) or (match and hasattr(match.func, "speak")):
+        if is_rest(request) or (match and hasattr(match.func, "render_error")):
             return refuse(request, as_api_error(exception))
         return refuse(request, exception) if isinstance(exception, errors.ApiError) else None
 
@@ -105,8 +105,8 @@ def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     except Resolver404:
         view = None
     # Services with a shape of errors of their own have views that know it.
-    speak = getattr(view, "speak", error_page)
-    answer: HttpResponse = speak(request, error)
+    render = getattr(view, "render_error", error_page)
+    answer: HttpResponse = render(request, error)
     return answer
 
 

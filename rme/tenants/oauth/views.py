@@ -69,7 +69,7 @@ def _endpoint(name: str) -> View:
 
 def _call(name: str, request: HttpRequest) -> Answer:
     address = address_of(request)
-    throttle.arrived(address)
+    throttle.count_call(address)
     form = _form(request)
     headers = {ADDRESS: address}
     if authorization := request.headers.get("Authorization"):
@@ -127,7 +127,7 @@ def _wrong_method(allowed: str) -> HttpResponse:
     return response
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Return what the middleware refuses in the shape of RFC 6749 §5.2, which knows few codes."""
     if error.status == 503:
         body, status = _json("temporarily_unavailable"), 503
@@ -146,7 +146,7 @@ revoke = _endpoint("create_revocation_response")
 introspect = _endpoint("create_introspect_response")
 
 
-token.speak = revoke.speak = introspect.speak = _speak  # type: ignore[attr-defined]
+token.render_error = revoke.render_error = introspect.render_error = _render_error  # type: ignore[attr-defined]
 
 
 @csrf_exempt
@@ -172,4 +172,4 @@ def metadata(request: HttpRequest) -> HttpResponse:
     return HttpResponse(orjson.dumps(description), content_type="application/json")
 
 
-metadata.speak = _speak  # type: ignore[attr-defined]
+metadata.render_error = _render_error  # type: ignore[attr-defined]
