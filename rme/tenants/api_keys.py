@@ -48,17 +48,17 @@ class KeyRecord:
     organization: OrganizationRecord
 
     def allows(self, action: str) -> bool:
-        """Say whether the key may do something."""
+        """Return whether the key may do something."""
         return not self.actions or action in self.actions
 
 
 def digest(secret: str) -> str:
-    """Give what is stored of a secret (SHA-256 of 32 random bytes)."""
+    """Return what is stored of a secret (SHA-256 of 32 random bytes)."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def issue(organization: Organization, name: str, **restrictions: Any) -> tuple[ApiKey, str]:
-    """Issue a key; gives it with its text, which cannot be read again.
+    """Issue a key; return it with its text, which cannot be read again.
 
     `restrictions` are `actions`, `networks` and `expires_at`.
     """
@@ -123,7 +123,7 @@ def _texts(value: str) -> tuple[str, ...]:
 
 
 def _within(address: str, networks: Sequence[str]) -> bool:
-    """Say whether an address is in one of the networks; none: everywhere."""
+    """Return whether an address is in one of the networks; none: everywhere."""
     if not networks:
         return True
     try:

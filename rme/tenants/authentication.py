@@ -94,7 +94,7 @@ class BearerAuthentication(BaseAuthentication):
 
 
 def caller_of(token: str) -> Caller:
-    """Give who a token stands for; one query when it was not seen lately. Raises Unauthorized."""
+    """Return who a token stands for; one query when it was not seen lately. Raises Unauthorized."""
     if not _TOKEN.fullmatch(token):
         raise _refusal("invalid_token", "The token is malformed.")
     digest = tokens.digest(token)

@@ -27,7 +27,7 @@ def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
 
 
 def headers(organization: OrganizationRecord, decision: LimitDecision) -> dict[str, str]:
-    """Give `RateLimit-Policy` and `RateLimit`; all that is allowed remains where nobody counts."""
+    """Return `RateLimit-Policy` and `RateLimit`; all that is allowed remains where nobody counts."""
     second, day = organization.calls_per_second, organization.calls_per_day
     if decision.remaining:
         left, resets = decision.remaining, decision.resets

@@ -31,7 +31,7 @@ def _text(value: object) -> str:
 
 
 def of_form(form: BaseForm, secrets: frozenset[str]) -> Values:
-    """Give what a form changed."""
+    """Return what a form changed."""
     return {
         name: [REDACTED, REDACTED]
         if name in secrets | SECRETS
@@ -60,7 +60,7 @@ def log_deletion(user_id: Any, row: Model, secrets: frozenset[str], reason: str 
 
 
 def describe(entry: LogEntry) -> list[str]:
-    """Give a log entry's lines for people (shape: `["name: Ada → Grace", …]`)."""
+    """Return a log entry's lines for people (shape: `["name: Ada → Grace", …]`)."""
     try:
         parts = json.loads(entry.change_message or "[]")
     except ValueError:

@@ -125,7 +125,7 @@ def rows_alone(run: Any, lines: Rows) -> Rows:
 
 
 def import_next_part(runs: type[FileImport], take: Apply, read: Read = rows_alone) -> bool:
-    """Import one part of the file whose turn it is; say whether there may be more to do.
+    """Import one part of the file whose turn it is; return whether there may be more to do.
 
     One process works at a time, however many are called: imports can wait, messages cannot.
     """
@@ -151,7 +151,7 @@ def import_next_part(runs: type[FileImport], take: Apply, read: Read = rows_alon
 
 
 def import_part_of(runs: Any, run_id: UUID, take: Apply, read: Read = rows_alone) -> Any:
-    """Import the next part of a file, if it is running; give how far it has come."""
+    """Import the next part of a file, if it is running; return how far it has come."""
     return _import(runs, run_id, take, *_next(runs, run_id, read))
 
 
@@ -193,7 +193,7 @@ def _lines(part: Any) -> Rows:
 
 # --- looking after it ---------------------------------------------------------------------------
 def cancel(runs: Any, organization_id: str, run_id: UUID) -> bool:
-    """End an import; say whether it was running. What was imported stays."""
+    """End an import; return whether it was running. What was imported stays."""
     state = FileImport.State
     with transaction.atomic():
         running = runs.objects.filter(
@@ -206,7 +206,7 @@ def cancel(runs: Any, organization_id: str, run_id: UUID) -> bool:
 
 
 def rejected_rows(run: Any) -> Iterator[tuple[str, str, str]]:
-    """Give the bad rows of a file as a table, as far as it was imported, below a header."""
+    """Return the bad rows of a file as a table, as far as it was imported, below a header."""
     yield ("line", "field", "why")
     parts = run.parts.exclude(problems=[]).order_by("number").values_list("problems", flat=True)
     for problems in parts.iterator(chunk_size=10):

@@ -39,7 +39,7 @@ FIELDS = (
 
 
 def get(organization_id: str) -> OrganizationRecord:
-    """Give an organization by id. Raises Organization.DoesNotExist."""
+    """Return an organization by id. Raises Organization.DoesNotExist."""
 
     found = get_many([organization_id])
     if organization_id not in found:

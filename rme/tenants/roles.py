@@ -16,7 +16,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
-    """Give the organizations in which a person has one of the roles, read once a request."""
+    """Return the organizations in which a person has one of the roles, read once a request."""
     memberships = getattr(request, "_memberships", None)
     if memberships is None:
         rows = Membership.objects.filter(user_id=request.user.pk)  # type: ignore[misc]
@@ -27,7 +27,7 @@ def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
 
 
 def organizations_for(request: HttpRequest, roles: Iterable[str]) -> QuerySet[Organization]:
-    """Give the organizations in which a person has one of the roles; superusers have all."""
+    """Return the organizations in which a person has one of the roles; superusers have all."""
     rows = Organization.objects.order_by("name", "id")
     if request.user.is_superuser:
         return rows

@@ -56,7 +56,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
         return rows.filter(**{f"{self.organization_path}__in": own})
 
     def organization_of(self, row: Model) -> str:
-        """Give the organization of a row."""
+        """Return the organization of a row."""
         value: Any = row
         for step in self.organization_path.split("__"):
             value = getattr(value, step)
@@ -65,7 +65,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """Give a row that the person may see. Raises Http404, where Django asks for rights first
+        """Return a row that the person may see. Raises Http404, where Django asks for rights first
         and so tells what is missing from what is another's.
         """
         found = super().get_object(request, object_id, from_field)
@@ -75,7 +75,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
 
     # --- what a role may do ---------------------------------------------------------------------
     def may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
-        """Say whether a person has one of the roles where a row belongs, or anywhere."""
+        """Return whether a person has one of the roles where a row belongs, or anywhere."""
         if not request.user.is_active or not request.user.is_staff:
             return False
         if request.user.is_superuser:
@@ -165,7 +165,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
             change_log.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
 
     def reason(self, request: HttpRequest) -> str:
-        """Give the reason that a person gave for what it does."""
+        """Return the reason that a person gave for what it does."""
         return request.POST.get("reason", "").strip()[:500]
 
     def note(self, request: HttpRequest, row: Model, text: str) -> None:

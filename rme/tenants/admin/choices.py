@@ -17,7 +17,7 @@ class TenantForm(ModelForm):
     """A form whose related rows are all of one organization."""
 
     def own_organization(self) -> Organization | None:
-        """Give the organization that the row belongs to, or will."""
+        """Return the organization that the row belongs to, or will."""
         chosen: Organization | None = self.cleaned_data.get("organization")
         return chosen or getattr(self.instance, "organization", None)
 
@@ -91,7 +91,7 @@ def is_offered(choice: ModelChoiceField, value: Any) -> bool:
 
 
 def has_field(model: Any, name: str) -> bool:
-    """Say whether a model has a column of a name."""
+    """Return whether a model has a column of a name."""
     return any(
         isinstance(field, Field) and field.name == name for field in model._meta.get_fields()
     )

@@ -60,7 +60,7 @@ class FilePages(TenantAdmin):
 
     # --- what a list says -----------------------------------------------------------------------
     def import_runs(self) -> QuerySet[Any]:
-        """Give the imports of such files."""
+        """Return the imports of such files."""
         raise NotImplementedError
 
     def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> Any:
@@ -68,7 +68,7 @@ class FilePages(TenantAdmin):
         raise NotImplementedError
 
     def cancel_import(self, run: Any) -> bool:
-        """End an import; say whether it was running."""
+        """End an import; return whether it was running."""
         return imports.cancel(type(run), run.organization_id, run.pk)
 
     def request_import(self) -> None:
@@ -76,7 +76,7 @@ class FilePages(TenantAdmin):
         raise NotImplementedError
 
     def export_lines(self, organization_id: str) -> Iterable[str]:
-        """Give an organization's list in blocks of lines."""
+        """Return an organization's list in blocks of lines."""
         raise NotImplementedError
 
     # --- pages ----------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class FilePages(TenantAdmin):
 
     @action(description="Export", url_path="export", permissions=["view"])
     def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
-        """Give an organization's list as a file."""
+        """Return an organization's list as a file."""
         form = OrganizationForm(organizations_for(request, self.readers), request.POST or None)
         if not form.is_valid():
             context = {"question": "The list leaves as a CSV file.", "form": form}
@@ -154,7 +154,7 @@ class FilePages(TenantAdmin):
         )
 
     def report(self, request: HttpRequest, run_id: Any) -> StreamingHttpResponse:
-        """Give the bad rows as a file."""
+        """Return the bad rows as a file."""
         run = get_object_or_404(self._runs(request), pk=run_id)
         return _file(csv_lines.lines(imports.rejected_rows(run)), f"bad-rows-{run.pk}")
 

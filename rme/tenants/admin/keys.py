@@ -66,7 +66,7 @@ class ApplicationAdmin(OwnerAdmin):
         return field
 
     def _users(self, request: HttpRequest) -> QuerySet[User]:
-        """Give the integration users that a person may know of."""
+        """Return the integration users that a person may know of."""
         users = User.objects.filter(groups__name=INTEGRATION_GROUP)
         if request.user.is_superuser:
             return users
@@ -110,7 +110,7 @@ class ApplicationAdmin(OwnerAdmin):
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give the application a new secret, after asking; the old one and its tokens end."""
+        """Return the application a new secret, after asking; the old one and its tokens end."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             question = f"Give {row.name} a new secret? {applications.ROTATION}"

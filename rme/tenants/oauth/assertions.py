@@ -68,7 +68,7 @@ def read(text: str) -> Checked:
 
 
 def is_signed_by(checked: Checked, client: Client | None) -> bool:
-    """Say whether one of the client's keys signed; without a client it costs the same and is no."""
+    """Return whether one of the client's keys signed; without a client it costs the same and is no."""
     if client is None:
         _verifies(checked, keys.stand_in(checked.algorithm))
         return False
@@ -119,18 +119,18 @@ def take(checked: Checked) -> None:
 
 
 def sweep() -> int:
-    """Forget assertions that have expired; give how many."""
+    """Forget assertions that have expired; return how many."""
     return Assertion.objects.filter(expires_at__lt=clock.now()).delete()[0]
 
 
 def expected_audiences() -> set[str]:
-    """Give the audiences that an assertion may name: this deployment's addresses, and settings'."""
+    """Return the audiences that an assertion may name: this deployment's addresses, and settings'."""
     base = settings.BASE_URL
     return {base, f"{base}/", f"{base}/services/oauth2/token", *settings.JWT_AUDIENCES}
 
 
 def _names_us(given: Any) -> bool:
-    """Say whether `aud` is us and nobody else: who shares an assertion could use it here."""
+    """Return whether `aud` is us and nobody else: who shares an assertion could use it here."""
     audience = given[0] if isinstance(given, list) and len(given) == 1 else given
     return isinstance(audience, str) and audience in expected_audiences()
 

@@ -96,7 +96,7 @@ def _usable(key: Any) -> Any:
 
 @cache
 def stand_in(algorithm: str) -> Any:
-    """Give a key that is nobody's, so that an unknown client costs as much as a wrong signature."""
+    """Return a key that is nobody's, so that an unknown client costs as much as a wrong signature."""
     kind = ALGORITHMS[algorithm]
     if kind is rsa.RSAPublicKey:
         return rsa.RSAPublicNumbers(65537, (1 << 2048) - 159).public_key()

@@ -125,7 +125,7 @@ class Validator(RequestValidator):  # type: ignore[misc]
 
 
 def _for_salesforce_clients(client: Client) -> dict[str, str]:
-    """Give the fields without which clients made for Salesforce fail."""
+    """Return the fields without which clients made for Salesforce fail."""
     base = settings.BASE_URL
     return {
         "instance_url": base,

@@ -25,7 +25,7 @@ def new() -> str:
 
 
 def digest(token: str) -> str:
-    """Give what is stored of a token. It is random, so a fast hash is enough (see `hasher`)."""
+    """Return what is stored of a token. It is random, so a fast hash is enough (see `hasher`)."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
@@ -74,7 +74,7 @@ def living(token: str, organization_id: str) -> Any | None:
 
 
 def sweep() -> int:
-    """Delete tokens that have expired, at most some thousands at once; give how many."""
+    """Delete tokens that have expired, at most some thousands at once; return how many."""
     table = AccessToken._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute(

@@ -34,7 +34,7 @@ View = Callable[[HttpRequest], HttpResponse]
 
 @cache
 def server() -> Server:
-    """Give this process's server (its settings are read once)."""
+    """Return this process's server (its settings are read once)."""
     return Server()
 
 
@@ -104,7 +104,7 @@ def _form(request: HttpRequest) -> Pairs:
 
 
 def _is_basic(request: HttpRequest) -> bool:
-    """Say whether HTTP Basic was used: only then is it named in the answer (RFC 6749 §5.2)."""
+    """Return whether HTTP Basic was used: only then is it named in the answer (RFC 6749 §5.2)."""
     return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
 
 
