@@ -206,7 +206,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
     "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
     "device_tokens.read": (lambda text: device_tokens.read("IOS", text), WORDS),
-    "endpoints.url_error": (lambda text: endpoints.url_error(text, AddressPolicy()), WORDS),
+    "endpoints.refusal": (lambda text: endpoints.refusal(text, AddressPolicy()), WORDS),
     "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),
     "ses's refusal": (
         lambda text: ses_refused(Reply(400), {"code": "BadRequest", "message": text}),
