@@ -44,11 +44,11 @@ def _send_first(channel: str) -> None:
     """
     from messaging.delivery import claims, deliver, wakeups
     from messaging.feedback import receipts
-    from rme.transport import shared
+    from rme.core.outbound import outbound_transport
 
     ((priority, organization_id), *_) = claims.ready(channel)
     claim = claims.claim(organization_id, channel, priority, 1)
-    deliver.deliver([claim], shared(), receipts.apply)
+    deliver.deliver([claim], outbound_transport(), receipts.apply)
     wakeups.wake([channel])
 
 

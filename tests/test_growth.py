@@ -46,7 +46,7 @@ from rme.crm import folding
 from rme.crm.connectors.odoo import _text_of
 from rme.transport import AddressPolicy, Reply
 from rme.transport.http1.results import _headers
-from rme.transport.smtp.dialogue import Replies, Senseless
+from rme.transport.smtp.session import InvalidReply, ReplyReader
 from tests.core import growth, patterns
 
 _ID = UUID(int=1)
@@ -151,7 +151,7 @@ def _mjml(text: str) -> object:
 
 
 def _dripped(text: str) -> object:
-    replies = Replies()
+    replies = ReplyReader()
     for byte in text.encode(errors="replace"):
         replies.add(bytes([byte]))
         replies.take()
@@ -160,7 +160,7 @@ def _dripped(text: str) -> object:
 
 def _lines(text: str) -> object:
     """A mail server that sends its reply line by line, and never ends it."""
-    replies = Replies()
+    replies = ReplyReader()
     for _ in text:
         replies.add(b"250-x\r\n")
         replies.take()
@@ -206,7 +206,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
     "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
     "device_tokens.read": (lambda text: device_tokens.read("IOS", text), WORDS),
-    "endpoints.refusal": (lambda text: endpoints.refusal(text, AddressPolicy()), WORDS),
+    "endpoints.url_error": (lambda text: endpoints.url_error(text, AddressPolicy()), WORDS),
     "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),
     "ses's refusal": (
         lambda text: ses_refused(Reply(400), {"code": "BadRequest", "message": text}),
@@ -236,7 +236,7 @@ _FILTERS = [
     *("strip_newlines", "truncate: 20", "truncatewords: 900", "upcase", "url_decode", "url_encode"),
 ]
 FUNCTIONS |= {f"Liquid's {use}": (_filter(use), MARKUP + WORDS) for use in _FILTERS}
-_EXPECTED = (ApiError, RenderFailed, RenderLimit, TemplateSyntax, Senseless, ValueError)
+_EXPECTED = (ApiError, RenderFailed, RenderLimit, TemplateSyntax, InvalidReply, ValueError)
 """What a text may be refused with; each says what is wrong with it."""
 
 

@@ -118,7 +118,9 @@ class Part:
             self._note([(place, NOT_TRIED) for place in range(len(self.shots))], started)
             return
         try:
-            own = transport.sibling(number, patience=self.patience, streams=concurrency.STREAMS)
+            own = transport.for_worker(
+                number, start_timeout=self.patience, streams=concurrency.STREAMS
+            )
             outcomes = self._send(own, lambda known: self._note(known, started))
             self._note(list(enumerate(outcomes)), started)
         except Exception:

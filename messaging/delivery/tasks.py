@@ -18,11 +18,11 @@ from messaging.models import PARTITIONED
 from messaging.policy import organization_policy
 from messaging.webhooks import outbox
 from rme.core.db import availability, clock, partitions
+from rme.core.outbound import outbound_transport
 from rme.core.process import worker
 from rme.core.redis import heartbeats
 from rme.core.redis.wakeups import clear_wakeup
 from rme.tenants.oauth import assertions, tokens
-from rme.transport import shared
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work; then it requests another."""
@@ -46,7 +46,7 @@ def send_ready(channel: str) -> None:
             wakeups.wake([channel])  # there is more than that: another worker joins
             has_woken = True
         counts = deliver.deliver(
-            batches, shared(), receipts.apply, partial(wakeups.wake, [channel])
+            batches, outbound_transport(), receipts.apply, partial(wakeups.wake, [channel])
         )
         seconds = time.monotonic() - started
         limits |= {each: claims.size(count, seconds) for each, count in counts.items()}

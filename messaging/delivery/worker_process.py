@@ -28,7 +28,7 @@ def begin_process(**_: Any) -> None:
     availability.limit(settings.LEASE_SECONDS / 2)
     # The queue of SMS has the receipts, and the default one answers some inbound SMS.
     if {"sms", "default"} & worker.queues():
-        listeners.begin(request_callbacks)
+        listeners.start(request_callbacks)
     own = [channel for channel in Channel if channel.lower() in worker.queues()]
     sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in own]
     worker.begin([worker.Expected(*each) for each in sends])
@@ -46,4 +46,4 @@ def end_process(**_: Any) -> None:
     """Finish the task, store the outcomes in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
     late_outcomes.finish(settings.LEASE_SECONDS / 2)
-    listeners.end()
+    listeners.stop()

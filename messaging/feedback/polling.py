@@ -28,7 +28,7 @@ from messaging.providers import unknown_codes
 from rme.core import ids
 from rme.core.db import clock, locks, sql
 from rme.core.provider import AcceptedMessage, DeliveryReceipt, UnknownCode
-from rme.transport import Transport, at_once
+from rme.transport import Transport, run_concurrently
 
 log = structlog.get_logger(__name__)
 
@@ -80,13 +80,13 @@ def poll(transport: Transport, until: float) -> None:
     with locks.alone("messaging.poll") as alone:
         silent: set[int] = set()
         while alone and time.monotonic() < until:
-            asked, unanswered = work(transport, silent)
+            asked, unanswered = poll_batch(transport, silent)
             if not asked:
                 return
             silent |= unanswered
 
 
-def work(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:
+def poll_batch(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:
     """Ask about one batch, but not accounts that were silent just now.
 
     Gives how many messages that were, and the accounts that were silent now. The number of
@@ -126,7 +126,7 @@ def _ask(
             taken = [AcceptedMessage(each.attempt_id, each.reference) for each in group]
             found.append(group)
             jobs.append(partial(provider.poll, taken))
-    heard = at_once(jobs, transport)
+    heard = run_concurrently(jobs, transport)
     return {
         each: said
         for group, answers in zip(found, heard, strict=True)
@@ -143,12 +143,12 @@ def _apply(
     for each, said in told.items():
         row, news = rows[each.account_id], _reports(rows[each.account_id].kind, each, said)
         reports[each.attempt_id] = [(row.pk, report) for report in news]
-        if any(map(receipts.decides, news)):
+        if any(map(receipts.needs_gate_lock, news)):
             deciding.add(row.organization_id)
     open_ones = {each.attempt_id for each in due if each.status in OPEN and each.account_id in rows}
     with transaction.atomic():
         gate_lock.take_exclusive(deciding)
-        early = receipts.settle(reports)
+        early = receipts.apply_provider_receipts(reports)
         now = clock.now()
         asked_again = open_ones - ({key for key in reports if _is_over(reports[key])} - early)
         sql.update(

@@ -95,7 +95,7 @@ class Receipt:
     """Of an open or a click: a scanner or a proxy made it."""
 
 
-def decides(report: DeliveryReceipt) -> bool:
+def needs_gate_lock(report: DeliveryReceipt) -> bool:
     """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
     return report.type == E.UNSUBSCRIBED or _may_suppress(report)
 
@@ -104,13 +104,15 @@ def _may_suppress(said: DeliveryReceipt | Receipt) -> bool:
     return said.soft or said.type in SUPPRESSES
 
 
-def settle(reports: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]]) -> set[UUID]:
+def apply_provider_receipts(
+    reports: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+) -> set[UUID]:
     """Apply what accounts report, by whatever key; give the keys of what came too early.
 
     That is what a worker, which has the delivery in hand, has yet to write down. What an account
     reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
     another has taken the place of. Belongs into a transaction, which holds the gate lock of
-    organizations for which anything `decides`.
+    organizations for which anything `needs_gate_lock`.
     """
     named = (report.attempt_id for entries in reports.values() for _, report in entries)
     wanted = {attempt_id for attempt_id in named if attempt_id}

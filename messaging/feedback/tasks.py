@@ -5,9 +5,9 @@ import time
 from celery import shared_task
 
 from messaging.feedback import callbacks, inbound_sms, polling, tracking
+from rme.core.outbound import outbound_transport
 from rme.core.process import task_requests
 from rme.core.redis.wakeups import clear_wakeup
-from rme.transport import shared
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work."""
@@ -26,12 +26,12 @@ def apply_callbacks() -> None:
     until = time.monotonic() + RUN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:
-        applied, answers = callbacks.work()
-        inbound_sms.send(answers, shared())
+        applied, answers = callbacks.apply_due()
+        inbound_sms.send_replies(answers, outbound_transport())
         if time.monotonic() > until:
             request_callbacks()
             return
-    while tracking.work() == tracking.BATCH:
+    while tracking.apply_due() == tracking.BATCH:
         if time.monotonic() > until:
             request_callbacks()
             return
@@ -40,4 +40,4 @@ def apply_callbacks() -> None:
 @shared_task(name="messaging.poll")
 def poll() -> None:
     """Ask the providers that make no callbacks what became of messages."""
-    polling.poll(shared(), time.monotonic() + RUN_SECONDS)
+    polling.poll(outbound_transport(), time.monotonic() + RUN_SECONDS)

@@ -36,7 +36,7 @@ def receive(request: HttpRequest, public_id: str) -> HttpResponse:
 
 
 def _take(request: HttpRequest, public_id: str) -> HttpResponse:
-    whose = callbacks.receiver(public_id)
+    whose = callbacks.find_account(public_id)
     if whose is None:
         return _answer(404)
     callback = CallbackRequest(
@@ -53,7 +53,7 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
         log.warning("callback.refused", account_id=whose.account_id)
         return _answer(403)
     whose.provider.confirm(callback)
-    if callbacks.keep(whose, callback):
+    if callbacks.store(whose, callback):
         tasks.request_callbacks()
     return _answer(200)
 

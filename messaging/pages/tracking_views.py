@@ -58,7 +58,7 @@ def lead_on(request: HttpRequest, token: str) -> HttpResponse:
 
 def _tell(request: HttpRequest, target: Target, kind: str) -> None:
     try:
-        news = tracking.keep(target.delivery_id, kind, machine=_by_machine(request))
+        news = tracking.store(target.delivery_id, kind, machine=_by_machine(request))
     except Error as error:
         log.warning("tracking.lost", error=type(error).__name__)
         return

@@ -37,8 +37,8 @@ from rme.core.provider import (
     http,
 )
 from rme.transport import Failure, InvalidRequest, Reply, Request, gsm
-from rme.transport.smpp import texts
-from rme.transport.smpp.texts import Alphabet
+from rme.transport.smpp import text_encoding
+from rme.transport.smpp.text_encoding import Alphabet
 
 REPORTS: dict[int, str] = {
     1: "delivered",
@@ -84,7 +84,7 @@ class Kannel(Provider):
 
     def request(self, dispatch: Dispatch) -> Request:
         sms, account = dispatch.sms, self.settings
-        if len(texts.write(sms.text, Alphabet.GSM).parts()) > account.max_messages:
+        if len(text_encoding.encode(sms.text, Alphabet.GSM).parts()) > account.max_messages:
             raise InvalidRequest("a longer text than Kannel sends: it would cut it off and say 202")
         query = {
             "username": account.username,

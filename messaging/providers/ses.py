@@ -29,6 +29,7 @@ from messaging.providers.smtp import Verdict, in_order
 from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
+from rme.core.outbound import outbound_transport
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -49,7 +50,7 @@ from rme.core.provider import (
     UnknownCode,
     http,
 )
-from rme.transport import Failure, InvalidRequest, Reply, Request, Transport, shared
+from rme.transport import Failure, InvalidRequest, Reply, Request, Transport
 
 ERRORS: tuple[tuple[str, Verdict], ...] = (
     # `type text`; the first row that fits counts.
@@ -123,7 +124,9 @@ class Ses(Provider):
     Settings: ClassVar[type[ProviderSettings]] = SesSettings
     settings: SesSettings
 
-    def __init__(self, settings: SesSettings, transport: Callable[[], Transport] = shared) -> None:
+    def __init__(
+        self, settings: SesSettings, transport: Callable[[], Transport] = outbound_transport
+    ) -> None:
         """Serve an account. `transport` fetches SNS's certificates."""
         super().__init__(settings)
         self.transport = transport

@@ -8,4 +8,4 @@ from messaging.webhooks import dispatcher
 @shared_task(name="messaging.notify_endpoints")
 def notify_endpoints() -> None:
     """Send the webhook events that are due. Beat requests it every second; one worker runs it."""
-    dispatcher.notify()
+    dispatcher.dispatch()

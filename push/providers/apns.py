@@ -45,7 +45,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Push
-from rme.transport import Common, Reply, Request, Transport
+from rme.transport import CommonHeaders, Reply, Request, Transport
 
 PAYLOAD_LIMIT = 4096
 COLLAPSE_LIMIT = 64
@@ -227,7 +227,7 @@ class Apns(Sender):
             url=f"{host}/3/device/{content.token}",
             body=payload,
             headers=headers,
-            common=common,
+            common_headers=common,
             connect_timeout=min(5.0, given.timeout),
             timeout=given.timeout,
             http2=True,
@@ -238,9 +238,9 @@ class Apns(Sender):
         self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
     ) -> list[Answer]:
         """Send over the key's own connections: Apple binds each to the key that it saw first."""
-        answers = super().perform(shots, transport.apart(self._name), credential, progress)
+        answers = super().perform(shots, transport.isolated(self._name), credential, progress)
         if any(isinstance(one, Retryable) and one.reason in _RECONNECT for one in answers):
-            transport.leave(self._name)
+            transport.close_isolated(self._name)
         return answers
 
     def took(self, shots: Sequence[Shot]) -> None:
@@ -282,9 +282,11 @@ class Apns(Sender):
 
 
 @lru_cache(maxsize=64)
-def _common(credential: str, topic: str, silent: bool, urgent: bool, expiration: int) -> Common:
+def _common(
+    credential: str, topic: str, silent: bool, urgent: bool, expiration: int
+) -> CommonHeaders:
     """Give the headers that most pushes of a second have in common."""
-    return Common(
+    return CommonHeaders(
         ("authorization", f"bearer {credential}"),
         ("apns-topic", topic),
         ("apns-push-type", "background" if silent else "alert"),

@@ -28,7 +28,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Push
-from rme.transport import NOT_BEGUN, Failure, FailureKind, Reply, Request, Transport
+from rme.transport import NOT_STARTED, Failure, FailureKind, Reply, Request, Transport
 from rme.transport.messages import TIME_OUT
 
 log = structlog.get_logger(__name__)
@@ -269,7 +269,7 @@ class Sender:
 
     def _hear(self, shot: Shot, said: Reply | Failure | Outcome) -> Answer:
         """Return what an answer means; Unknown if it is one that raises."""
-        if said is NOT_BEGUN:
+        if said is NOT_STARTED:
             return NOT_TRIED
         try:
             if isinstance(said, Failure):

@@ -68,10 +68,10 @@ def apply(count, transport):
     """Apply calls until there were so many."""
     wait_for(lambda: Callback.objects.count() >= count, 10)
     while True:
-        applied, answers = callbacks.work()
+        applied, answers = callbacks.apply_due()
         if not applied:
             return
-        inbound_sms.send(answers, transport)
+        inbound_sms.send_replies(answers, transport)
 
 
 def test_reports_of_the_gateway_become_events(org, api, kannel, transport):

@@ -40,7 +40,7 @@ from rme.core.provider import (
     http,
     no_progress,
 )
-from rme.transport import NOT_BEGUN, Failure, InvalidRequest, Reply, Request, Transport
+from rme.transport import NOT_STARTED, Failure, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -239,7 +239,7 @@ class Anymail(Provider):
         return message
 
     def _outcome(self, post: _Post, reply: Reply | Failure) -> Outcome:
-        if reply is NOT_BEGUN:
+        if reply is NOT_STARTED:
             return NOT_TRIED
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)

@@ -21,7 +21,7 @@ from rme.core.provider.callbacks import (
     UnknownCode,
 )
 from rme.core.provider.content import Content, Email, Push, Sms
-from rme.transport import NOT_BEGUN, AddressPolicy, Failure, Reply, Request, Transport
+from rme.transport import NOT_STARTED, AddressPolicy, Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -117,7 +117,7 @@ class Provider:
     ) -> list[Outcome]:
         """Send a window of dispatches at once; return their outcomes in the same order.
 
-        Once the transport's `patience` has passed, `progress` is given each outcome as it is known.
+        After the transport's `start_timeout`, `progress` receives each outcome as it is known.
         """
         return send_together([(self, dispatch) for dispatch in dispatches], transport, progress)
 
@@ -140,7 +140,7 @@ class Provider:
 
     def read_outcome(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         """Return the outcome of one attempt; Unknown if `outcome_of` raises."""
-        if reply is NOT_BEGUN:
+        if reply is NOT_STARTED:
             return NOT_TRIED
         try:
             return self.outcome_of(dispatch, reply)
@@ -202,7 +202,7 @@ def send_together(
 ) -> list[Outcome]:
     """Send dispatches of one or more accounts at once; return their outcomes in the same order.
 
-    Once the transport's `patience` has passed, `progress` is given each outcome as it is known. A
+    After the transport's `start_timeout`, `progress` receives each outcome as it is known. A
     dispatch that its provider cannot write, or whose answer it cannot read, fails alone and is
     logged: one defect must not stop the whole window.
     """

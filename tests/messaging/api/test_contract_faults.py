@@ -19,9 +19,9 @@ from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, 
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.outbound import outbound_transport
 from rme.core.provider import Provider
 from rme.core.redis.connection import redis_client
-from rme.transport import shared
 from tests import factories
 from tests.rest import error, events, message, work
 from tests.threads import at_once
@@ -118,7 +118,7 @@ def test_workers_side_by_side_send_each_message_once(api, org):
 
     def send_some():
         while (window := claims.claim(org.pk, "EMAIL", 0, 20)).deliveries:
-            deliver.deliver([window], shared(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), receipts.apply)
 
     at_once(send_some, 4)
     assert Counter(Delivery.objects.values_list("status", "fence")) == {("DELIVERED", 1): 300}

@@ -234,7 +234,7 @@ import django
 from django.conf import settings
 settings.DATABASES["default"]["NAME"] = sys.argv[1]
 django.setup()
-from messaging import suppression_import
+from messaging.consent import suppression_import
 while suppression_import.work():
     pass
 """

@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     ),
     "settle": (
         Status.SENT,
-        lambda rows: receipts.settle(
+        lambda rows: receipts.apply_provider_receipts(
             {row.pk: [(7, DeliveryReceipt(row.pk, "delivered"))] for row in rows}
         ),
         ROWS,

@@ -224,7 +224,7 @@ def test_statements_do_not_grow_with_the_calls(org, api, scene, count):
     work(scene.transport)
     for attempt_id in Attempt.objects.values_list("pk", flat=True):
         scene.call(report(scene, "delivered", attempt_id))
-    endpoints.forget(org.pk)
+    endpoints.invalidate(org.pk)
     endpoints.subscriptions({org.pk})  # they are kept for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert settle() == count

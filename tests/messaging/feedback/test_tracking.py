@@ -173,7 +173,7 @@ def test_a_thousand_opens_are_one_row(sent_mail):
     assert Hit.objects.count() == 1
     tasks.apply_callbacks()
     get(image())
-    assert (Hit.objects.count(), tracking.work()) == (1, 0)
+    assert (Hit.objects.count(), tracking.apply_due()) == (1, 0)
 
 
 def test_telling_is_one_statement(sent_mail):
@@ -190,9 +190,9 @@ def test_applying_takes_as_many_statements_whatever_there_is(org, api, mail_scen
             mail_scene.send(api, mail_scene.person(email=f"p{people}{number}@x.example"), **OWN)
         sent()
         for delivery in Delivery.objects.all():
-            tracking.keep(delivery.pk, CLICK, machine=False)
+            tracking.store(delivery.pk, CLICK, machine=False)
         with CaptureQueriesContext(connection) as queries:
-            assert tracking.work() == people
+            assert tracking.apply_due() == people
         counts.append(len(queries))
     assert counts[0] == counts[1]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from messaging.providers.smpp import Smpp
 from rme.core.outcomes import Accepted
 from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, SmsPart, UnknownCode
-from rme.transport.smpp import Address, Message, Pdu
-from rme.transport.smpp.pdu import Command, Tag
+from rme.transport.smpp import Address, Pdu, ShortMessage
+from rme.transport.smpp.pdu import CommandId, Tag
 
 PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
 TEXT = "id:{} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{} err:{} text:x"
@@ -26,13 +26,13 @@ def call(body: bytes) -> CallbackRequest:
     return CallbackRequest("", "LINK", "", {}, body, datetime.now(UTC))
 
 
-def read(message: Message, **given: Any) -> list[DeliveryReceipt | InboundSms]:
+def read(message: ShortMessage, **given: Any) -> list[DeliveryReceipt | InboundSms]:
     return list(provider(**given).read_callback(call(message.encode())))
 
 
-def receipt(text: str = "", **parameters: bytes) -> Message:
+def receipt(text: str = "", **parameters: bytes) -> ShortMessage:
     named = {Tag[name.upper()]: value for name, value in parameters.items()}
-    return Message(PERSON, OURS, text.encode(), 0x04, parameters=named)
+    return ShortMessage(PERSON, OURS, text.encode(), 0x04, parameters=named)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_ids_are_the_same_in_answers_and_receipts(
     ids: str, answered: str, reported: str, same: str
 ) -> None:
     own = provider(message_ids=ids)
-    answer = Pdu(Command.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
+    answer = Pdu(CommandId.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
     assert own._outcome(answer) == Accepted(same)
     (said,) = own.read_callback(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
     assert said == DeliveryReceipt(None, "delivered", "DELIVRD 000", provider_id=same)
@@ -127,43 +127,43 @@ def test_receipt_that_names_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (Message(PERSON, OURS, b"STOP"), InboundSms("+12025550123", "12025550100", "STOP")),
+        (ShortMessage(PERSON, OURS, b"STOP"), InboundSms("+12025550123", "12025550100", "STOP")),
         (
-            Message(Address("12025550123"), OURS, b"stop"),
+            ShortMessage(Address("12025550123"), OURS, b"stop"),
             InboundSms("+12025550123", "12025550100", "stop"),
         ),
         (
-            Message(PERSON, OURS, "СТОП".encode("utf-16-be"), data_coding=8),
+            ShortMessage(PERSON, OURS, "СТОП".encode("utf-16-be"), data_coding=8),
             InboundSms("+12025550123", "12025550100", "СТОП"),
         ),
         (
-            Message(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
+            ShortMessage(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
             InboundSms("+12025550123", "12025550100", "STOP", part=SmsPart(1, 2, 1)),
         ),
         (
-            Message(PERSON, OURS, b"STOP", payload=True),
+            ShortMessage(PERSON, OURS, b"STOP", payload=True),
             InboundSms("+12025550123", "12025550100", "STOP"),
         ),
-        (Message(Address("Bank", 5), OURS, b"Hi"), InboundSms("Bank", "12025550100", "Hi")),
+        (ShortMessage(Address("Bank", 5), OURS, b"Hi"), InboundSms("Bank", "12025550100", "Hi")),
         (
-            Message(Address("4915112345", 2, 1), OURS, b"STOP"),
+            ShortMessage(Address("4915112345", 2, 1), OURS, b"STOP"),
             InboundSms("4915112345", "12025550100", "STOP"),
         ),
     ],
     ids=["plain", "no-type", "ucs2", "header", "payload", "name", "national"],
 )
-def test_what_a_person_wrote(message: Message, expected: InboundSms) -> None:
+def test_what_a_person_wrote(message: ShortMessage, expected: InboundSms) -> None:
     assert read(message) == [expected]
 
 
 @pytest.mark.parametrize("esm_class", [0x08, 0x10, 0x18])
 def test_other_kinds_say_nothing(esm_class: int) -> None:
-    assert read(Message(PERSON, OURS, b"id:1 stat:DELIVRD", esm_class)) == []
+    assert read(ShortMessage(PERSON, OURS, b"id:1 stat:DELIVRD", esm_class)) == []
 
 
 @given(st.binary(max_size=120), st.integers(0, 255), st.sampled_from([0, 1, 3, 4, 8, 255]))
 def test_junk_is_read_by_nobody(junk: bytes, esm_class: int, coding: int) -> None:
-    message = Message(PERSON, OURS, junk, esm_class, coding)
+    message = ShortMessage(PERSON, OURS, junk, esm_class, coding)
     for body in (junk, message.encode()):
         for said in provider(message_ids="HEX_IN_RECEIPTS").read_callback(call(body)):
             assert isinstance(said, DeliveryReceipt | InboundSms)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.consent import ledger
+from messaging.consent.gates import current_consent
 from messaging.models import ConsentEntry
 from tests import factories
 
@@ -21,7 +22,7 @@ def decide(org, *entries, opt_in=True):
             for channel, category, status, day in entries
         ],
     )
-    present = ledger.present(org.pk, ["ada"], ["EMAIL"], ["NEWS"])
+    present = current_consent.read(org.pk, ["ada"], ["EMAIL"], ["NEWS"])
     return present.allows("ada", "EMAIL", "NEWS", opt_in=opt_in)
 
 

@@ -14,7 +14,7 @@ Job = Callable[[Transport], T]
 THREADS = 4
 
 
-def at_once(jobs: Sequence[Job[T]], transport: Transport) -> list[T]:
+def run_concurrently(jobs: Sequence[Job[T]], transport: Transport) -> list[T]:
     """Do jobs side by side, the first in this thread; what they give comes in the same order.
 
     So one that waits for a slow host holds up no other. Each has connections of its own, which are
@@ -23,7 +23,7 @@ def at_once(jobs: Sequence[Job[T]], transport: Transport) -> list[T]:
     if not jobs:
         return []
     futures = [
-        _threads().submit(job, transport.apart(f"beside {number}"))
+        _threads().submit(job, transport.isolated(f"concurrent {number}"))
         for number, job in enumerate(jobs[1:])
     ]
     try:
@@ -36,7 +36,7 @@ def at_once(jobs: Sequence[Job[T]], transport: Transport) -> list[T]:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="beside")
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="concurrent")
 
 
 os.register_at_fork(after_in_child=_threads.cache_clear)

@@ -31,7 +31,7 @@ ATTEMPT_SECONDS = 1.0
 """An address that does not answer is left for the next after this (RFC 8305 §5)."""
 
 
-class Wire(ABC):
+class SocketConnection(ABC):
     """One connection. It never blocks: each phase does what can be done now, and says whether
     there may be more to do. What is spoken on it is for who inherits.
     """

@@ -10,7 +10,7 @@ from collections import Counter
 from rme.transport.addresses import Origin
 
 
-class Slots:
+class HostLimits:
     """Places for requests under way, counted by host. Thread-safe."""
 
     def __init__(self) -> None:

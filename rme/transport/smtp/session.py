@@ -3,9 +3,9 @@
 libcurl can speak SMTP, too, but it waits for the reply to a message by blocking all that goes on
 beside it, and it uses a connection again whose last reply never came: the next mail would get it.
 
-A dialogue is a generator: it yields what is to be written and is sent the reply. `opening` brings a
-connection to where mails can go; `transaction` hands one over, in one round trip and the message's
-own where the server takes commands in a row (RFC 2920).
+Each generator yields what is to be written and receives the reply. `open_session` takes a
+connection from the greeting to the log-in. `mail_transaction` sends one message: with PIPELINING
+(RFC 2920) in two round trips.
 """
 
 import base64
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rme.transport.messages import Envelope, Failure, FailureKind, MailSecurity, Reply, Stage
 
-SENSELESS = "the answer makes no sense"
+INVALID_REPLY = "the answer makes no sense"
 _REPLY_LINE = re.compile(rb"([2-5]\d\d)(?:([ -])([^\0\r\n]*))?\r?\n")
 _MAX_REPLY = 64 * 1024
 """Bytes. A reply is some lines of 512 at most (RFC 5321 §4.5.3.1.5)."""
@@ -25,7 +25,7 @@ Offers = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SmtpReply:
     """A whole reply."""
 
     status: int
@@ -33,7 +33,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class SendBytes:
     """Write this, then wait for a reply. `whole`: with its last byte a message has been sent."""
 
     data: bytes
@@ -46,11 +46,11 @@ class StartTls:
     """Begin TLS now; there is no reply."""
 
 
-class Senseless(Exception):
+class InvalidReply(Exception):
     """What came is no reply."""
 
 
-class Ended(Exception):
+class SessionEnded(Exception):
     """The dialogue came to an end before its time."""
 
     def __init__(self, result: Reply | Failure) -> None:
@@ -58,12 +58,12 @@ class Ended(Exception):
         self.result = result
 
 
-Opening = Generator[Write | StartTls, Said, Offers]
-Hello = Generator[Write | StartTls, Said, tuple[Said, Offers]]
-Transaction = Generator[Write, Said, Reply]
+Opening = Generator[SendBytes | StartTls, SmtpReply, Offers]
+Hello = Generator[SendBytes | StartTls, SmtpReply, tuple[SmtpReply, Offers]]
+Transaction = Generator[SendBytes, SmtpReply, Reply]
 
 
-class Replies:
+class ReplyReader:
     """What a server says, in the parts that it comes in. No byte is looked at twice."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Replies:
         """Store what came."""
         self._unread += part
 
-    def take(self) -> Said | None:
+    def take(self) -> SmtpReply | None:
         """Return the first reply; None while it is not whole (RFC 5321 §4.2).
 
         Raises Senseless for what is no reply.
@@ -92,30 +92,30 @@ class Replies:
             self._size += end
             found = _REPLY_LINE.fullmatch(line)
             if not found or self._size > _MAX_REPLY:
-                raise Senseless
+                raise InvalidReply
             self._lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
             if found[2] != b"-":
-                said = Said(int(found[1]), tuple(self._lines))
+                said = SmtpReply(int(found[1]), tuple(self._lines))
                 self._lines, self._size = [], 0
                 return said
         self._searched = len(self._unread)
         if self._size + self._searched > _MAX_REPLY:
-            raise Senseless
+            raise InvalidReply
         return None
 
 
-def opening(envelope: Envelope, name: str) -> Opening:
+def open_session(envelope: Envelope, name: str) -> Opening:
     """Bring a connection to where MAIL may be said. Raises Ended when it does not come there."""
-    said = yield Write(b"", Stage.CONNECT)
+    said = yield SendBytes(b"", Stage.CONNECT)
     if said.status != 220:
         raise _turned_away(said)
     said, offers = yield from _hello(name)
     if envelope.security is MailSecurity.STARTTLS:
         if "STARTTLS" not in offers:  # never gone without
-            raise Ended(_failed(FailureKind.TLS, "the server does not offer STARTTLS", said))
-        said = yield Write(b"STARTTLS\r\n", Stage.CONNECT)
+            raise SessionEnded(_failed(FailureKind.TLS, "the server does not offer STARTTLS", said))
+        said = yield SendBytes(b"STARTTLS\r\n", Stage.CONNECT)
         if said.status != 220:
-            raise Ended(_failed(FailureKind.TLS, "the server does not begin TLS", said))
+            raise SessionEnded(_failed(FailureKind.TLS, "the server does not begin TLS", said))
         yield StartTls()
         said, offers = yield from _hello(name)  # what was offered in clear does not count
     if envelope.username:
@@ -124,16 +124,18 @@ def opening(envelope: Envelope, name: str) -> Opening:
 
 
 def _hello(name: str) -> Hello:
-    said = yield Write(f"EHLO {name}\r\n".encode(), Stage.CONNECT)
+    said = yield SendBytes(f"EHLO {name}\r\n".encode(), Stage.CONNECT)
     if said.status >= 500:  # older than extensions
-        said = yield Write(f"HELO {name}\r\n".encode(), Stage.CONNECT)
+        said = yield SendBytes(f"HELO {name}\r\n".encode(), Stage.CONNECT)
     if said.status != 250:
         raise _turned_away(said)
     words = [line[4:].upper().split(" ", 1) for line in said.lines[1:] if len(line) > 4]
     return said, {keyword: "".join(rest) for keyword, *rest in words}
 
 
-def _log_in(envelope: Envelope, offers: Offers, said: Said) -> Generator[Write, Said, None]:
+def _log_in(
+    envelope: Envelope, offers: Offers, said: SmtpReply
+) -> Generator[SendBytes, SmtpReply, None]:
     """Log in by PLAIN (RFC 4616), else by LOGIN, which old servers know alone."""
     known = offers.get("AUTH", "").split()
     user, password = envelope.username.encode(), envelope.password.encode()
@@ -143,15 +145,17 @@ def _log_in(envelope: Envelope, offers: Offers, said: Said) -> Generator[Write, 
         steps = [b"AUTH LOGIN", base64.b64encode(user), base64.b64encode(password)]
     else:
         reason = "the server offers no log-in by password"
-        raise Ended(Failure(FailureKind.LOGIN, reason, said.status, said.lines, Stage.LOGIN))
+        raise SessionEnded(Failure(FailureKind.LOGIN, reason, said.status, said.lines, Stage.LOGIN))
     for step in steps:
-        said = yield Write(step + b"\r\n", Stage.LOGIN)
+        said = yield SendBytes(step + b"\r\n", Stage.LOGIN)
         if said.status != (235 if step is steps[-1] else 334):
             reason = "the log-in was refused"
-            raise Ended(Failure(FailureKind.LOGIN, reason, said.status, said.lines, Stage.LOGIN))
+            raise SessionEnded(
+                Failure(FailureKind.LOGIN, reason, said.status, said.lines, Stage.LOGIN)
+            )
 
 
-def transaction(
+def mail_transaction(
     envelope: Envelope, message: bytes, offers: Offers, *, reset: bool = False
 ) -> Transaction:
     """Hand over a message. Gives the reply that decides; `reset` ends an earlier one first.
@@ -167,9 +171,9 @@ def transaction(
     in_a_row = "PIPELINING" in offers
     unsaid = "".join(command for _, command in commands).encode()
     decisive: Reply | None = None
-    said = Said(0, ())
+    said = SmtpReply(0, ())
     for stage, command in commands:
-        said = yield Write(unsaid if in_a_row else command.encode(), stage)
+        said = yield SendBytes(unsaid if in_a_row else command.encode(), stage)
         unsaid = b""
         if decisive is None and not _goes_on(said, stage):
             decisive = _answer(said, stage)
@@ -177,36 +181,38 @@ def transaction(
                 return decisive
     if decisive is not None:
         if said.status == 354:  # it waits for a message all the same (RFC 2920 §3.1): hang up
-            raise Ended(decisive)
+            raise SessionEnded(decisive)
         return decisive
-    said = yield Write(_stuffed(message), Stage.END, whole=True)
+    said = yield SendBytes(_stuffed(message), Stage.END, whole=True)
     if said.status // 100 != 2 and said.status < 400:
-        raise Ended(Failure(FailureKind.UNKNOWN, SENSELESS, said.status, said.lines, Stage.END))
+        raise SessionEnded(
+            Failure(FailureKind.UNKNOWN, INVALID_REPLY, said.status, said.lines, Stage.END)
+        )
     return _answer(said, Stage.END)
 
 
-def _goes_on(said: Said, stage: Stage) -> bool:
+def _goes_on(said: SmtpReply, stage: Stage) -> bool:
     return said.status == 354 if stage is Stage.DATA else said.status // 100 == 2
 
 
-def _answer(said: Said, stage: Stage) -> Reply:
+def _answer(said: SmtpReply, stage: Stage) -> Reply:
     """Take a refusal as the answer. Raises Ended for what is none, and where the server leaves."""
     if said.status < 400 and stage is not Stage.END:
         kind = FailureKind.NOT_SENT
-        raise Ended(Failure(kind, SENSELESS, said.status, said.lines, stage))
+        raise SessionEnded(Failure(kind, INVALID_REPLY, said.status, said.lines, stage))
     reply = Reply(said.status, lines=said.lines, stage=stage)
     if said.status == 421 or stage is Stage.CONNECT:
-        raise Ended(reply)
+        raise SessionEnded(reply)
     return reply
 
 
-def _turned_away(said: Said) -> Ended:
+def _turned_away(said: SmtpReply) -> SessionEnded:
     if said.status >= 400:
-        return Ended(Reply(said.status, lines=said.lines, stage=Stage.CONNECT))
-    return Ended(_failed(FailureKind.NOT_SENT, SENSELESS, said))
+        return SessionEnded(Reply(said.status, lines=said.lines, stage=Stage.CONNECT))
+    return SessionEnded(_failed(FailureKind.NOT_SENT, INVALID_REPLY, said))
 
 
-def _failed(kind: FailureKind, reason: str, said: Said) -> Failure:
+def _failed(kind: FailureKind, reason: str, said: SmtpReply) -> Failure:
     return Failure(kind, reason, said.status, said.lines, Stage.CONNECT)
 
 

@@ -4,16 +4,16 @@ import socket
 from typing import Any
 
 from rme.transport import AddressPolicy, Failure, smpp
-from rme.transport.smpp.pdu import Address, Message, Pdu
+from rme.transport.smpp.pdu import Address, Pdu, ShortMessage
 from rme.transport.smpp.pending import Answer
 
 POLICY = AddressPolicy(["127.0.0.1"])
-BODY = Message(Address("1"), Address("2"), b"Hi").encode()
+BODY = ShortMessage(Address("1"), Address("2"), b"Hi").encode()
 
 
-def line(port: int, **given: Any) -> smpp.Line:
+def line(port: int, **given: Any) -> smpp.SmppClient:
     settings = {"timeout": 5.0, **given}
-    return smpp.line(smpp.Login("127.0.0.1", port, "esme", "secret", **settings))
+    return smpp.client_for(smpp.Login("127.0.0.1", port, "esme", "secret", **settings))
 
 
 def ask(port: int, count: int = 1, **given: Any) -> list[Answer]:

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rme.transport.addresses import AddressPolicy
-from rme.transport.checked_socket import NoConnection, connect
+from rme.transport.checked_socket import ConnectionFailed, connect
 from rme.transport.messages import TIME_OUT, Failure, FailureKind
 from rme.transport.smpp import pdu
-from rme.transport.smpp.link import Hear, Link, Report
-from rme.transport.smpp.pdu import Address, Command, Pdu, Senseless
+from rme.transport.smpp.pdu import Address, CommandId, InvalidPdu, Pdu
 from rme.transport.smpp.pending import Answer
+from rme.transport.smpp.session import DeliveryHandler, OnAnswers, Session
 
 CONNECT_SECONDS = 10.0
 LISTENED_SECONDS = 20.0
@@ -50,15 +50,15 @@ class Login:
     enquire: float = 30.0
 
 
-class Line:
+class SmppClient:
     """One log-in's way to its SMSC. May be used by several threads."""
 
     def __init__(self, login: Login) -> None:
         self.login = login
         self.used = time.monotonic()
         self._lock = threading.Lock()
-        self._link: Link | None = None
-        self._hear: Hear | None = None
+        self._link: Session | None = None
+        self._hear: DeliveryHandler | None = None
         self._heard_until = 0.0
         self._failures = 0
         self._next_try = 0.0
@@ -70,18 +70,20 @@ class Line:
         self,
         bodies: Sequence[bytes],
         policy: AddressPolicy,
-        patience: float | None = None,
-        report: Report | None = None,
+        start_timeout: float | None = None,
+        report: OnAnswers | None = None,
     ) -> list[Answer]:
         """Send the bodies of `submit_sm`, and give what came of each; see `Link.submit`."""
         if not bodies:
             return []
         link = self._ready(policy)
-        if isinstance(link, Link):
-            return link.submit(bodies, patience, report)
+        if isinstance(link, Session):
+            return link.submit(bodies, start_timeout, report)
         return [link] * len(bodies)
 
-    def listen(self, hear: Hear, policy: AddressPolicy, seconds: float = LISTENED_SECONDS) -> None:
+    def listen(
+        self, hear: DeliveryHandler, policy: AddressPolicy, seconds: float = LISTENED_SECONDS
+    ) -> None:
         """Keep a link for some seconds, beside; to be called again before they are over."""
         self._hear, self._heard_until = hear, time.monotonic() + seconds
         link, opening = self._link, self._opening
@@ -119,7 +121,7 @@ class Line:
     def _is_heard(self) -> bool:
         return time.monotonic() < self._heard_until
 
-    def _ready(self, policy: AddressPolicy) -> Link | Failure:
+    def _ready(self, policy: AddressPolicy) -> Session | Failure:
         """Give the link, opened if need be; or why there is none."""
         with self._lock:
             link = self._link
@@ -133,7 +135,7 @@ class Line:
                 return self._last
             try:
                 self._link = self._open(policy)
-            except NoConnection as error:
+            except ConnectionFailed as error:
                 self._note(error.failure)
                 return self._last
             self._failures, self._next_try = 0, 0.0
@@ -147,21 +149,21 @@ class Line:
         self._failures = min(self._failures + 1, 10)
         self._next_try = time.monotonic() + wait
 
-    def _open(self, policy: AddressPolicy) -> Link:
+    def _open(self, policy: AddressPolicy) -> Session:
         login = self.login
-        patience = min(CONNECT_SECONDS, login.timeout)
+        timeout = min(CONNECT_SECONDS, login.timeout)
         connection = connect(
             policy,
             login.host,
             login.port,
             tls=login.tls,
             ca_pem=login.ca_pem,
-            timeout=patience,
+            timeout=timeout,
         )
         hear = self._hear if self._is_heard() else None
         try:
-            rest = _bind(connection, login, time.monotonic() + patience, receives=hear is not None)
-            return Link(
+            rest = _bind(connection, login, time.monotonic() + timeout, receives=hear is not None)
+            return Session(
                 connection,
                 hear=hear,
                 before=rest,
@@ -179,20 +181,20 @@ def _bind(connection: socket.socket, login: Login, until: float, *, receives: bo
 
     Who does not listen binds as a transmitter: it must not be given what others wait for.
     """
-    command = Command.BIND_TRANSCEIVER if receives else Command.BIND_TRANSMITTER
+    command = CommandId.BIND_TRANSCEIVER if receives else CommandId.BIND_TRANSMITTER
     body = pdu.bind(login.system_id, login.password, login.system_type, login.addresses)
     try:
         connection.settimeout(max(until - time.monotonic(), 0.001))
         connection.sendall(Pdu(command, 1, body=body).encode())
         answer, rest = _first(connection, until)
-    except Senseless as error:
-        raise NoConnection(FailureKind.NOT_SENT, str(error)) from error
+    except InvalidPdu as error:
+        raise ConnectionFailed(FailureKind.NOT_SENT, str(error)) from error
     except OSError as error:
         late = isinstance(error, TimeoutError)
         reason = TIME_OUT if late else "the connection was lost in the bind"
-        raise NoConnection(FailureKind.NOT_SENT, reason) from error
+        raise ConnectionFailed(FailureKind.NOT_SENT, reason) from error
     if answer.status or answer.command != command | pdu.RESPONSE:
-        refused = NoConnection(FailureKind.LOGIN, "the bind was refused")
+        refused = ConnectionFailed(FailureKind.LOGIN, "the bind was refused")
         refused.failure = Failure(FailureKind.LOGIN, "the bind was refused", answer.status)
         raise refused
     return rest
@@ -212,18 +214,18 @@ def _first(connection: socket.socket, until: float) -> tuple[Pdu, bytes]:
 
 # --- the lines of this process ------------------------------------------------------------------
 
-_lines: dict[Login, Line] = {}
+_lines: dict[Login, SmppClient] = {}
 _lock = threading.Lock()
 
 
-def line(login: Login) -> Line:
+def client_for(login: Login) -> SmppClient:
     """Give the line of a log-in, and let go of those that nobody listens to any more."""
     with _lock:
         for other in [each for each in _lines.values() if each.is_over()]:
             del _lines[other.login]
         found = _lines.get(login)
         if found is None:
-            found = _lines[login] = Line(login)
+            found = _lines[login] = SmppClient(login)
         found.used = time.monotonic()
         return found
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from rme.transport import AddressPolicy, Failure, FailureKind, smpp
-from rme.transport.smpp import link as links
-from rme.transport.smpp.pdu import RESPONSE, Command, Pdu
+from rme.transport.smpp import session as links
+from rme.transport.smpp.pdu import RESPONSE, CommandId, Pdu
 from tests.fakes.smpp import SmppServer, accept
 from tests.fakes.smsc import wait_for
-from tests.transport.smpp.link_scene import BODY, POLICY, ask, line, never, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, ask, line, never, statuses
 
-SUBMIT = Command.SUBMIT_SM
+SUBMIT = CommandId.SUBMIT_SM
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _no_links() -> Iterator[None]:
 def test_link_is_bound_once_and_kept() -> None:
     with SmppServer() as server:
         assert statuses([*ask(server.port, 3), *ask(server.port)]) == [0] * 4
-        assert (server.connections, len(server.of(Command.BIND_TRANSMITTER))) == (1, 1)
+        assert (server.connections, len(server.of(CommandId.BIND_TRANSMITTER))) == (1, 1)
         sequences = [each.sequence for each in server.seen]
         assert sequences == sorted(set(sequences))
 
@@ -110,7 +110,7 @@ def test_late_answer_is_nobodys() -> None:
 
 def test_generic_nack_is_an_answer() -> None:
     def nack(connection: socket.socket, request: Pdu) -> None:
-        connection.sendall(Pdu(Command.GENERIC_NACK, request.sequence, 3).encode())
+        connection.sendall(Pdu(CommandId.GENERIC_NACK, request.sequence, 3).encode())
 
     with SmppServer({SUBMIT: nack}) as server:
         assert statuses(ask(server.port)) == [3]
@@ -141,8 +141,8 @@ def test_address_is_checked(policy: AddressPolicy, tls: bool, reason: str) -> No
 def test_unbind_of_the_other_side_is_answered() -> None:
     with SmppServer() as server:
         ask(server.port)
-        server.send(Pdu(Command.UNBIND, 77))
-        wait_for(lambda: Pdu(Command.UNBIND | RESPONSE, 77) in server.seen)
+        server.send(Pdu(CommandId.UNBIND, 77))
+        wait_for(lambda: Pdu(CommandId.UNBIND | RESPONSE, 77) in server.seen)
         wait_for(lambda: not server._open)
         wait_for(lambda: statuses(ask(server.port)) == [0])
         assert server.connections == 2
@@ -151,12 +151,12 @@ def test_unbind_of_the_other_side_is_answered() -> None:
 def test_requests_of_the_other_side_are_answered() -> None:
     with SmppServer() as server:
         ask(server.port)
-        server.send(Pdu(Command.ENQUIRE_LINK, 5))
+        server.send(Pdu(CommandId.ENQUIRE_LINK, 5))
         server.send(Pdu(0x103, 6))  # data_sm
         wait_for(lambda: len(server.seen) >= 4)
         assert server.seen[2:] == [
-            Pdu(Command.ENQUIRE_LINK | RESPONSE, 5),
-            Pdu(Command.GENERIC_NACK, 6, 3),
+            Pdu(CommandId.ENQUIRE_LINK | RESPONSE, 5),
+            Pdu(CommandId.GENERIC_NACK, 6, 3),
         ]
 
 
@@ -165,11 +165,11 @@ def test_who_does_not_listen_is_a_transmitter_and_who_does_a_transceiver() -> No
     with SmppServer() as server:
         ask(server.port)
         line(server.port).listen(lambda bodies: not heard.extend(bodies), POLICY)
-        wait_for(lambda: len(server.of(Command.BIND_TRANSCEIVER)) == 1)
-        assert len(server.of(Command.UNBIND)) == 1
+        wait_for(lambda: len(server.of(CommandId.BIND_TRANSCEIVER)) == 1)
+        assert len(server.of(CommandId.UNBIND)) == 1
         assert statuses(ask(server.port)) == [0]
-        server.send(Pdu(Command.DELIVER_SM, 9, body=b"said"))
-        answer = Pdu(Command.DELIVER_SM | RESPONSE, 9, 0, b"\0")
+        server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"said"))
+        answer = Pdu(CommandId.DELIVER_SM | RESPONSE, 9, 0, b"\0")
         wait_for(lambda: answer in server.seen)
     assert heard == [b"said"]
 
@@ -179,8 +179,8 @@ def test_what_is_not_safe_is_to_come_again() -> None:
         line(server.port).listen(lambda bodies: False, POLICY)
         wait_for(lambda: server.connections == 1)
         wait_for(lambda: len(server.seen) == 1)
-        server.send(Pdu(Command.DELIVER_SM, 9, body=b"said"))
-        answer = Pdu(Command.DELIVER_SM | RESPONSE, 9, links.TRY_AGAIN, b"\0")
+        server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"said"))
+        answer = Pdu(CommandId.DELIVER_SM | RESPONSE, 9, links.TRY_AGAIN, b"\0")
         wait_for(lambda: answer in server.seen)
 
 
@@ -189,9 +189,9 @@ def test_many_that_come_at_once_are_heard_together() -> None:
     with SmppServer() as server:
         line(server.port).listen(lambda bodies: not heard.append(len(bodies)), POLICY)
         wait_for(lambda: len(server.seen) == 1)
-        wire = b"".join(Pdu(Command.DELIVER_SM, n, body=b"x").encode() for n in range(1, 501))
+        wire = b"".join(Pdu(CommandId.DELIVER_SM, n, body=b"x").encode() for n in range(1, 501))
         server.last.sendall(wire)
-        wait_for(lambda: len(server.of(Command.DELIVER_SM | RESPONSE)) == 500)
+        wait_for(lambda: len(server.of(CommandId.DELIVER_SM | RESPONSE)) == 500)
     assert sum(heard) == 500
     assert len(heard) < 50
 
@@ -209,7 +209,7 @@ def test_close_waits_for_what_is_under_way_and_unbinds() -> None:
         wait_for(lambda: len(server.of(SUBMIT)) == 1)
         smpp.close_all(5)
         asking.join(5)
-        assert (found, [each.command for each in server.seen][-1]) == ([0], Command.UNBIND)
+        assert (found, [each.command for each in server.seen][-1]) == ([0], CommandId.UNBIND)
 
 
 def test_forked_child_leaves_its_parents_link_alone() -> None:
@@ -239,11 +239,11 @@ def test_link_that_is_being_bound_when_all_are_closed_is_unbound() -> None:
         time.sleep(0.5)
         accept(connection, request)
 
-    with SmppServer({Command.BIND_TRANSCEIVER: slowly}) as server:
+    with SmppServer({CommandId.BIND_TRANSCEIVER: slowly}) as server:
         line(server.port).listen(lambda bodies: True, POLICY)
-        wait_for(lambda: len(server.of(Command.BIND_TRANSCEIVER)) == 1)
+        wait_for(lambda: len(server.of(CommandId.BIND_TRANSCEIVER)) == 1)
         smpp.close_all(3)
-        assert len(server.of(Command.UNBIND)) == 1
+        assert len(server.of(CommandId.UNBIND)) == 1
 
 
 def test_line_that_was_closed_opens_no_link() -> None:

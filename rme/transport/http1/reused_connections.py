@@ -15,7 +15,7 @@ _CLOSED = getattr(select, "POLLRDHUP", 0)
 _DEAD = _CLOSED | select.POLLHUP | select.POLLERR
 
 
-class Kept:
+class ReusedConnections:
     """Connections by their local ports, and how many requests are under way on each."""
 
     def __init__(self) -> None:

@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from rme.transport.messages import NOT_BEGUN, TIME_OUT
+from rme.transport.messages import NOT_STARTED, TIME_OUT
 from rme.transport.smpp import pdu
-from rme.transport.smpp.pdu import RESPONSE, Command, Pdu, Senseless
-from rme.transport.smpp.pending import Answer, Count, Ticket
+from rme.transport.smpp.pdu import RESPONSE, CommandId, InvalidPdu, Pdu
+from rme.transport.smpp.pending import Answer, Countdown, PendingRequest
 
-Hear = Callable[[Sequence[bytes]], bool]
+DeliveryHandler = Callable[[Sequence[bytes]], bool]
 """Takes the bodies of some `deliver_sm`, and says whether they are safe. Must not raise."""
 
-Report = Callable[[Sequence[Answer | None]], object]
+OnAnswers = Callable[[Sequence[Answer | None]], object]
 """Takes the answers as far as they are known, each at its request's place. Must not raise."""
 
 TRY_AGAIN = 0x64
@@ -39,14 +39,14 @@ class Lost(Exception):
     """The link has ended."""
 
 
-class Link:
+class Session:
     """One connection that is bound. It never comes back: whoever needs one again opens another."""
 
     def __init__(
         self,
         connection: socket.socket,
         *,
-        hear: Hear | None = None,
+        hear: DeliveryHandler | None = None,
         before: bytes = b"",
         window: int = 10,
         timeout: float = 20.0,
@@ -59,8 +59,8 @@ class Link:
         self._connection = connection
         self._hear = hear
         self._window, self._timeout, self._enquire = window, timeout, enquire
-        self._queue: deque[Ticket] = deque()
-        self._flying: dict[int, Ticket] = {}
+        self._queue: deque[PendingRequest] = deque()
+        self._flying: dict[int, PendingRequest] = {}
         self._lock = threading.Lock()  # of the queue, and of whether there still is a thread
         self._number = 1  # the bind's
         self._unread, self._unsent = bytearray(before), bytearray()
@@ -78,25 +78,25 @@ class Link:
     def submit(
         self,
         bodies: Sequence[bytes],
-        patience: float | None = None,
-        report: Report | None = None,
+        start_timeout: float | None = None,
+        report: OnAnswers | None = None,
     ) -> list[Answer]:
         """Send requests and give their answers in the same order.
 
         Each waits at most the time-out for its place in the window, and as long again for its
-        answer. What still waits for its place when the patience (in seconds) has passed ends as
-        NOT_BEGUN, and the answers that are there by then are given to `report`.
+        answer. What still waits for its place when `start_timeout` seconds have passed ends as
+        NOT_STARTED, and the answers that are there by then are given to `report`.
         """
-        count = Count(len(bodies))
+        count = Countdown(len(bodies))
         by = time.monotonic() + self._timeout
-        tickets = [Ticket(body, by, count.down) for body in bodies]
+        tickets = [PendingRequest(body, by, count.down) for body in bodies]
         with self._lock:
             if not self.ended and self._closing is None:
                 self._queue.extend(tickets)
             else:
                 count.nothing.set()
         self._ring()
-        if patience is not None and not count.nothing.wait(patience):
+        if start_timeout is not None and not count.nothing.wait(start_timeout):
             self._give_back(tickets)
             if report:
                 report([ticket.answer for ticket in tickets])
@@ -113,14 +113,14 @@ class Link:
         if wait:
             self._thread.join(wait)
 
-    def _give_back(self, tickets: Sequence[Ticket]) -> None:
+    def _give_back(self, tickets: Sequence[PendingRequest]) -> None:
         """End what waits for its place in the window."""
         with self._lock:
             for ticket in [one for one in tickets if one in self._queue]:
                 self._queue.remove(ticket)
-                ticket.settle(NOT_BEGUN)
+                ticket.settle(NOT_STARTED)
 
-    def _abandon(self, tickets: Sequence[Ticket]) -> None:
+    def _abandon(self, tickets: Sequence[PendingRequest]) -> None:
         """End what the thread did not: it has ended before, or is held up by who hears."""
         with self._lock:
             for ticket in tickets:
@@ -154,7 +154,7 @@ class Link:
                 self._keep_time()
                 self._flush()
                 self._rest()
-        except (Lost, Senseless) as error:
+        except (Lost, InvalidPdu) as error:
             reason = str(error)
         except OSError:
             reason = "the connection was lost"
@@ -201,7 +201,7 @@ class Link:
         over = self._receive()
         letters: list[Pdu] = []
         while (found := pdu.take(self._unread)) is not None:
-            if found.command == Command.DELIVER_SM:
+            if found.command == CommandId.DELIVER_SM:
                 letters.append(found)
             else:
                 self._act(found)
@@ -230,17 +230,17 @@ class Link:
     def _act(self, found: Pdu) -> None:
         if found.command & RESPONSE:
             self._answered(found)
-        elif found.command == Command.ENQUIRE_LINK:
+        elif found.command == CommandId.ENQUIRE_LINK:
             self._write(found.answer())
-        elif found.command == Command.UNBIND:
+        elif found.command == CommandId.UNBIND:
             self._write(found.answer())
             self._flush()
             raise Lost("the other side has unbound")
         else:
-            self._write(Pdu(Command.GENERIC_NACK, found.sequence, UNKNOWN_COMMAND))
+            self._write(Pdu(CommandId.GENERIC_NACK, found.sequence, UNKNOWN_COMMAND))
 
     def _answered(self, found: Pdu) -> None:
-        if found.command == Command.UNBIND | RESPONSE:
+        if found.command == CommandId.UNBIND | RESPONSE:
             raise Lost("the link was closed")
         ticket = self._flying.pop(found.sequence, None)
         if ticket is not None:  # else it is of what had its time-out, or of enquire_link
@@ -258,7 +258,7 @@ class Link:
             while self._queue and len(self._flying) < self._window and self._closing is None:
                 ticket = self._queue.popleft()
                 self._flying[number := self._next_number()] = ticket
-                self._write(Pdu(Command.SUBMIT_SM, number, body=ticket.body))
+                self._write(Pdu(CommandId.SUBMIT_SM, number, body=ticket.body))
                 ticket.end = self._written + len(self._unsent)
                 self.last_used = time.monotonic()
 
@@ -309,7 +309,7 @@ class Link:
     def _ask(self, now: float) -> None:
         if self._asked_at is None:
             self._asked_at = now
-            self._write(Pdu(Command.ENQUIRE_LINK, self._next_number()))
+            self._write(Pdu(CommandId.ENQUIRE_LINK, self._next_number()))
 
     def _leave(self, now: float, by: float) -> None:
         """Say goodbye once nothing is under way, or its time is over."""
@@ -321,4 +321,4 @@ class Link:
         if not self._flying and not self._goodbye:
             self._goodbye = True
             self._closing = min(by, now + _GOODBYE_SECONDS)
-            self._write(Pdu(Command.UNBIND, self._next_number()))
+            self._write(Pdu(CommandId.UNBIND, self._next_number()))

@@ -7,13 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rme.transport.messages import Envelope, MailSecurity, Reply, Stage
-from rme.transport.smtp.dialogue import Replies, Said, Senseless, transaction
+from rme.transport.smtp.session import InvalidReply, ReplyReader, SmtpReply, mail_transaction
 
 ENVELOPE = Envelope("a@x.test", ("b@y.test",), MailSecurity.NONE)
 
 
-def replies_of(parts: list[bytes]) -> list[Said]:
-    replies, found = Replies(), []
+def replies_of(parts: list[bytes]) -> list[SmtpReply]:
+    replies, found = ReplyReader(), []
     for part in parts:
         replies.add(part)
         while said := replies.take():
@@ -27,9 +27,9 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
     ends = sorted({0, len(heard), *(min(cut, len(heard)) for cut in cuts)})
     parts = [heard[start:end] for start, end in pairwise(ends)]
     assert replies_of(parts) == [
-        Said(250, ("250-one", "250-two", "250 three")),
-        Said(354, ("354",)),
-        Said(550, ("550 5.1.1 no \ufffd",)),
+        SmtpReply(250, ("250-one", "250-two", "250 three")),
+        SmtpReply(354, ("354",)),
+        SmtpReply(550, ("550 5.1.1 no \ufffd",)),
     ]
 
 
@@ -51,19 +51,19 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
     ],
 )
 def test_what_is_no_reply_is_senseless(heard: bytes) -> None:
-    with pytest.raises(Senseless):
+    with pytest.raises(InvalidReply):
         replies_of([heard])
 
 
 def written(message: bytes) -> bytes:
     """Play a server that takes everything, and give what it was told after DATA."""
-    talk = transaction(ENVELOPE, message, {"PIPELINING": ""})
+    talk = mail_transaction(ENVELOPE, message, {"PIPELINING": ""})
     step = next(talk)
     for status in (250, 250, 354):
-        step = talk.send(Said(status, (f"{status} ok",)))
+        step = talk.send(SmtpReply(status, (f"{status} ok",)))
     assert (step.stage, step.whole) == (Stage.END, True)
     with pytest.raises(StopIteration) as stop:
-        talk.send(Said(250, ("250 taken",)))
+        talk.send(SmtpReply(250, ("250 taken",)))
     assert stop.value.value == Reply(250, lines=("250 taken",), stage=Stage.END)
     return step.data
 

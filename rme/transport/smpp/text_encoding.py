@@ -31,7 +31,7 @@ class Alphabet(StrEnum):
     UCS2 = "UCS2"
 
 
-class Way(StrEnum):
+class LongTextMethod(StrEnum):
     """How a long text goes: parts with headers, parts with parameters, or as one payload."""
 
     UDH = "UDH"
@@ -44,7 +44,7 @@ _BYTES = {0x00: (160, 153), 0x03: (140, 134), UCS2: (140, 134)}
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EncodedText:
     """An encoded text, character by character."""
 
     coding: int
@@ -67,16 +67,16 @@ class Written:
         return [bytes(part) for part in parts]
 
 
-def write(text: str, alphabet: Alphabet) -> Written:
+def encode(text: str, alphabet: Alphabet) -> EncodedText:
     """Encode a text in an alphabet, or as UCS-2; lone surrogates become question marks."""
     if alphabet is Alphabet.GSM and gsm.CHARACTERS.issuperset(text):
-        return Written(CODINGS[alphabet], gsm.septets(text))
+        return EncodedText(CODINGS[alphabet], gsm.septets(text))
     if alphabet is Alphabet.LATIN1 and all(character <= "\xff" for character in text):
-        return Written(CODINGS[alphabet], [character.encode("latin-1") for character in text])
-    return Written(UCS2, [_utf16(character) for character in text])
+        return EncodedText(CODINGS[alphabet], [character.encode("latin-1") for character in text])
+    return EncodedText(UCS2, [_utf16(character) for character in text])
 
 
-def read(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> str:
+def decode(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> str:
     """Read what a person wrote; coding 0 is in the alphabet that the SMSC was set up with."""
     if esm_class & _HEADED and data:
         data = data[1 + data[0] :]
@@ -89,11 +89,13 @@ def read(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> st
     return data.decode("latin-1")
 
 
-Place = tuple[int, int, int]
+PartPosition = tuple[int, int, int]
 """The reference, how many parts there are, and which this is."""
 
 
-def place(data: bytes, parameters: Mapping[int, bytes], esm_class: int = 0) -> Place | None:
+def part_position(
+    data: bytes, parameters: Mapping[int, bytes], esm_class: int = 0
+) -> PartPosition | None:
     """Say which part of a long text a message is, by its header or else its parameters.
 
     None for a text that is alone, and for a place that cannot be: it is to be ignored then (3GPP TS
@@ -104,7 +106,7 @@ def place(data: bytes, parameters: Mapping[int, bytes], esm_class: int = 0) -> P
     return found if found and 1 <= found[2] <= found[1] > 1 else None
 
 
-def _in_header(elements: bytes) -> Place | None:
+def _in_header(elements: bytes) -> PartPosition | None:
     """Read the header's elements: 0 has a reference of 8 bits, and 8 one of 16."""
     found = None
     while len(elements) >= 2:
@@ -115,7 +117,7 @@ def _in_header(elements: bytes) -> Place | None:
     return found
 
 
-def _in_parameters(parameters: Mapping[int, bytes]) -> Place | None:
+def _in_parameters(parameters: Mapping[int, bytes]) -> PartPosition | None:
     """Read `sar_msg_ref_num` and its like (§5.3.2.22 to 24): all three, or nothing."""
     tags = (Tag.SAR_MSG_REF_NUM, Tag.SAR_TOTAL_SEGMENTS, Tag.SAR_SEGMENT_SEQNUM)
     reference, total, number = (parameters.get(tag, b"") for tag in tags)
@@ -125,7 +127,7 @@ def _in_parameters(parameters: Mapping[int, bytes]) -> Place | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """What one `submit_sm` carries of a text."""
 
     text: bytes
@@ -135,43 +137,43 @@ class Part:
     payload: bool = False
 
 
-def spread(text: str, alphabet: Alphabet, way: Way, reference: int) -> list[Part]:
+def split(text: str, alphabet: Alphabet, way: LongTextMethod, reference: int) -> list[TextPart]:
     """Write a text as what is to be sent; `reference` holds parts together (16 bits).
 
     Raises ValueError for more than 255 parts or 65,535 bytes.
     """
-    written = write(text, alphabet)
+    written = encode(text, alphabet)
     if len(written.whole) > 0xFFFF:
         raise ValueError("a text too long to be sent")
-    if way is Way.PAYLOAD:
-        return [Part(written.whole, written.coding, payload=True)]
+    if way is LongTextMethod.PAYLOAD:
+        return [TextPart(written.whole, written.coding, payload=True)]
     parts = written.parts()
     if len(parts) > 255:
         raise ValueError("a text of too many parts")
     if len(parts) == 1:
-        return [Part(parts[0], written.coding)]
-    make = _headed if way is Way.UDH else _numbered
+        return [TextPart(parts[0], written.coding)]
+    make = _headed if way is LongTextMethod.UDH else _numbered
     return [
         make(part, written.coding, (reference, len(parts), number))
         for number, part in enumerate(parts, start=1)
     ]
 
 
-def _headed(part: bytes, coding: int, place: Place) -> Part:
+def _headed(part: bytes, coding: int, place: PartPosition) -> TextPart:
     """Begin a part with a user data header (3GPP TS 23.040 §9.2.3.24.1)."""
     reference, total, number = place
     header = bytes([5, 0, 3, reference & 0xFF, total, number])
-    return Part(header + part, coding, esm_class=_HEADED)
+    return TextPart(header + part, coding, esm_class=_HEADED)
 
 
-def _numbered(part: bytes, coding: int, place: Place) -> Part:
+def _numbered(part: bytes, coding: int, place: PartPosition) -> TextPart:
     reference, total, number = place
     parameters: dict[int, bytes] = {
         Tag.SAR_MSG_REF_NUM: reference.to_bytes(2, "big"),
         Tag.SAR_TOTAL_SEGMENTS: bytes([total]),
         Tag.SAR_SEGMENT_SEQNUM: bytes([number]),
     }
-    return Part(part, coding, parameters=parameters)
+    return TextPart(part, coding, parameters=parameters)
 
 
 def _utf16(character: str) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rme.transport import AddressPolicy, Request, Transport, shared
+from rme.transport import AddressPolicy, Request, Transport, thread_transport
 from tests.fakes import tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Server
@@ -18,9 +18,9 @@ from tests.fakes.tls import ca_pem
 
 FORKING = """
 import os, sys
-from django.conf import settings
-settings.configure(OUTBOUND_OPEN_HOSTS=["localhost"])
-from rme.transport import Envelope, MailSecurity, Request, Reply, shared
+from rme.transport import Envelope, MailSecurity, Request, Reply, thread_transport
+def own():
+    return thread_transport(["localhost"])
 def send():
     url, ca_pem = sys.argv[1:]
     mail = Envelope("a@x.test", ("b@x.test",), MailSecurity.NONE)
@@ -28,18 +28,18 @@ def send():
         request = Request(url, b"x", http2=True, ca_pem=ca_pem)
     else:
         request = Request(url, b"Subject: x\\r\\n\\r\\n", envelope=mail)
-    (result,) = shared().perform([request])
+    (result,) = own().perform([request])
     assert isinstance(result, Reply), result
 send()
-before = shared()
+before = own()
 child = os.fork()
 if child == 0:
-    assert shared() is not before
+    assert own() is not before
     del before
     send()
     sys.exit(0)  # with all that an interpreter frees at its end
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert shared() is before
+assert own() is before
 send()
 print("done", flush=True)
 os._exit(0)
@@ -48,18 +48,18 @@ os._exit(0)
 
 def test_shared_is_one_transport_for_each_thread() -> None:
     found: list[Transport] = []
-    threads = [threading.Thread(target=lambda: found.append(shared())) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: found.append(thread_transport())) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert shared() is shared()
-    assert len({id(one) for one in (shared(), *found)}) == 4
+    assert thread_transport() is thread_transport()
+    assert len({id(one) for one in (thread_transport(), *found)}) == 4
 
 
 def test_transport_of_a_thread_ends_with_it() -> None:
     alive: list[weakref.ref[Transport]] = []
-    thread = threading.Thread(target=lambda: alive.append(weakref.ref(shared())))
+    thread = threading.Thread(target=lambda: alive.append(weakref.ref(thread_transport())))
     thread.start()
     thread.join()
     gc.collect()

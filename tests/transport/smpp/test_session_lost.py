@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from rme.transport import Failure, FailureKind, smpp
-from rme.transport.smpp.pdu import Address, Command, Message, Pdu
+from rme.transport.smpp.pdu import Address, CommandId, Pdu, ShortMessage
 from tests.fakes.smpp import SmppServer, accept, refuse
 from tests.fakes.smsc import wait_for
 from tests.fakes.tcp import free_port, reset
-from tests.transport.smpp.link_scene import BODY, POLICY, ask, line, never, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, ask, line, never, statuses
 
-SUBMIT = Command.SUBMIT_SM
+SUBMIT = CommandId.SUBMIT_SM
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_reset_is_a_loss() -> None:
 
 def test_who_takes_nothing_has_taken_nothing() -> None:
     """The border is the last byte: what the other side's window never let through was not sent."""
-    body = Message(Address("1"), Address("2"), b"x" * 60_000, payload=True).encode()
+    body = ShortMessage(Address("1"), Address("2"), b"x" * 60_000, payload=True).encode()
     stop = threading.Event()
 
     def deaf(connection: socket.socket, request: Pdu) -> None:
@@ -71,7 +71,7 @@ def test_senseless_answer_ends_the_link(junk: bytes) -> None:
 
 @pytest.mark.parametrize("status", [0x0D, 0x0E, 0x58])
 def test_refused_bind_says_why_and_is_not_tried_at_once(status: int) -> None:
-    with SmppServer({Command.BIND_TRANSMITTER: refuse(status)}) as server:
+    with SmppServer({CommandId.BIND_TRANSMITTER: refuse(status)}) as server:
         expected = [Failure(FailureKind.LOGIN, "the bind was refused", status)]
         assert (ask(server.port), ask(server.port)) == (expected, expected)
         assert server.connections == 1
@@ -90,7 +90,7 @@ def test_after_a_failure_the_next_try_comes_later_and_later() -> None:
 def test_silence_is_asked_and_a_dead_side_found() -> None:
     with SmppServer() as server:
         ask(server.port, enquire=0.1, timeout=0.3)
-        wait_for(lambda: len(server.of(Command.ENQUIRE_LINK)) >= 3)
+        wait_for(lambda: len(server.of(CommandId.ENQUIRE_LINK)) >= 3)
         assert server.connections == 1
         server.otherwise = never
         wait_for(lambda: len(server._open) == 0)
@@ -119,7 +119,7 @@ def test_line_that_is_listened_to_no_more_unbinds() -> None:
 
         def has_left() -> bool:
             line(1)  # as any other account's does when it is used
-            return bool(server.of(Command.UNBIND))
+            return bool(server.of(CommandId.UNBIND))
 
         assert not has_left()
         wait_for(has_left)

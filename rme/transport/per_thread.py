@@ -4,8 +4,7 @@ import ctypes
 import os
 import threading
 import weakref
-
-from django.conf import settings
+from collections.abc import Iterable
 
 from rme.transport.addresses import AddressPolicy
 from rme.transport.client import Transport
@@ -17,11 +16,14 @@ _held: list[Transport] = []
 (QUIT, TLS's close) on connections that are the parent's, and end them for it."""
 
 
-def shared() -> Transport:
-    """Give this thread's transport; a forked process makes its own."""
+def thread_transport(open_hosts: Iterable[str] = ()) -> Transport:
+    """Return this thread's transport, made on first use; a forked process makes its own.
+
+    `open_hosts` (see `AddressPolicy`) count when it is made.
+    """
     transport: Transport | None = getattr(_local, "transport", None)
     if transport is None:
-        transport = _local.transport = Transport(AddressPolicy(settings.OUTBOUND_OPEN_HOSTS))
+        transport = _local.transport = Transport(AddressPolicy(open_hosts))
         _all.add(transport)
     return transport
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from rme.transport import Reply, Request, Transport, at_once
+from rme.transport import Reply, Request, Transport, run_concurrently
 from tests.fakes.http1 import Http1Server
 
 
@@ -16,8 +16,8 @@ def test_each_has_connections_of_its_own_that_are_kept(transport: Transport) -> 
             assert isinstance(reply, Reply)
             return id(own)
 
-        first = at_once([ask] * 3, transport)
-        again = at_once([ask] * 3, transport)
+        first = run_concurrently([ask] * 3, transport)
+        again = run_concurrently([ask] * 3, transport)
         assert first == again
         assert len(set(first)) == 3
         assert first[0] == id(transport)
@@ -31,9 +31,9 @@ def test_what_they_give_comes_in_their_order(transport: Transport) -> None:
         together.wait(5)  # all are under way at once
         return number
 
-    found = at_once([lambda own, n=n: wait(n) for n in range(3)], transport)  # type: ignore[misc]
+    found = run_concurrently([lambda own, n=n: wait(n) for n in range(3)], transport)  # type: ignore[misc]
     assert found == [0, 1, 2]
-    assert at_once([], transport) == []
+    assert run_concurrently([], transport) == []
 
 
 @pytest.mark.parametrize("failing", [0, 1])
@@ -46,5 +46,5 @@ def test_an_error_is_raised_when_all_have_ended(transport: Transport, failing: i
         ended.append(number)
 
     with pytest.raises(ValueError, match=str(failing)):
-        at_once([lambda own, n=n: job(n) for n in range(2)], transport)  # type: ignore[misc]
+        run_concurrently([lambda own, n=n: job(n) for n in range(2)], transport)  # type: ignore[misc]
     assert ended == [1 - failing]

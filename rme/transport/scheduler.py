@@ -9,16 +9,16 @@ from rme.transport.addresses import Origin, origin_of
 from rme.transport.http1.exchange import Exchange
 from rme.transport.http2.pool import BUSY
 from rme.transport.http2.stream import Stream
-from rme.transport.messages import NOT_BEGUN, TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.transport.messages import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request
 from rme.transport.smtp.connection import MailConnection
 
 if TYPE_CHECKING:
     from rme.transport.client import Transport
 
-Way = Exchange | MailConnection | Stream
+ActiveRequest = Exchange | MailConnection | Stream
 """What a request is on its way by."""
 Result = Reply | Failure
-Report = Callable[[Sequence[tuple[int, Result]]], object]
+OnResults = Callable[[Sequence[tuple[int, Result]]], object]
 """Takes what has ended while the rest is under way: each request's place, and its result."""
 
 _CLOSE_ENOUGH = 0.01
@@ -41,11 +41,11 @@ class _Host:
         self.waiting: deque[int] = deque()
 
 
-class Batch:
+class RequestScheduler:
     """What one call asked for: each request ends with its answer, or with why there is none."""
 
     def __init__(
-        self, transport: "Transport", requests: Sequence[Request], report: Report | None = None
+        self, transport: "Transport", requests: Sequence[Request], report: OnResults | None = None
     ) -> None:
         self.transport = transport
         self.requests = requests
@@ -56,10 +56,10 @@ class Batch:
         self.hosts: dict[Origin, _Host] = {}
         self.latest: tuple[str, _Host] | None = None
         """Where the last HTTP request goes, and how its URL begins: most go where that did."""
-        self.under_way: dict[Way, tuple[int, _Host]] = {}
+        self.under_way: dict[ActiveRequest, tuple[int, _Host]] = {}
         self.began = time.monotonic()
-        patience = transport.patience
-        self.patient_until = None if patience is None else self.began + patience
+        start_timeout = transport.start_timeout
+        self.start_until = None if start_timeout is None else self.began + start_timeout
 
     def run(self) -> list[Result]:
         for index, request in enumerate(self.requests):
@@ -83,21 +83,21 @@ class Batch:
                 self._fill(host)
             if time.monotonic() >= look:
                 self._give_up_waiting()
-                self._look_at_patience()
+                self._end_start_time()
                 for host in self.hosts.values():
                     self._fill(host)
                 look = self._next_look()
             if ended and self.reported is not None:
                 self._report()
 
-    def _look_at_patience(self) -> None:
+    def _end_start_time(self) -> None:
         """Give back what was not begun when the patience ends, and report what has ended."""
-        if self.patient_until is None or time.monotonic() < self.patient_until:
+        if self.start_until is None or time.monotonic() < self.start_until:
             return
-        self.patient_until, self.reported = None, set()
+        self.start_until, self.reported = None, set()
         for host in self.hosts.values():
             for index in host.waiting:
-                self.results[index] = NOT_BEGUN
+                self.results[index] = NOT_STARTED
             host.waiting.clear()
         self._report()
 
@@ -155,15 +155,15 @@ class Batch:
 
     def _may_begin(self, request: Request, host: _Host) -> bool:
         """Take a place among all that is under way to a host, where that is bounded."""
-        slots = self.transport.slots
+        limits = self.transport.host_limits
         most = self.transport.streams if request.http2 else 2 * self.transport.per_host
-        return slots is None or slots.take(host.where, most)
+        return limits is None or limits.take(host.where, most)
 
     def _free(self, host: _Host) -> None:
-        if self.transport.slots is not None:
-            self.transport.slots.free(host.where)
+        if self.transport.host_limits is not None:
+            self.transport.host_limits.free(host.where)
 
-    def _take(self, way: Way, result: Result) -> _Host:
+    def _take(self, way: ActiveRequest, result: Result) -> _Host:
         """Note what came of a request; give the host that has room again."""
         index, host = self.under_way.pop(way)
         host.busy -= 1
@@ -189,8 +189,8 @@ class Batch:
             self.requests[index].timeout for host in self.hosts.values() for index in host.waiting
         ]
         look = self.began + min(waits, default=3600.0)
-        if self.patient_until is not None:
-            look = min(look, self.patient_until)
+        if self.start_until is not None:
+            look = min(look, self.start_until)
         if any(host.waiting and not host.busy for host in self.hosts.values()):
             look = min(look, time.monotonic() + _SLOT_SECONDS)
         return look
