@@ -86,7 +86,7 @@ class Transport:
         return own
 
     def _another(self) -> "Transport":
-        made = Transport(
+        made = type(self)(
             self.policy,
             per_host=self.per_host,
             streams=self.streams,
@@ -106,7 +106,7 @@ class Transport:
         with self._isolated_lock:
             own = self._workers.get(number)
             if own is None:
-                own = self._workers[number] = Transport(
+                own = self._workers[number] = type(self)(
                     self.policy,
                     per_host=self.per_host,
                     streams=min(self.streams, streams),
