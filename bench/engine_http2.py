@@ -13,10 +13,18 @@ import pycurl
 from bench.push_server import PushServer
 from bench.push_transport import BODY, HEADERS
 from bench.scene import ROOT
-from rme.transport import AddressPolicy, Failure, FailureKind, OnResults, Reply, Request, Transport
-from rme.transport.addresses import Origin
+from rme.transport import (
+    AddressPolicy,
+    Failure,
+    FailureKind,
+    OnResults,
+    Origin,
+    Reply,
+    Request,
+    Transport,
+)
+from rme.transport.connections import ActiveRequest, Connections
 from rme.transport.http1.exchange import Exchange
-from rme.transport.scheduler import ActiveRequest
 
 PYREQWEST = "pyreqwest==0.15.1"
 FOLDER = ROOT / "var" / "bench" / "engines"
@@ -38,22 +46,30 @@ class CurlExchange(Exchange):
             self.curl.setopt(pycurl.VERBOSE, 1)
             self.curl.setopt(pycurl.DEBUGFUNCTION, self.remarks.insert)
 
-    def begin(self, request: Request, where: Origin) -> None:
-        super().begin(request, where)
+    def start(self, request: Request, origin: Origin) -> None:
+        super().start(request, origin)
         self.remarks.clear()
+
+
+class CurlConnections(Connections):
+    """Connections with libcurl's HTTP/2 in place of our own."""
+
+    def start(self, request: Request, origin: Origin) -> ActiveRequest:
+        if request.envelope or not request.http2:
+            return super().start(request, origin)
+        exchange = self._idle.pop() if self._idle else CurlExchange(self._policy, [], self._reused)
+        exchange.start(request, origin)
+        self._exchanges[exchange.curl] = exchange
+        self._loop.add(exchange.curl)
+        return exchange
 
 
 class CurlTransport(Transport):
     """The transport with libcurl's HTTP/2 in place of its own."""
 
-    def begin(self, request: Request, where: Origin) -> ActiveRequest:
-        if request.envelope or not request.http2:
-            return super().begin(request, where)
-        exchange = self._idle.pop() if self._idle else CurlExchange(self.policy, [], self._kept)
-        exchange.begin(request, where)
-        self._exchanges[exchange.curl] = exchange
-        self._loop.add(exchange.curl)
-        return exchange
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.connections = CurlConnections(self.policy, [], per_host=self.per_host)
 
 
 class ReqwestTransport(Transport):

@@ -28,8 +28,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Push
-from rme.transport import NOT_STARTED, Failure, FailureKind, Reply, Request, Transport
-from rme.transport.messages import TIME_OUT
+from rme.transport import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 retry_after = retry_after_header.retry_after
