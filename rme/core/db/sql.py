@@ -11,7 +11,7 @@ A `Part` is a statement that may be a step of a larger one: what a statement cos
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import orjson
 from django.db import connection, models
@@ -19,6 +19,16 @@ from django.db import connection, models
 from rme.core.db import prepared_statements
 
 Row = Mapping[str, Any]
+
+
+class DataclassRow(Protocol):
+    """A row to be written whose fields are the columns."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+NewRow = Row | DataclassRow
+Tables = Mapping[type[models.Model], Sequence[NewRow]]
 Rows = Sequence[Sequence[Any]]
 """What was read: the columns in their order."""
 
@@ -34,7 +44,7 @@ Steps = Mapping[str, Part | None]
 """By name; None is nothing to do."""
 
 
-def as_json(rows: Sequence[Row]) -> str:
+def as_json(rows: Sequence[NewRow]) -> str:
     """Write rows as the JSON parameter of a statement; PostgreSQL reads UUIDs and times."""
     return orjson.dumps(rows).decode()
 
@@ -124,15 +134,19 @@ def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, 
     return answer.rows()
 
 
-def inserting(model: type[models.Model], rows: Sequence[Row], tail: str = "") -> Part | None:
+def inserting(model: type[models.Model], rows: Sequence[NewRow], tail: str = "") -> Part | None:
     """Give the INSERT of rows; `tail` is what follows their SELECT, such as a WHERE or RETURNING.
 
-    All rows have the same keys, which are its columns; columns that are not named take their
-    database default.
+    All rows have the same keys or fields, which are its columns; columns that are not named take
+    their database default.
     """
     if not rows:
         return None
-    return Part(_insert(model._meta.db_table, tuple(rows[0]), tail), [as_json(rows)])
+    return Part(_insert(model._meta.db_table, _columns(rows[0]), tail), [as_json(rows)])
+
+
+def _columns(row: NewRow) -> tuple[str, ...]:
+    return tuple(row if isinstance(row, Mapping) else row.__dataclass_fields__)
 
 
 @lru_cache(maxsize=512)
@@ -183,7 +197,7 @@ def loose_scan(model: type[models.Model], columns: Sequence[str], where: str) ->
 )"""
 
 
-def insert(tables: Mapping[type[models.Model], Sequence[Row]]) -> None:
+def insert(tables: Tables) -> None:
     """Insert rows into several tables by one statement: all or nothing. Raises `IntegrityError`."""
     execute({model.__name__: inserting(model, rows) for model, rows in tables.items()})
 
