@@ -62,23 +62,23 @@ def _content(caller: Caller, each: Plan, one: Recipient) -> Shown:
     """Render what would be handed over; a push for the first of the recipient's devices."""
     chosen, contact = one.chosen, one.contact
     assert chosen is not None and contact is not None  # asked for those who would be sent to
-    letter = compose.RenderRequest(
+    request = compose.RenderRequest(
         organization=caller.organization,
         delivery_id="",
         message_id="",
         contact=contact,
         address=chosen.address or "",
-        given=content_of(each, {"": one.given.variables}),
+        body=content_of(each, {"": one.given.variables}),
         template=chosen.template,
         category=each.rules.name,
     )
     match chosen.channel:
         case Channel.EMAIL:
-            return _shown(compose.email(letter))
+            return _shown(compose.email(request))
         case Channel.SMS:
-            return _shown(compose.sms(letter))
+            return _shown(compose.sms(request))
     devices = active_devices(caller.organization.id, [contact.id])[contact.id]
-    return _shown(compose.push(letter, devices[0]))
+    return _shown(compose.push(request, devices[0]))
 
 
 def _shown(content: Email | Sms | Push) -> Shown:

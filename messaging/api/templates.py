@@ -1,5 +1,8 @@
 """Listing and previewing templates."""
 
+from dataclasses import asdict
+from typing import Any
+
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -7,6 +10,9 @@ from messaging.api.common import caller, page
 from messaging.api.description import templates as description
 from messaging.content import catalog, previews
 from messaging.content.inputs import RENDER, TemplatesQuery
+from messaging.content.previews import TemplatePreview
+from messaging.models import TemplateVersion
+from rme.core.db.clock import iso
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.core.http.parsing import parse
@@ -22,7 +28,7 @@ class TemplatesView(ApiView):
         """Give a page of versions."""
         wanted = TemplatesQuery.read(request.query_params.dict())
         versions, following = catalog.page(caller(request).organization.id, wanted)
-        return page(request, {"templates": versions}, following)
+        return page(request, {"templates": [_listed(row) for row in versions]}, following)
 
 
 class RenderView(ApiView):
@@ -35,4 +41,25 @@ class RenderView(ApiView):
         if may_hold_nul(request._request.body):
             refuse_nul(body)
         wanted = parse(RENDER, body)
-        return json_response(previews.preview(caller(request).organization, name, wanted))
+        rendered = previews.preview(caller(request).organization, name, wanted)
+        return json_response(_previewed(rendered))
+
+
+def _listed(version: TemplateVersion) -> dict[str, Any]:
+    """Return a version as the list shows it."""
+    template = version.template
+    return {
+        "name": template.name,
+        "language": template.language,
+        "channel": template.channel,
+        "category": template.category,
+        "status": version.state,
+        "version": version.version,
+        "variables": version.variables,
+        "updatedAt": iso(version.activated_at or version.created_at),
+    }
+
+
+def _previewed(preview: TemplatePreview) -> dict[str, Any]:
+    """Return a preview as the API shows it."""
+    return {**asdict(preview), "warnings": [each._asdict() for each in preview.warnings]}
