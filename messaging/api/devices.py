@@ -67,7 +67,7 @@ def _each(results: list[devices.Registered | errors.ApiError], identifier: str) 
     shown = [
         {"index": index, "error": result.as_json(identifier)}
         if isinstance(result, errors.ApiError)
-        else {"index": index, "entry": devices.shown(result[0])}
+        else {"index": index, "entry": devices.shown(result.device)}
         for index, result in enumerate(results)
     ]
     taken = sum("entry" in each for each in shown)

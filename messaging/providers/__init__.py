@@ -13,7 +13,7 @@ from messaging.providers.smpp import Smpp
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
-from push.providers import Apns, Fcm, Salesforce, WebPush
+from push.providers import Apns, Fcm, SalesforcePush, WebPush
 from rme.core.provider import Provider
 
 _ALL: tuple[type[Provider], ...] = (
@@ -28,7 +28,7 @@ _ALL: tuple[type[Provider], ...] = (
     Apns,
     Fcm,
     WebPush,
-    Salesforce,
+    SalesforcePush,
     Simulator,
 )
 REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}
