@@ -62,7 +62,7 @@ def webhooks(scene: Scene) -> None:
 
 def _rows(scene: Scene) -> list[Any]:
     """Accept messages, and return the row of an event (`EventRow`) for each."""
-    from messaging.accept import acceptance, batch
+    from messaging.accept import Submission, accept_bulk
     from messaging.accept.requests import MessageInput
     from messaging.models import Delivery
     from messaging.models.statuses import EventType
@@ -71,8 +71,8 @@ def _rows(scene: Scene) -> list[Any]:
     from rme.tenants.authentication import Caller
 
     caller = Caller(organizations.get("bench"), scene.application_id, user_id=1, test=True)
-    taken = [batch.Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
-    acceptance.accept_bulk(caller, taken, key=None, request_id="bench")
+    taken = [Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
+    accept_bulk(caller, taken, key=None, request_id="bench")
     found = Delivery.objects.filter(organization_id="bench").values_list("id", "message_id")
     return [
         EventRow(

@@ -17,7 +17,6 @@ from push.device_tokens import DeviceToken
 from push.models import Device
 from rme.core import errors, ids
 from rme.core.db import clock, prepared_statements, sql
-from rme.core.db.clock import iso
 from rme.crm.contacts import get_contacts
 from rme.tenants.models import Organization
 
@@ -233,30 +232,3 @@ def find(
         rows = rows.filter(pk__lt=before)
     page = list(rows.order_by("-pk")[: limit + 1])
     return page[:limit], page[limit - 1].pk if len(page) > limit else None
-
-
-def shown(row: Device) -> dict[str, Any]:
-    """Return a device as the answer to its registration."""
-    return {
-        "deviceId": str(row.pk),
-        "contactId": row.contact_id or None,
-        "platform": row.platform,
-        "active": row.active,
-        "registeredAt": iso(row.registered_at),
-    }
-
-
-def listed(row: Device) -> dict[str, Any]:
-    """Return a device as the list shows it: without its token, which is a credential."""
-    return {
-        **shown(row),
-        "userId": row.user_id or None,
-        "app": row.app or None,
-        "environment": row.environment,
-        "locale": row.locale or None,
-        "timeZone": row.zone or None,
-        "name": row.name or None,
-        "lastSeenAt": iso(row.last_seen_at),
-        "inactiveReason": row.inactive_reason or None,
-        "inactiveSince": iso(row.inactive_since),
-    }

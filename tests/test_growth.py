@@ -68,8 +68,8 @@ MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
         for service in services.SERVICES.values()
         for pattern in (service.hard, service.soft)
     ],
-    "messaging/content/rendering/mjml/compiler.py: re.compile(f'{self.sign}(\\\\d+)x')": [
-        compiler._Marks("")._mark
+    "messaging/content/rendering/mjml/compiler.py: re.compile(f'{self.prefix}(\\\\d+)x')": [
+        compiler._Placeholders("")._pattern
     ],
 }
 """Patterns that only the running code has, by the call that makes them."""

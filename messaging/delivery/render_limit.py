@@ -6,9 +6,9 @@ its place fails it, and the others of its claim are sent when their lease has en
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from threading import Thread
+from types import TracebackType
 
 import orjson
 import structlog
@@ -29,15 +29,29 @@ log = structlog.get_logger(__name__)
 REASON = "rendering takes too long"
 
 
-@contextmanager
-def limited(organization_id: str, claimed: Claimed) -> Iterator[None]:
+def timers() -> AbstractContextManager[None]:
+    """Run the timers for all that is rendered inside: for each alone it costs more."""
+    return time_budget.timers(settings.RENDER_SECONDS)
+
+
+def limited(organization_id: str, claimed: Claimed) -> AbstractContextManager[None]:
     """Raise RenderLimit in what takes too long for one delivery."""
     step = [organization_id, claimed.message_id, claimed.id, claimed.fence, claimed.channel]
-    try:
-        with time_budget.limited(settings.RENDER_SECONDS, orjson.dumps(step)):
-            yield
-    except (time_budget.Overrun, SoftTimeLimitExceeded):
-        raise RenderLimit(REASON) from None
+    return _Rendering(settings.RENDER_SECONDS, orjson.dumps(step))
+
+
+class _Rendering(time_budget.Step):
+    __slots__ = ()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if isinstance(error, (time_budget.Overrun, SoftTimeLimitExceeded)):
+            raise RenderLimit(REASON) from None
 
 
 def fail_later(step: bytes) -> None:

@@ -11,7 +11,7 @@ from socket import AF_INET6
 import orjson
 import pytest
 
-from messaging.accept.acceptance import send_push
+from messaging.accept import send_push
 from messaging.models import Attempt, ProviderAccount
 from push import device_tokens
 from push.models import Device, token_digest

@@ -58,7 +58,7 @@ def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypat
     def act(*_):
         return next(ways, None) or sys.exit()
 
-    monkeypatch.setattr(simulator, "_act", act)
+    monkeypatch.setattr(simulator, "_outcome", act)
     with pytest.raises(SystemExit):
         work()
     found = Counter(Delivery.objects.values_list("status", flat=True))

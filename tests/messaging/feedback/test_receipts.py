@@ -91,7 +91,7 @@ def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
     class Early(Transport):
         """A transport by which the report comes before the answer."""
 
-        def sibling(self, number, **_):
+        def for_worker(self, number, **_):
             return self
 
         def perform(self, requests, report_=None):
