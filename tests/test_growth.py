@@ -30,7 +30,7 @@ from messaging.content.rendering import (
 from messaging.content.rendering.advice import RenderedEmail
 from messaging.content.rendering.html.plain_text import from_html, strip_tags
 from messaging.content.rendering.mjml import compiler
-from messaging.pages.preference_views import _preferred
+from messaging.pages.recipient_page import accepted_language
 from messaging.providers import callbacks, mime, simulator
 from messaging.providers.anymail import answers, services
 from messaging.providers.ses import ERRORS
@@ -194,7 +194,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "folding.account_name": (folding.account_name, WORDS),
     "is_machine": (is_machine, WORDS),
     "waiting.seconds": (waiting.seconds, WORDS),
-    "Accept-Language": (_preferred, WORDS),
+    "Accept-Language": (accepted_language, WORDS),
     "callbacks.parameters": (lambda text: callbacks.parameters(_callback(text)), WORDS),
     "callbacks.form_pairs": (
         lambda text: callbacks.form_pairs(text.encode(errors="replace")),
@@ -206,7 +206,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
     "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
     "device_tokens.read": (lambda text: device_tokens.read("IOS", text), WORDS),
-    "endpoints.url_error": (lambda text: endpoints.url_error(text, AddressPolicy()), WORDS),
+    "endpoints.refusal": (lambda text: endpoints.refusal(text, AddressPolicy()), WORDS),
     "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),
     "ses's refusal": (
         lambda text: ses_refused(Reply(400), {"code": "BadRequest", "message": text}),
