@@ -69,7 +69,9 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
             )
             if attempt.device_id:
                 reported.append(
-                    feedback.Said(organization_id, attempt.device_id, attempt.started_at, outcome)
+                    feedback.DeviceOutcome(
+                        organization_id, attempt.device_id, attempt.started_at, outcome
+                    )
                 )
             if isinstance(outcome, Accepted):
                 reason, provider_id = "", outcome.provider_id
@@ -90,7 +92,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
         "provider_references": sql.inserting(
             ProviderReference, references, "ON CONFLICT DO NOTHING"
         ),
-        "feedback": feedback.noting(reported),
+        "feedback": feedback.insert_statement(reported),
         "not_made": removal(not_made),
     }
 
