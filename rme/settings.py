@@ -150,8 +150,6 @@ DATABASES: dict[str, dict[str, Any]] = {
             # rows to others by key, so all else is discouraged.
             "server_side_binding": True,
             "prepare_threshold": 2,
-            "options": "-c plan_cache_mode=auto -c enable_seqscan=off -c enable_hashjoin=off "
-            "-c enable_mergejoin=off -c jit=off",
             "pool": {
                 "min_size": 1,
                 "max_size": int(ENV.get("DATABASE_POOL", "10")),

@@ -94,7 +94,7 @@ def removing(attempt_ids: Sequence[str]) -> sql.Part | None:
     return sql.Part(text, [sql.array(attempt_ids)])
 
 
-def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Answer:
+def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.PendingRows:
     """Write where the deliveries stand now, the events of it, and the steps that attempts make.
 
     All that by one statement; addresses found dead, which are few, by another.
@@ -123,7 +123,7 @@ def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Ans
     return moved
 
 
-def log_fenced(hand: Sequence[Sending], moved: prepared_statements.Answer) -> None:
+def log_fenced(hand: Sequence[Sending], moved: prepared_statements.PendingRows) -> None:
     """Log deliveries that another worker had taken over, and moved."""
     if hand and (count := len(hand) - moved.rows()[0][0]):
         log.warning("deliver.fenced", count=count, channel=hand[0].claimed.channel)

@@ -125,7 +125,10 @@ def unlimited() -> Iterator[None]:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection of psycopg's whose statements end in time."""
+    """A psycopg connection whose statements end in time."""
+
+    deallocations = 0
+    """How often psycopg has dropped all prepared statements: its own, and with them others'."""
 
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Any:
@@ -152,6 +155,12 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
         reach.found()
         return answer
+
+    def _deallocate(self, name: bytes | None) -> Any:
+        """Count DEALLOCATE ALL, which psycopg sends after a rollback, DROP or ALTER."""
+        if name is None:
+            self.deallocations += 1
+        return super()._deallocate(name)
 
     def give_up(self, error: psycopg.Error) -> None:
         """Close the connection: what is still answered on it would be taken for another answer."""

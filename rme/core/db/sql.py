@@ -82,7 +82,7 @@ def execute(steps: Steps) -> list[tuple[Any, ...]]:
     return send(steps).rows()
 
 
-def send(steps: Steps) -> prepared_statements.Answer:
+def send(steps: Steps) -> prepared_statements.PendingRows:
     """Have steps executed as one statement: all or nothing. Its answer is what the last returns.
 
     A step may name those before it, and finds there what they returned; of the tables all see what
@@ -90,7 +90,7 @@ def send(steps: Steps) -> prepared_statements.Answer:
     """
     named = [(name, part) for name, part in steps.items() if part]
     if not named:
-        return prepared_statements.Answer("", found=[])
+        return prepared_statements.PendingRows("", result=[])
     text = _joined(tuple((name, part.text) for name, part in named))
     parameters = [parameter for _, part in named for parameter in part.parameters]
     return prepared_statements.send(text, parameters)
@@ -118,7 +118,7 @@ def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, 
     if connection.in_atomic_block:
         prepared_statements.send(NEVER_SORT)
         return prepared_statements.execute(text, parameters)
-    with prepared_statements.together():
+    with prepared_statements.pipeline():
         prepared_statements.send(NEVER_SORT)
         answer = prepared_statements.send(text, parameters)
     return answer.rows()
@@ -201,7 +201,7 @@ def read(queries: Sequence[Part]) -> list[Rows]:
     return rows_of(ask(queries))
 
 
-def ask(queries: Sequence[Part]) -> prepared_statements.Answer:
+def ask(queries: Sequence[Part]) -> prepared_statements.PendingRows:
     """Have several queries executed, as `read` does; the answer is for `rows_of`."""
     parameters = [parameter for query in queries for parameter in query.parameters]
     return prepared_statements.send(_reading(tuple(query.text for query in queries)), parameters)
@@ -213,7 +213,7 @@ def _reading(queries: tuple[str, ...]) -> str:
     return f"SELECT {', '.join(columns)}"
 
 
-def rows_of(answer: prepared_statements.Answer) -> list[Rows]:
+def rows_of(answer: prepared_statements.PendingRows) -> list[Rows]:
     """Give the rows of each query of `ask`."""
     (answers,) = answer.rows()
     return [[list(row.values()) for row in orjson.loads(text or "[]")] for text in answers]
