@@ -131,8 +131,7 @@ def _send(start: "multiprocessing.synchronize.Barrier", count: int) -> None:
     import django
 
     django.setup()
-    from messaging import tasks
-    from messaging.delivery import claims
+    from messaging.delivery import claims, tasks
     from messaging.models import Delivery
     from rme.core.process import memory
 

@@ -134,7 +134,7 @@ def _work(start: Barrier) -> None:
 
     ProviderAccount.objects.count()  # the connection stands, as a worker's does
     start.wait(60)
-    while callbacks.work()[0]:
+    while callbacks.apply_due()[0]:
         pass
 
 

@@ -23,8 +23,7 @@ def _get_ready(channel: str) -> None:
     import django
 
     django.setup()
-    from messaging import tasks  # noqa: F401 a worker has long imported it
-    from messaging.delivery import claims
+    from messaging.delivery import claims, tasks  # noqa: F401 a worker has long imported it
     from rme.core.process import memory
 
     memory.spare()
@@ -33,8 +32,7 @@ def _get_ready(channel: str) -> None:
 
 
 def _send(channel: str) -> None:
-    from messaging import tasks
-    from messaging.delivery import claims
+    from messaging.delivery import claims, tasks
 
     while claims.ready(channel):
         tasks.send_ready(channel)
@@ -44,15 +42,14 @@ def _send_first(channel: str) -> None:
     """Send one: what a process does once (read keys, connect, log in, load Celery's queues) is
     done before the clock starts, as it is by the peers.
     """
-    from messaging import tasks
-    from messaging.delivery import claims, deliver
+    from messaging.delivery import claims, deliver, wakeups
     from messaging.feedback import receipts
-    from rme.transport import shared
+    from rme.core.outbound import outbound_transport
 
     ((priority, organization_id), *_) = claims.ready(channel)
     claim = claims.claim(organization_id, channel, priority, 1)
-    deliver.deliver([claim], shared(), receipts.apply)
-    tasks.ring([channel])
+    deliver.deliver([claim], outbound_transport(), receipts.apply)
+    wakeups.wake([channel])
 
 
 def _work(channel: str, start: Barrier, told: "SimpleQueue[tuple[float, float]]") -> None:

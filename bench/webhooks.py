@@ -37,9 +37,9 @@ class Receiver(asyncio.Protocol):
 def webhooks(scene: Scene) -> None:
     """Write events, and tell endpoints of them by the worker's own loop."""
     from bench.__main__ import say
-    from messaging.models import Notice, WebhookEndpoint
+    from messaging.models import WebhookDelivery, WebhookEndpoint
 
-    Notice.objects.all().delete()
+    WebhookDelivery.objects.all().delete()
     scene.mail_by(free_port())
     rows = _rows(scene)
     say("events, 500 a statement: the events alone", _write(rows, alone=True), "events/s")
@@ -49,7 +49,7 @@ def webhooks(scene: Scene) -> None:
         wait_for_port(port)
         _endpoint(port)
         say("events, 500 a statement: one endpoint", _write(rows), "events/s")
-        Notice.objects.all().delete()
+        WebhookDelivery.objects.all().delete()
         for _ in range(ENDPOINTS - 1):
             _endpoint(port)
         _write(rows, rounds=2)
@@ -112,20 +112,20 @@ def _endpoint(port: int) -> None:
         types=["message.*"],
         secret=signatures.new_secret(),
     )
-    endpoints.forget("bench")
+    endpoints.invalidate("bench")
 
 
 def _tell() -> float:
-    from messaging.models import Notice
+    from messaging.models import WebhookDelivery
     from messaging.webhooks import dispatcher
 
-    count = Notice.objects.count()
+    count = WebhookDelivery.objects.count()
     started = time.perf_counter()
-    while Notice.objects.filter(due_at__isnull=False).exists():
-        dispatcher.notify()
+    while WebhookDelivery.objects.filter(due_at__isnull=False).exists():
+        dispatcher.dispatch()
         assert time.perf_counter() - started < 120
     took = time.perf_counter() - started
-    assert Notice.objects.filter(status="DELIVERED").count() == count
+    assert WebhookDelivery.objects.filter(status="DELIVERED").count() == count
     return count / took
 
 

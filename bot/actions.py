@@ -1,4 +1,7 @@
-"""THE table of actions: what a bot may ask for, by which parameters, and what is done."""
+"""The table of actions: name, parameters and the function that carries it out.
+
+This is the only place that lists the actions of the bot API.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,12 +16,15 @@ from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
 ISSUE_LIMIT = 32_000
 
 Values = Mapping[str, str]
-"""The parameters of a call, by their names in the interface."""
+"""The parameters of a call by their names in the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where and how a look-up looks: at most `limit` records, by the deadline."""
+    """What a look-up needs: return at most `limit` records, before the deadline.
+
+    `region` is an ISO 3166 country code, for phone numbers without a country code.
+    """
 
     connector: Connector
     region: str
@@ -32,7 +38,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A look-up. `find` gives the records as bots see them, the best first."""
+    """A look-up. `find` returns records in the API's form, best match first."""
 
     parameters: tuple[Parameter, ...]
     find: Callable[[Search, Values], list[dict[str, Any]]]
@@ -40,7 +46,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A create. `new` makes of the parameters what is to be made."""
+    """A create. `new` builds the record to create from the parameters."""
 
     parameters: tuple[Parameter, ...]
     new: Callable[[Values], New]

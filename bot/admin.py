@@ -1,4 +1,4 @@
-"""Pages for the bot service: its settings, and its keys with the actions that there are."""
+"""Admin pages: bot settings, and API keys with the list of actions."""
 
 from typing import Any, ClassVar
 
@@ -23,13 +23,13 @@ class BotSettingsAdmin(TenantAdmin):
 
 
 class BotKeyForm(ApiKeyForm):
-    """A key whose actions are ticked."""
+    """An API key form with a checkbox for each action."""
 
     actions = forms.MultipleChoiceField(
         choices=[(name, name) for name in actions.ALL],
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What the key may do; none ticked: everything.",
+        help_text="Actions that the key may use. No selection allows all.",
     )
 
 
@@ -38,6 +38,6 @@ admin.site.unregister(ApiKey)
 
 @admin.register(ApiKey)
 class BotKeyAdmin(ApiKeyAdmin):
-    """The keys' page, which knows the actions here."""
+    """The page of API keys, with the actions of the bot API."""
 
     form: Any = BotKeyForm

@@ -1,4 +1,4 @@
-"""Who calls: an organization by its id, proved by an API key that travelled safely."""
+"""Authentication of bot calls: an organization id and its API key, sent over TLS."""
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -12,10 +12,10 @@ from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
 
 
-def caller_of(request: HttpRequest, organization_id: str) -> KeyRecord:
-    """Give the key that a call came with. One statement.
+def authenticate(request: HttpRequest, organization_id: str) -> KeyRecord:
+    """Return the API key of a call. One statement.
 
-    Raises Failure: 401, or 429 where too many keys of one address failed.
+    Raise Failure: 401, or 429 if too many calls from this address had a wrong key.
     """
     address = address_of(request)
     key = None
@@ -28,30 +28,32 @@ def caller_of(request: HttpRequest, organization_id: str) -> KeyRecord:
     return key
 
 
-def meter(key: KeyRecord) -> None:
-    """Hold a call against its organization's limits. Raises Failure (429)."""
+def check_limits(key: KeyRecord) -> None:
+    """Count a call against its organization's rate limits. Raise Failure (429) above them."""
     decision = call_limits.take(key.organization, "bot")
     if not decision.allowed:
-        raise too_many(decision.retry_after)
+        raise too_many_calls(decision.retry_after)
 
 
-def too_many(retry_after: int) -> Failure:
-    """Make the refusal of a call too many."""
-    told = {"Retry-After": str(retry_after)}
-    return Failure(429, "too_many_calls", "Too many calls; see Retry-After", headers=told)
+def too_many_calls(retry_after: int) -> Failure:
+    """Return the failure for a call above a rate limit; `retry_after` is in seconds."""
+    headers = {"Retry-After": str(retry_after)}
+    return Failure(429, "too_many_calls", "Too many calls; see Retry-After", headers=headers)
 
 
 def _refuse(address: str) -> Failure:
-    """Count a failed key. Right keys are looked at whatever came before: many bots of many
-    organizations share one address, their builder's.
+    """Count a wrong key and return the failure.
+
+    A right key is accepted even from an address above the limit: bots of many organizations share
+    the address of their bot builder.
     """
     limit = Limit(settings.BOT_FAILURES_PER_MINUTE, 60)
     decision = limiter.take(f"bot:failures:{address}", limit)
-    return Unauthorized() if decision.allowed else too_many(decision.retry_after)
+    return Unauthorized() if decision.allowed else too_many_calls(decision.retry_after)
 
 
 def _safe(request: HttpRequest) -> bool:
-    """Check whether the key travelled by TLS, or never left this machine."""
+    """Return whether the key was sent over TLS or from this machine."""
     if settings.TLS_PROXY:
         return not edge.came_in_clear(request)
     return request.is_secure() or edge.is_from_here(request)

@@ -1,7 +1,7 @@
-"""The bodies of answers: always one flat JSON object with every key there.
+"""Response bodies: one flat JSON object that always has every key.
 
-A failure is raised as one of the classes below, and written by `failure`. The one exception is the
-401, whose body is given to the letter.
+A failure is raised as one of the classes below; its `body` is the response. The 401 is the
+exception: the contract fixes its body.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ import orjson
 from django.http import HttpResponse
 
 SIZE_LIMIT = 64_000
-"""Bytes of a body: 64 kB, whichever way they are counted."""
+"""Greatest size of a body in bytes: 64 kB, by either definition of kB."""
 CUTS = (8000, 2000, 500, 100)
-"""How long a text may be, tried in turn, where a body is too large."""
+"""Greatest lengths of a text, tried in this order until the body fits."""
 
 Body = dict[str, Any]
 
 
 class Failure(Exception):
-    """A call that cannot be done."""
+    """A call that fails, with the status code and the fields of its response."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Failure(Exception):
 
 
 class Unauthorized(Failure):
-    """The key is missing, incorrect, or not for this."""
+    """The key is missing, wrong, or not allowed to use the action."""
 
     def __init__(self) -> None:
         super().__init__(401, "unauthorized", "")
@@ -61,19 +61,19 @@ class Unauthorized(Failure):
 
 
 def invalid(field: str, message: str, error: str = "invalid_parameter") -> Failure:
-    """Make the refusal of a parameter."""
+    """Return the failure for an invalid parameter."""
     return Failure(400, error, f"{field} {message}", field=field)
 
 
 def phrase(code: int) -> str:
-    """Give the standard words for a status (RFC 9110)."""
+    """Return the reason phrase of a status code (RFC 9110)."""
     return "Content Too Large" if code == 413 else HTTPStatus(code).phrase
 
 
 def respond(
     body: Body, *, always_200: bool, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
-    """Answer with a body; the HTTP status is its code, or always 200."""
+    """Build the response; its HTTP status is the body's code, or 200 if `always_200`."""
     return HttpResponse(
         orjson.dumps(body),
         status=200 if always_200 else body["code"],
@@ -82,8 +82,8 @@ def respond(
     )
 
 
-def found(records: Sequence[Body], request_id: str) -> Body:
-    """Write what a look-up found, cut to the size that bots take."""
+def found_body(records: Sequence[Body], request_id: str) -> Body:
+    """Return the body for a look-up, shortened to SIZE_LIMIT."""
     shown = list(records)
     for length in CUTS:
         if _fits(body := _found(shown, request_id)):
@@ -98,14 +98,14 @@ def _found(records: Sequence[Body], request_id: str) -> Body:
     return {"code": 200, "status": "Success", "msg": records, "requestId": request_id}
 
 
-def created(kind: str, identifier: str, request_id: str, *, fresh: bool) -> Body:
-    """Write what a create made, or found there."""
-    done = "Created Successfully" if fresh else "Already Exists"
+def created_body(kind: str, identifier: str, request_id: str, *, created: bool) -> Body:
+    """Return the body for a create; `created` is false if the record existed."""
+    done = "Created Successfully" if created else "Already Exists"
     return {
         "code": 200,
         "status": f"{kind} {done}",
         "id": identifier,
-        "created": fresh,
+        "created": created,
         "requestId": request_id,
     }
 

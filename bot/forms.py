@@ -1,7 +1,7 @@
-"""Reading a call: its parameters by name, from the query or from a form, and who says it calls.
+"""Parameters of a call, from the query or a form, and the organization that it names.
 
-Names are compared without their case, and what is not known is passed over. A body that cannot be
-read is a problem only after the key: the query may name the organization.
+Names are case-insensitive and unknown names are ignored. An unreadable body is reported only after
+authentication, because the query may name the organization.
 """
 
 from dataclasses import dataclass
@@ -31,45 +31,48 @@ UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What came by query or form. All values of a name that differ are there."""
+    """Parameters of a query or form, with all different values of each name."""
 
     values: dict[str, list[str]]
 
     def all(self, name: str) -> list[str]:
-        """Give the different values of a parameter, as they came."""
+        """Return the different values of a parameter, in order and unchanged."""
         return self.values.get(name.lower(), [])
 
 
-NOTHING = Parameters({})
+NO_PARAMETERS = Parameters({})
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A body, or why it cannot be read."""
+    """The parameters of a body, or the reason why it cannot be read."""
 
     parameters: Parameters
     problem: Failure | None = None
 
 
 def query(request: HttpRequest) -> Parameters:
-    """Read the query; one of a thousand parameters is no query."""
+    """Return the parameters of the query; none if there are too many to be a real call."""
     try:
         return _fold(request.GET)
     except TooManyFieldsSent:
-        return NOTHING
+        return NO_PARAMETERS
 
 
 def form(request: HttpRequest) -> Form:
-    """Read the body, once: Django takes what it could not read for empty the next time."""
-    known: Form | None = getattr(request, "bot_form", None)
-    if known is None:
-        known = request.bot_form = _read(request)  # type: ignore[attr-defined]
-    return known
+    """Return the parsed body.
+
+    It is parsed once: after an error, Django's second attempt returns an empty form.
+    """
+    parsed: Form | None = getattr(request, "bot_form", None)
+    if parsed is None:
+        parsed = request.bot_form = _read(request)  # type: ignore[attr-defined]
+    return parsed
 
 
 def _read(request: HttpRequest) -> Form:
     if request.method == "GET":
-        return Form(NOTHING)
+        return Form(NO_PARAMETERS)
     length = str(request.META.get("CONTENT_LENGTH", ""))
     if length.isdecimal() and int(length) > BODY_LIMIT:
         return _problem(413, "payload_too_large", "The body is larger than 1 MiB.")
@@ -86,7 +89,7 @@ def _read(request: HttpRequest) -> Form:
 
 
 def organization(*given: Parameters) -> str:
-    """Give the one organization that a call names; empty where it names none, or several."""
+    """Return the organization id that a call names; empty if there is none or more than one."""
     named = {value for each in given for value in each.all("org")}
     return named.pop() if len(named) == 1 else ""
 
@@ -100,4 +103,4 @@ def _fold(given: QueryDict) -> Parameters:
 
 
 def _problem(code: int, error: str, message: str) -> Form:
-    return Form(NOTHING, Failure(code, error, message))
+    return Form(NO_PARAMETERS, Failure(code, error, message))

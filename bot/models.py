@@ -1,4 +1,4 @@
-"""How an organization's bots are answered, and what its creates made lately."""
+"""Bot settings of organizations, and recent creates."""
 
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from rme.tenants.models import Organization
 
 
 class BotSettings(models.Model):
-    """How an organization's bots are answered. Without a row the defaults hold."""
+    """The settings of an organization's bots. Without a row the defaults apply."""
 
     class OnDuplicate(models.TextChoices):
         RETURN_EXISTING = "return_existing", "Return the one that exists"
@@ -52,16 +52,16 @@ class BotSettings(models.Model):
 
 
 class Creation(models.Model):
-    """A create that may come again, and what it made.
+    """A create that may be repeated, and the record it created.
 
-    `record_id` is empty while it runs, and stays so where its outcome is not known.
+    `record_id` is empty while the create runs, and stays empty if its outcome is unknown.
     """
 
     organization = models.ForeignKey(Organization, models.CASCADE, db_index=False)
     digest = models.CharField(max_length=64)
     record_id = models.CharField(max_length=255, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    expires_at = models.DateTimeField(db_index=True)  # read by bot.once, which deletes old ones
+    expires_at = models.DateTimeField(db_index=True)  # bot.idempotency deletes by it
 
     class Meta:
         constraints: ClassVar[list[Any]] = [

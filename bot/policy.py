@@ -1,4 +1,4 @@
-"""An organization's bot settings as calls need them: frozen, and kept for some seconds."""
+"""An organization's bot settings: immutable, and cached for ten seconds."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ OnDuplicate = BotSettings.OnDuplicate
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How an organization's bots are answered."""
+    """The settings of an organization's bots."""
 
     always_200: bool
     max_records: int
@@ -23,12 +23,12 @@ FIELDS = ("always_200", "max_records", "on_duplicate_contact", "on_duplicate_acc
 
 
 def of(organization_id: str) -> Policy:
-    """Give an organization's settings, or the defaults."""
+    """Return an organization's settings, or the defaults."""
 
     def load() -> Policy:
         row = BotSettings.objects.filter(organization_id=organization_id).first() or BotSettings()
         return Policy(*(getattr(row, name) for name in FIELDS))
 
     policy = _policies.get(organization_id, load)
-    assert policy is not None  # load always answers
+    assert policy is not None  # load never returns None
     return policy

@@ -1,4 +1,4 @@
-"""Records as bots see them: flat, with every key there, named as the interface names its fields."""
+"""Records in the API's form: flat objects that always have every key."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ def _time(moment: datetime | None) -> str:
 
 
 def contact(record: ContactRecord) -> dict[str, Any]:
-    """Write a contact; the AccountID feeds a Create_Case."""
+    """Return a contact in the API's form."""
     return {
         "contactID": record.id,
         "firstName": record.first_name,
@@ -33,7 +33,7 @@ def contact(record: ContactRecord) -> dict[str, Any]:
 
 
 def account(record: AccountRecord, name: str) -> dict[str, Any]:
-    """Write an account that was found by a name."""
+    """Return an account found by `name`; `matchType` tells whether the names are equal."""
     return {
         "AccountID": record.id,
         "accountName": record.name,
@@ -44,7 +44,7 @@ def account(record: AccountRecord, name: str) -> dict[str, Any]:
 
 
 def case(record: CaseRecord) -> dict[str, Any]:
-    """Write a case."""
+    """Return a case in the API's form."""
     return {
         "caseID": record.id,
         "caseNumber": record.number,
@@ -60,7 +60,7 @@ def case(record: CaseRecord) -> dict[str, Any]:
 
 
 def registration(record: RegistrationRecord) -> dict[str, Any]:
-    """Write an event registration."""
+    """Return an event registration in the API's form."""
     return {
         "registrationID": record.id,
         "eventID": record.event_id,
@@ -78,7 +78,7 @@ def registration(record: RegistrationRecord) -> dict[str, Any]:
 
 
 def speaker(record: SpeakerRecord) -> dict[str, Any]:
-    """Write where a contact speaks."""
+    """Return a speaker in the API's form."""
     return {
         "speakerID": record.id,
         "eventID": record.event_id,
@@ -94,7 +94,7 @@ def speaker(record: SpeakerRecord) -> dict[str, Any]:
 
 
 def exhibitor(record: ExhibitorRecord) -> dict[str, Any]:
-    """Write where a contact exhibits."""
+    """Return an exhibitor in the API's form."""
     return {
         "exhibitorID": record.id,
         "eventID": record.event_id,

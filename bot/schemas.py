@@ -1,4 +1,4 @@
-"""The parameters of actions: how each is read, and what is refused."""
+"""Parameters of actions: parsing and validation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LENGTH_LIMIT = 255
 
 
 class Kind(Enum):
-    """What a parameter is."""
+    """The type of a parameter."""
 
     TEXT = auto()
     EMAIL = auto()
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter by the name that the interface gives it. `limit` is in characters."""
+    """A parameter and its name in the API. `limit` is in characters."""
 
     name: str
     kind: Kind = Kind.TEXT
@@ -32,11 +32,11 @@ class Parameter:
 def read(
     known: Sequence[Parameter], given: Parameters, *, region: str, lenient: bool
 ) -> dict[str, str]:
-    """Read the parameters of an action; optional ones that are missing are empty texts.
+    """Return the values of an action's parameters; a missing optional one is an empty text.
 
-    Emails are folded, and phones are E.164, read with the region where they have no country code.
-    `lenient` is for queries, in which a plus sign that was not encoded has become a space. Raises
-    Failure.
+    Email addresses are case-folded. Phone numbers are E.164; `region` supplies a missing country
+    code. `lenient` is for queries, where an unencoded plus sign has become a space. Raise Failure
+    for an invalid or missing parameter.
     """
     return {each.name: _read(each, given, region, lenient) for each in known}
 

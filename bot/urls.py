@@ -1,4 +1,4 @@
-"""The paths of the bot service, below `BOT_BASE_PATH`."""
+"""URLs of the bot API, below `BOT_BASE_PATH`."""
 
 from django.urls import path
 

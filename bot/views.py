@@ -1,7 +1,7 @@
-"""The two paths of the bot service.
+"""The two endpoints of the bot API.
 
-Checked in the contract's order: key, method, content type, action, parameters; so that a caller
-without a key learns nothing. It is REST framework's own order too.
+Checks follow the contract's order: key, method, content type, action, parameters. A caller without
+a key learns nothing. REST framework checks in the same order.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from bot import actions, callers, creating, envelope, faults, forms, policy, schemas
+from bot import actions, callers, creates, envelope, forms, platform_errors, policy, schemas
 from bot.envelope import Failure, Unauthorized
 from bot.forms import Parameters
 from bot.policy import Policy
@@ -26,11 +26,11 @@ from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
 from rme.tenants.api_keys import KeyRecord
 
-REPEAT_KEY = "Idempotency-Key"
+IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
 class Call:
-    """A call whose key is right."""
+    """An authenticated call."""
 
     def __init__(self, request: HttpRequest, key: KeyRecord, deadline: Deadline) -> None:
         self.request, self.key, self.deadline = request, key, deadline
@@ -40,7 +40,7 @@ class Call:
         self.action = ""
 
     def choose(self, table: Mapping[str, Any], given: Parameters) -> Any:
-        """Find the action in one of the tables. Raises Failure where the key may not."""
+        """Return the action that the call names. Raise Failure if it is unknown or not allowed."""
         named = given.all("action")
         name = named[0] if len(named) == 1 else ""
         if name not in table:
@@ -51,24 +51,24 @@ class Call:
         return table[name]
 
     def read(self, action: Any, given: Parameters) -> dict[str, str]:
-        """Read the parameters of an action."""
+        """Return the values of an action's parameters. Raise Failure."""
         lenient = self.request.method == "GET"
         region = self.key.organization.region
         return schemas.read(action.parameters, given, region=region, lenient=lenient)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """The organization's id, by query or form, and its API key."""
+    """Authentication by organization id (query or form) and API key (header)."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, KeyRecord]:
-        """Give the key; nobody is logged in by it. Raises Failure (401, 429)."""
+        """Return the key, with an anonymous Django user. Raise Failure (401, 429)."""
         http = request._request
         named = forms.organization(forms.query(http), forms.form(http).parameters)
-        return AnonymousUser(), callers.caller_of(http, named)
+        return AnonymousUser(), callers.authenticate(http, named)
 
 
 class BotView(JsonView):
-    """A path of the bot service: each call has a deadline, and answers have one shape."""
+    """Base of both endpoints: a deadline for each call, and one form of response."""
 
     schema = None  # it is described in docs/bot.md, and is no part of the REST API
     authentication_classes = (KeyAuthentication,)
@@ -86,69 +86,69 @@ class BotView(JsonView):
             return _fail(request, error)
 
     def check_throttles(self, request: Request) -> None:
-        """Hold the call, whose key is right, against its organization's limits."""
+        """Count the authenticated call against its organization's rate limits."""
         http, key = request._request, cast(KeyRecord, request.auth)
         self.call = http.bot_call = Call(http, key, self.deadline)  # type: ignore[attr-defined]
-        callers.meter(key)
+        callers.check_limits(key)
 
     def handle_exception(self, exc: Exception) -> Any:
-        """Answer what is foreseen; all else is logged and answered by `rme.core.http.api`."""
+        """Respond to expected failures; `rme.core.http.api` logs and answers all others."""
         if isinstance(exc, Failure | PlatformError):
             return _fail(self.request._request, exc)
         raise exc
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> NoReturn:
         (method,) = self.allowed_methods
-        told = f"This path takes {method} alone"
-        raise Failure(405, "method_not_allowed", told, headers={"Allow": method})
+        message = f"This path takes {method} alone"
+        raise Failure(405, "method_not_allowed", message, headers={"Allow": method})
 
 
 class ConfirmView(BotView):
-    """Look something up: `GET api.php`."""
+    """Look-ups: `GET api.php`."""
 
     http_method_names = ["get"]
 
     def get(self, request: Request) -> HttpResponse:
-        """Find records."""
+        """Return the records that match."""
         call, query = self.call, forms.query(request._request)
         action: actions.Confirm = call.choose(actions.CONFIRM, query)
         values = call.read(action, query)
         search = actions.Search(
             call.connector, call.key.organization.region, call.policy.max_records, call.deadline
         )
-        body = envelope.found(action.find(search, values), call.request_id)
+        body = envelope.found_body(action.find(search, values), call.request_id)
         return _respond(request._request, body, {})
 
 
 class CreateView(BotView):
-    """Make something: `POST api_create.php`."""
+    """Creates: `POST api_create.php`."""
 
     http_method_names = ["post"]
 
     def post(self, request: Request) -> HttpResponse:
-        """Create a record, once."""
+        """Create a record, or return the existing one."""
         call, form = self.call, forms.form(request._request)
         if form.problem:
             raise form.problem
         action: actions.Create = call.choose(actions.CREATE, form.parameters)
         new = action.new(call.read(action, form.parameters))
-        asked = creating.Asked(new, call.key.id, _repeat_key(request._request))
-        made = creating.create(
-            asked, connector=call.connector, policy=call.policy, deadline=call.deadline
+        create_request = creates.CreateRequest(new, call.key.id, _idempotency_key(request._request))
+        result = creates.create(
+            create_request, connector=call.connector, policy=call.policy, deadline=call.deadline
         )
-        body = envelope.created(new.kind, made.id, call.request_id, fresh=made.fresh)
+        body = envelope.created_body(new.kind, result.id, call.request_id, created=result.created)
         return _respond(request._request, body, {})
 
 
 def _fail(request: HttpRequest, error: Exception) -> HttpResponse:
     call: Call | None = getattr(request, "bot_call", None)
-    creates = call is not None and call.action in actions.CREATE
-    failure = faults.failure_of(error, creates=creates)
+    is_create = call is not None and call.action in actions.CREATE
+    failure = platform_errors.failure_of(error, creates=is_create)
     return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
 
 
 def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, str]) -> HttpResponse:
-    """Answer as the organization wishes, where it is known, and count the call for its key."""
+    """Build the response by the organization's settings, and count the call for its key."""
     call: Call | None = getattr(request, "bot_call", None)
     if call:
         _count(call, body["code"])
@@ -157,24 +157,27 @@ def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, st
 
 
 def _count(call: Call, code: int) -> None:
-    """Count a call for its key, and put what it was on its line in the log."""
+    """Count a call for its key, and add the action and code to its log line."""
     action = call.action or "(none)"
     logs.caller.set({**logs.caller.get(), "action": action, "code": code})
     counters.add("rme_bot_calls_total", call.key.public_id, action, str(code))
 
 
-def _repeat_key(request: HttpRequest) -> str:
-    """Read the Idempotency-Key: quoted (as the IETF draft has it) and bare are the same."""
-    text = request.headers.get(REPEAT_KEY, "").strip()
+def _idempotency_key(request: HttpRequest) -> str:
+    """Return the Idempotency-Key header without quotes. Raise Failure if it is invalid.
+
+    The IETF draft quotes the key; quoted and unquoted are the same key here.
+    """
+    text = request.headers.get(IDEMPOTENCY_KEY, "").strip()
     if len(text) >= 2 and text[0] == text[-1] == '"':
         text = text[1:-1]
     if len(text) > schemas.LENGTH_LIMIT or not (text.isascii() and text.isprintable()):
-        raise envelope.invalid(REPEAT_KEY, "must be at most 255 printable characters")
+        raise envelope.invalid(IDEMPOTENCY_KEY, "must be at most 255 printable characters")
     return text
 
 
 def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """Answer what no rule foresaw in the shape that bots read (`rme.core.http.api` calls this)."""
+    """Build the response to an unexpected error (called by `rme.core.http.api`)."""
     failure = (
         Unauthorized()
         if error.status == 401

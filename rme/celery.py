@@ -55,7 +55,9 @@ app.conf.task_annotations = {
     "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
-app.autodiscover_tasks(["messaging", "messaging.accept", "push", "rme.crm"])
+MESSAGING = ("accept", "consent", "delivery", "feedback", "webhooks")
+app.autodiscover_tasks([*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm"])
+app.autodiscover_tasks(["messaging.delivery"], related_name="worker_process")
 
 
 @worker_process_init.connect

@@ -11,9 +11,10 @@ from messaging.delivery import claims, deliver
 from messaging.feedback import receipts
 from messaging.models import Event
 from rme.core.channels import Channel
+from rme.core.outbound import outbound_transport
 from rme.tenants import applications
 from rme.tenants.models import Application, Organization
-from rme.transport import Transport, shared
+from rme.transport import Transport
 from tests import factories
 
 FORM = "application/x-www-form-urlencoded"
@@ -102,7 +103,7 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
         while (waiting := claims.ready(channel)) and not (once and windows):
             for organization_id, priority in claims.turn(waiting):
                 window = claims.claim(organization_id, channel, priority)
-                deliver.deliver([window], transport or shared(), receipts.apply)
+                deliver.deliver([window], transport or outbound_transport(), receipts.apply)
                 windows += 1
     return windows
 

@@ -31,9 +31,8 @@ from messaging.content.rendering.advice import RenderedEmail
 from messaging.content.rendering.html.plain_text import from_html, strip_tags
 from messaging.content.rendering.mjml import compiler
 from messaging.pages.preference_views import _preferred
-from messaging.providers import http, mime, simulator
+from messaging.providers import callbacks, mime, simulator
 from messaging.providers.anymail import answers, services
-from messaging.providers.base import Callback, Sms
 from messaging.providers.ses import ERRORS
 from messaging.providers.ses import _refused as ses_refused
 from messaging.providers.smtp import REPLIES, in_order
@@ -42,11 +41,12 @@ from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
+from rme.core.provider import CallbackRequest, Sms, http
 from rme.crm import folding
 from rme.crm.connectors.odoo import _text_of
 from rme.transport import AddressPolicy, Reply
 from rme.transport.http1.results import _headers
-from rme.transport.smtp.dialogue import Replies, Senseless
+from rme.transport.smtp.session import InvalidReply, ReplyReader
 from tests.core import growth, patterns
 
 _ID = UUID(int=1)
@@ -151,7 +151,7 @@ def _mjml(text: str) -> object:
 
 
 def _dripped(text: str) -> object:
-    replies = Replies()
+    replies = ReplyReader()
     for byte in text.encode(errors="replace"):
         replies.add(bytes([byte]))
         replies.take()
@@ -160,16 +160,16 @@ def _dripped(text: str) -> object:
 
 def _lines(text: str) -> object:
     """A mail server that sends its reply line by line, and never ends it."""
-    replies = Replies()
+    replies = ReplyReader()
     for _ in text:
         replies.add(b"250-x\r\n")
         replies.take()
     return None
 
 
-def _callback(text: str) -> Callback:
+def _callback(text: str) -> CallbackRequest:
     now = datetime.now(UTC)
-    return Callback("https://x.test/", "POST", text, {}, text.encode(errors="replace"), now)
+    return CallbackRequest("https://x.test/", "POST", text, {}, text.encode(errors="replace"), now)
 
 
 FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
@@ -195,15 +195,18 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "is_machine": (is_machine, WORDS),
     "waiting.seconds": (waiting.seconds, WORDS),
     "Accept-Language": (_preferred, WORDS),
-    "http.parameters": (lambda text: http.parameters(_callback(text)), WORDS),
-    "http.pairs": (lambda text: http.pairs(text.encode(errors="replace")), WORDS),
+    "callbacks.parameters": (lambda text: callbacks.parameters(_callback(text)), WORDS),
+    "callbacks.form_pairs": (
+        lambda text: callbacks.form_pairs(text.encode(errors="replace")),
+        WORDS,
+    ),
     "http.text_of": (http.text_of, WORDS),
     "headers of an answer": (lambda text: _headers([text.encode(errors="replace")]), WORDS),
     "csv_lines.row": (lambda text: csv_lines.row(text, ["a", "b"], ","), WORDS),
     "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
     "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
     "device_tokens.read": (lambda text: device_tokens.read("IOS", text), WORDS),
-    "endpoints.refusal": (lambda text: endpoints.refusal(text, AddressPolicy()), WORDS),
+    "endpoints.url_error": (lambda text: endpoints.url_error(text, AddressPolicy()), WORDS),
     "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),
     "ses's refusal": (
         lambda text: ses_refused(Reply(400), {"code": "BadRequest", "message": text}),
@@ -233,7 +236,7 @@ _FILTERS = [
     *("strip_newlines", "truncate: 20", "truncatewords: 900", "upcase", "url_decode", "url_encode"),
 ]
 FUNCTIONS |= {f"Liquid's {use}": (_filter(use), MARKUP + WORDS) for use in _FILTERS}
-_EXPECTED = (ApiError, RenderFailed, RenderLimit, TemplateSyntax, Senseless, ValueError)
+_EXPECTED = (ApiError, RenderFailed, RenderLimit, TemplateSyntax, InvalidReply, ValueError)
 """What a text may be refused with; each says what is wrong with it."""
 
 

@@ -17,8 +17,8 @@ class Empty(JsonView):
     throttle_classes = ()  # the meter is asked below
 
     def get(self, request: Request) -> HttpResponse:
-        callers.meter(request.auth)
-        return envelope.respond(envelope.found([], "bench"), always_200=False)
+        callers.check_limits(request.auth)
+        return envelope.respond(envelope.found_body([], "bench"), always_200=False)
 
 
 urlpatterns = [path("bot/api.php", Empty.as_view())]

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 from django.db import IntegrityError
 
-from messaging import tasks
 from messaging.accept import idempotency
 from messaging.accept.batch import Batch, Result, Submission, bulk_body
 from messaging.accept.idempotency import Key
 from messaging.accept.requests import MESSAGE
+from messaging.delivery import wakeups
 from rme.core import errors
 from rme.core.http.json import refuse_nul
 from rme.core.http.parsing import parse
@@ -99,7 +99,7 @@ def _accept_all(
         except IntegrityError:
             idempotency.purge()  # an expired key in the way is no longer; a live one is found now
             continue
-        tasks.ring(batch.rows.channels)
+        wakeups.wake(batch.rows.channels)
         return results
     raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
 

@@ -12,11 +12,11 @@ from messaging.accept.requests import MessageInput
 from messaging.accept.rows import content_of
 from messaging.content import compose, rendering
 from messaging.policy import organization_policy
-from messaging.providers.base import Email, Push, Sms
 from messaging.reports import trace
 from push.devices import active_devices
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.provider import Email, Push, Sms
 from rme.tenants.authentication import Caller
 
 Shown = dict[str, Any]

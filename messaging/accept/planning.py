@@ -137,27 +137,27 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         for option in recipient.options
     ]
     own = caller.organization.id
-    verdicts = gates.check(
+    results = gates.check(
         [
             gates.Candidate(own, r.given.contact_id, o.channel, o.address, each.rules)
             for each, r, o in undecided
         ]
     )
     refused: dict[int, errors.ApiError] = {}
-    for (each, recipient, option), verdict in zip(undecided, verdicts, strict=True):
+    for (each, recipient, option), result in zip(undecided, results, strict=True):
         if recipient.chosen is not None:
             continue
         error = (
-            verdict.refusal()
-            if verdict.refusal
+            result.refusal()
+            if result.refusal
             else _take_route(caller, policy, each, recipient, option)
         )
         if error is None:
-            recipient.note(option.channel, CHOSEN, verdict.entry)
+            recipient.note(option.channel, CHOSEN, result.entry)
             _mind_quiet_hours(caller.organization, policy, each, recipient)
             recipient.status = Status.SCHEDULED if recipient.scheduled_for else Status.ACCEPTED
         else:
-            recipient.note(option.channel, error.code, verdict.entry)
+            recipient.note(option.channel, error.code, result.entry)
             refused.setdefault(id(recipient), error)
     for each in plans:
         for recipient in each.recipients:

@@ -15,12 +15,12 @@ from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setti
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
-from messaging.providers.base import Content, Dispatch, Email, Push, Sms
 from messaging.reports import account_hour
 from rme.core import addresses, ids
 from rme.core.db import clock
+from rme.core.outbound import outbound_transport
+from rme.core.provider import Content, Dispatch, Email, Push, Sms
 from rme.tenants.roles import OWNERS
-from rme.transport import shared
 
 ORDER = ("priority", "weight")
 
@@ -77,7 +77,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Read the last hour of all accounts of the page at once."""
         shown = super().get_changelist_instance(request)
-        sums = account_hour.sums(shown.result_list)
+        sums = account_hour.read_summaries(shown.result_list)
         for row in shown.result_list:
             row.sum = sums[row.pk]
         return shown
@@ -104,7 +104,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     @admin.display(description="Last hour")
     def last_hour(self, row: ProviderAccount) -> str:
         """Show what became of the account's sends, and how its circuit stands."""
-        hour = account_hour.of(row)
+        hour = account_hour.read(row)
         lines = format_html_join(
             "",
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
@@ -241,7 +241,7 @@ def test_send(account: ProviderAccount, to: str) -> str:
     if ready.provider is None:
         return "The account's settings are broken."
     content = _test_content(account, to)
-    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], shared())
+    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], outbound_transport())
     reason = getattr(outcome, "reason", "")
     return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
 

@@ -16,7 +16,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from messaging.models import Notice, WebhookEndpoint
+from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from messaging.webhooks import endpoints, outbox, replays, signatures
 from rme.core.db.clock import iso
@@ -44,7 +44,7 @@ class EndpointForm(TenantForm):
     def clean_url(self) -> str:
         """Refuse what would never be called."""
         url: str = self.cleaned_data["url"]
-        if why := endpoints.refusal(url):
+        if why := endpoints.url_error(url):
             raise forms.ValidationError(f"{why[0].upper()}{why[1:]}.")
         return url
 
@@ -93,8 +93,8 @@ class WebhookEndpointAdmin(TenantAdmin):
             "", '<th scope="col" class="text-left pr-4">{}</th>', ((name,) for name in _COLUMNS)
         )
         cells = "<td>{}</td>" * len(_COLUMNS)
-        body = format_html_join("", f"<tr>{cells}</tr>", map(_line, outbox.last_tried(row)))
-        waiting = outbox.waiting(row)
+        body = format_html_join("", f"<tr>{cells}</tr>", map(_line, outbox.latest_attempted(row)))
+        waiting = outbox.count_pending(row)
         told = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
         return format_html(told, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
 
@@ -110,7 +110,7 @@ class WebhookEndpointAdmin(TenantAdmin):
             obj.save(update_fields=form.changed_data)
             if "url" in form.changed_data and obj.enabled:
                 endpoints.enable(obj)  # what was wrong with the other address is of the past
-        endpoints.forget(obj.organization_id)
+        endpoints.invalidate(obj.organization_id)
 
     def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: Any) -> HttpResponse:
         return self.show_once(request, obj, ("Signing secret", obj.secret))
@@ -127,8 +127,8 @@ class WebhookEndpointAdmin(TenantAdmin):
             self._deleted(organization_id, key)
 
     def _deleted(self, organization_id: str, key: int) -> None:
-        endpoints.forget(organization_id)
-        outbox.drop(key)
+        endpoints.invalidate(organization_id)
+        outbox.delete_deliveries(key)
 
     # --- buttons ----------------------------------------------------------------------------------
     @action(description="Send a test event", url_path="test-event", permissions=["change"])
@@ -139,9 +139,9 @@ class WebhookEndpointAdmin(TenantAdmin):
         if request.method == "POST" and not row.enabled:
             result = "The endpoint is disabled."
         elif request.method == "POST":
-            result = f"{replays.add_test(row)} is on its way: see the last attempts."
+            result = f"{replays.queue_test(row)} is on its way: see the last attempts."
             self.note(request, row, "Test event")
-        question = f"Send {row} an event of the type {replays.TEST}?"
+        question = f"Send {row} an event of the type {replays.TEST_EVENT}?"
         context = {"title": "Send a test event", "question": question, "result": result}
         return self.show(request, "ask", row, **context)
 
@@ -199,12 +199,12 @@ class WebhookEndpointAdmin(TenantAdmin):
             hours = int(endpoints.OVERLAP / timedelta(hours=1))
             question = f"Give {row} a new secret? The present one signs too for {hours} hours."
             return self.ask(request, "New secret", question)
-        secret = endpoints.rotate(row)
+        secret = endpoints.rotate_secret(row)
         self.note(request, row, "New secret")
         return self.show_once(request, row, ("Signing secret", secret))
 
 
-def _line(notice: Notice) -> tuple[Any, ...]:
+def _line(notice: WebhookDelivery) -> tuple[Any, ...]:
     """Give the cells of a notice's last attempt."""
     last = notice.attempts[-1] if notice.attempts else {}
     said = last.get("error") or last.get("answer") or ""

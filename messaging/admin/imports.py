@@ -4,8 +4,7 @@ from typing import IO, Any
 
 from django.db.models import QuerySet
 
-from messaging import tasks
-from messaging.consent import suppression_export, suppression_import
+from messaging.consent import suppression_export, suppression_import, tasks
 from messaging.models import SuppressionImport
 from rme.tenants.admin.imports import FilePages
 
@@ -22,8 +21,8 @@ class ImportPages(FilePages):
     def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> Any:
         return suppression_import.start(organization_id, name, file, by)
 
-    def ring_import(self) -> None:
-        tasks.ring_import()
+    def request_import(self) -> None:
+        tasks.request_import()
 
     def export_lines(self, organization_id: str) -> Any:
         return suppression_export.export(organization_id)

@@ -17,8 +17,8 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
-    Notice,
     Suppression,
+    WebhookDelivery,
     WebhookEndpoint,
 )
 from push.models import Device
@@ -29,7 +29,7 @@ from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibi
 _M, _C, _D, _A, _E = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
 )
-_N, _W = Notice._meta.db_table, WebhookEndpoint._meta.db_table
+_N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _CONTACT = Contact._meta.db_table
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
 

@@ -22,8 +22,8 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
-    Notice,
     Suppression,
+    WebhookDelivery,
     WebhookEndpoint,
 )
 from messaging.models.statuses import TRANSITIONS, EventType, Status
@@ -60,7 +60,7 @@ _ERASE = {
       FROM ({_OWN}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND e.detail IS NOT NULL""",
     # what endpoints were told, whose answers may name the person, and what they would be told
-    "notices": f"""DELETE FROM {Notice._meta.db_table} n
+    "notices": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
       USING ({_OWN}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
       WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",

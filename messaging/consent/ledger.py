@@ -6,11 +6,9 @@ seal. Erasing a person leaves the seal in place of that part, so that the chain 
 """
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 from uuid import UUID
 
 import orjson
@@ -19,112 +17,9 @@ from django.db import connection, transaction
 from messaging.consent import gate_lock
 from messaging.models import ConsentEntry
 from rme.core import ids
-from rme.core.channels import ALL
 from rme.core.db import sql
 
 OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
-
-_PRESENT = f"""
-SELECT wanted.organization_id, present.*
-FROM unnest(%s::text[], %s::text[]) wanted(organization_id, contact_ids),
-LATERAL (
-  SELECT DISTINCT ON (contact_id, channel, category)
-    contact_id, channel, category, status, extract(epoch FROM occurred_at)::float8, id::text
-  FROM {ConsentEntry._meta.db_table}
-  WHERE organization_id = wanted.organization_id
-    AND contact_id = ANY(wanted.contact_ids::text[])
-    AND channel = ANY(%s::text[]) AND category = ANY(%s::text[])
-  ORDER BY contact_id, channel, category, occurred_at DESC, status DESC) present
-"""
-# Of entries of one instant OPTED_OUT comes first: it sorts after OPTED_IN, and the order is down.
-
-
-class State(NamedTuple):
-    """What a person decided last on one level, and the entry that says so."""
-
-    status: str
-    at: float
-    """Seconds since 1970."""
-    entry: str
-
-
-class Answer(NamedTuple):
-    """Whether a contact may be written to, and by which entry; None: by the category's regime."""
-
-    allowed: bool
-    entry: str | None = None
-
-
-_BY_REGIME = {False: Answer(True), True: Answer(False)}
-"""What holds without any entry, by whether people have to opt in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """The present state of each (contact, channel, category), wildcards as they were given."""
-
-    states: dict[tuple[str, str, str], State]
-
-    def answer(self, contact_id: str, channel: str, category: str, *, opt_in: bool) -> Answer:
-        """Say whether a contact may be written to.
-
-        The most specific level decides (fewest wildcards), and there the newest, a tie against
-        sending. But an OPTED_OUT newer than the deciding OPTED_IN blocks at whatever level it
-        stands. Without any entry, `opt_in` categories are blocked and others allowed.
-        """
-        if not self.states:  # as it is for most, and thousands are asked a second
-            return _BY_REGIME[opt_in]
-        levels = [
-            [(channel, category)],
-            [(channel, ALL), (ALL, category)],
-            [(ALL, ALL)],
-        ]
-        found = [
-            [state for pair in level if (state := self.states.get((contact_id, *pair)))]
-            for level in levels
-        ]
-        deciding = next((level for level in found if level), None)
-        if deciding is None:
-            return _BY_REGIME[opt_in]
-        state = max(deciding, key=lambda each: (each.at, each.status == OPTED_OUT))
-        objections = (s for level in found for s in level if s.status == OPTED_OUT)
-        objection = next((s for s in objections if s.at > state.at), None)
-        if state.status == OPTED_IN and objection:
-            return Answer(False, objection.entry)
-        return Answer(state.status == OPTED_IN, state.entry)
-
-    def allows(self, contact_id: str, channel: str, category: str, *, opt_in: bool) -> bool:
-        """Say whether a contact may be written to."""
-        return self.answer(contact_id, channel, category, opt_in=opt_in).allowed
-
-
-def present(
-    organization_id: str,
-    contact_ids: Collection[str],
-    channels: Collection[str],
-    categories: Collection[str],
-) -> Present:
-    """Read the present state for contacts, channels and categories in one query."""
-    (rows,) = sql.read([presence({organization_id: contact_ids}, channels, categories)])
-    return present_of(rows)[organization_id]
-
-
-def presence(
-    contact_ids: Mapping[str, Collection[str]],
-    channels: Collection[str],
-    categories: Collection[str],
-) -> sql.Part:
-    """Return the query for the present state of contacts, which are given by organization."""
-    names = [sql.array([*channels, ALL]), sql.array([*categories, ALL])]
-    return sql.Part(_PRESENT, [sql.array(contact_ids), sql.arrays(contact_ids.values()), *names])
-
-
-def present_of(rows: sql.Rows) -> defaultdict[str, Present]:
-    """Return what `presence` found, by organization."""
-    found: defaultdict[str, Present] = defaultdict(lambda: Present({}))
-    for organization_id, contact_id, channel, category, *state in rows:
-        found[organization_id].states[contact_id, channel, category] = State(*state)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

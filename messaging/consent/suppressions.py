@@ -3,8 +3,7 @@
 An entry that has expired counts nowhere as being there.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -23,23 +22,6 @@ from rme.core.db.clock import iso
 from rme.crm.contacts import get_contacts
 
 _T = Suppression._meta.db_table
-
-# OFFSET keeps the order of this join: both indexes are searched for each organization.
-_LISTED = f"""
-SELECT wanted.organization_id, listed.*
-FROM unnest(%s::text[], %s::text[], %s::text[]) wanted(organization_id, addresses, contact_ids),
-LATERAL (
-  SELECT channel, address, '' AS contact_id, id::text FROM {_T}
-  WHERE organization_id = wanted.organization_id
-    AND address = ANY(wanted.addresses::text[]) AND NOT (address = '')
-    AND (expires_at IS NULL OR expires_at > now())
-  UNION ALL
-  SELECT channel, '', contact_id, id::text FROM {_T}
-  WHERE organization_id = wanted.organization_id
-    AND contact_id = ANY(wanted.contact_ids::text[]) AND NOT (contact_id = '')
-    AND (expires_at IS NULL OR expires_at > now())
-  OFFSET 0) listed
-"""
 
 STRENGTH = ["COMPLAINT", "STOP", "HARD_BOUNCE"]
 """Reasons that take the place of a weaker one, the strongest first."""
@@ -76,62 +58,6 @@ SELECT * FROM {_T} WHERE organization_id = %s AND address = ANY(%s) AND NOT (add
 UNION ALL
 SELECT * FROM {_T} WHERE organization_id = %s AND contact_id = ANY(%s) AND NOT (contact_id = '')
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What is listed of a set of addresses and contacts: entries by channel (or ALL) and name."""
-
-    addresses: dict[tuple[str, str], str]
-    contacts: dict[tuple[str, str], str]
-
-    def entry(self, channel: str, address: str | None, contact_id: str) -> str | None:
-        """Give the entry by which a contact must not be written to at an address; None: it may."""
-        if not self.contacts and not self.addresses:  # as it is for most
-            return None
-        by_contact = self.contacts.get((channel, contact_id)) or self.contacts.get(
-            (ALL, contact_id)
-        )
-        if by_contact or not address:
-            return by_contact
-        return self.addresses.get((channel, address)) or self.addresses.get((ALL, address))
-
-
-def listed(
-    organization_id: str, addresses: Collection[str], contact_ids: Collection[str]
-) -> Listed:
-    """Find what is suppressed and has not expired, in one query."""
-    (rows,) = sql.read([listing({organization_id: addresses}, {organization_id: contact_ids})])
-    return listed_of(rows)[organization_id]
-
-
-def listing(
-    addresses: Mapping[str, Collection[str]], contact_ids: Mapping[str, Collection[str]]
-) -> sql.Part:
-    """Return the query for what is suppressed and has not expired, by organization.
-
-    Both mappings have the same organizations.
-    """
-    return sql.Part(
-        _LISTED,
-        [
-            sql.array(contact_ids),
-            sql.arrays(addresses[each] for each in contact_ids),
-            sql.arrays(contact_ids.values()),
-        ],
-    )
-
-
-def listed_of(rows: sql.Rows) -> defaultdict[str, Listed]:
-    """Return what `listing` found, by organization."""
-    found: defaultdict[str, Listed] = defaultdict(lambda: Listed({}, {}))
-    for organization_id, channel, address, contact_id, entry in rows:
-        listed = found[organization_id]
-        if address:
-            listed.addresses[channel, address] = entry
-        else:
-            listed.contacts[channel, contact_id] = entry
-    return found
 
 
 class SuppressionKey(NamedTuple):

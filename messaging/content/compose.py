@@ -12,10 +12,10 @@ from uuid import UUID
 from messaging.content import links, rendering, tracked_links
 from messaging.content.templates import ActiveTemplate
 from messaging.policy import organization_policy
-from messaging.providers.base import Email, Push, Sms
 from push.devices import DeviceRecord
 from rme.core import addresses
 from rme.core.channels import Channel
+from rme.core.provider import Email, Push, Sms
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 

@@ -25,7 +25,8 @@ from messaging.delivery.accounts import circuits, concurrency, rates, routing
 from messaging.delivery.claims import CLAIM_SECONDS, Claim
 from messaging.delivery.in_flight import Window
 from messaging.delivery.late_outcomes import Then
-from messaging.delivery.next_steps import Receipt, Sending, Shot
+from messaging.delivery.next_steps import Sending, Shot
+from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from rme.core.db import clock, prepared_statements
@@ -177,7 +178,7 @@ def _record(turns: Sequence[Turn], answered: Answered, then: Then) -> None:
             # before the gates, so that frequency caps count it
             attempts = {"attempts": record.attempts(window)}
             recorded = record.record(settled, {**outcomes, **attempts})
-            look = _look_at_gates(window)
+            check = _begin_check(window)
     except BaseException:
         late_outcomes.store_again(answered, then)
         raise
@@ -187,12 +188,12 @@ def _record(turns: Sequence[Turn], answered: Answered, then: Then) -> None:
         then.told(receipts)
     for turn in turns:
         turn.settled = []
-    if look and (not_made := _pass_gates(window, look)):
+    if check and (not_made := _pass_gates(window, check)):
         _take_back(leaving, not_made)
 
 
-def _look_at_gates(window: Sequence[Sending]) -> gates.Look | None:
-    """Look at pauses, suppressions and consent a last time, in the attempts' transaction."""
+def _begin_check(window: Sequence[Sending]) -> gates.PendingCheck | None:
+    """Begin the last check of pauses, suppressions and consent, in the attempts' transaction."""
     candidates = [
         gates.Candidate(
             sending.claimed.organization_id,
@@ -204,15 +205,15 @@ def _look_at_gates(window: Sequence[Sending]) -> gates.Look | None:
         )
         for sending in window
     ]
-    return gates.look_at_send(candidates) if candidates else None
+    return gates.begin_check(candidates) if candidates else None
 
 
-def _pass_gates(window: Sequence[Sending], look: gates.Look) -> list[str]:
+def _pass_gates(window: Sequence[Sending], check: gates.PendingCheck) -> list[str]:
     """Decide what is not to be sent now; return the attempts that are not made after all."""
     not_made: list[str] = []
     now = clock.now()
-    pauses, verdicts = look()
-    for sending, (refusal, entry) in zip(window, verdicts, strict=True):
+    pauses, results = check.read()
+    for sending, (refusal, entry) in zip(window, results, strict=True):
         claimed = sending.claimed
         paused = pauses.get(claimed.organization_id)
         if paused and paused.cover(claimed.channel, claimed.category, claimed.template):

@@ -21,9 +21,9 @@ from messaging.delivery.accounts import concurrency
 from messaging.delivery.late_outcomes import Then
 from messaging.delivery.next_steps import Sending, Shot
 from messaging.policy.organization_policy import Account
-from messaging.providers.base import Dispatch, Progress, Provider, send_together
 from rme.core.outcomes import NOT_TRIED, Outcome, Unknown
 from rme.core.process.threads import Threads
+from rme.core.provider import Dispatch, Progress, Provider, send_together
 from rme.transport import Transport
 
 log = structlog.get_logger(__name__)
@@ -118,7 +118,9 @@ class Part:
             self._note([(place, NOT_TRIED) for place in range(len(self.shots))], started)
             return
         try:
-            own = transport.sibling(number, patience=self.patience, streams=concurrency.STREAMS)
+            own = transport.for_worker(
+                number, start_timeout=self.patience, streams=concurrency.STREAMS
+            )
             outcomes = self._send(own, lambda known: self._note(known, started))
             self._note(list(enumerate(outcomes)), started)
         except Exception:

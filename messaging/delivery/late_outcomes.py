@@ -25,7 +25,8 @@ from django.db import (
 
 from messaging.delivery import record
 from messaging.delivery.accounts import circuits, concurrency
-from messaging.delivery.next_steps import Receipt, Sending, Shot
+from messaging.delivery.next_steps import Sending, Shot
+from messaging.feedback.receipts import Receipt
 from rme.core.db import clock, prepared_statements
 
 log = structlog.get_logger(__name__)

@@ -14,9 +14,9 @@ from uuid import UUID
 from django.conf import settings
 
 from messaging.delivery.claims import Claimed
+from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import EventType, Status
 from messaging.policy.organization_policy import Account, CategoryRules
-from messaging.providers.base import Content
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
     NOT_TRIED,
@@ -29,6 +29,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Content
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0
@@ -41,23 +42,6 @@ def storable(text: str) -> str:
     if text.isprintable():
         return text
     return text.encode("utf-8", "replace").decode().replace("\0", "�")
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a provider says became of a delivery after it took it: an event's type."""
-
-    delivery_id: UUID
-    type: str
-    reason: str | None = None
-    channel: str | None = None
-    """The channel it was sent on; None: the one that the delivery is on."""
-    provider: str | None = None
-    """The account that it was sent by; None: the delivery's."""
-    soft: bool = False
-    """Of a failure: the address could not be reached for now."""
-    machine: bool = False
-    """Of an open or a click: a scanner or a proxy made it."""
 
 
 @dataclass(slots=True)

@@ -16,11 +16,11 @@ from messaging.delivery.claims import Claim, Claimed
 from messaging.delivery.next_steps import Sending
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import Account, Policy
-from messaging.providers.base import Content, Push
 from push.devices import DeviceRecord, active_devices
 from rme.core import errors
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.provider import Content, Push
 from rme.core.zones import quiet_until, zone
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import structlog
 
 from messaging.consent import suppressions
-from messaging.delivery import provider_references
 from messaging.delivery.next_steps import Sending, Shot, storable
+from messaging.feedback import provider_references
 from messaging.models import Attempt, Delivery, ProviderReference
 from messaging.models.statuses import TRANSITIONS
 from messaging.webhooks.events import of_moved

@@ -18,17 +18,16 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import inbound_sms, receipts
-from messaging.feedback.inbound_sms import Answer
-from messaging.feedback.sms_parts import Letter
+from messaging.feedback import inbound_sms, provider_references, receipts
+from messaging.feedback.inbound_sms import KeywordReply
+from messaging.feedback.sms_parts import ReceivedSms
 from messaging.models import Callback as Row
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
-from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +64,7 @@ WHERE id = ANY(%s)
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class CallbackAccount:
     """An account that a provider may call."""
 
     account_id: int
@@ -74,29 +73,29 @@ class Receiver:
     provider: Provider
 
 
-_receivers: TtlCache[str, Receiver] = TtlCache(seconds=2)
+_receivers: TtlCache[str, CallbackAccount] = TtlCache(seconds=2)
 
 
-def receiver(public_id: str) -> Receiver | None:
+def find_account(public_id: str) -> CallbackAccount | None:
     """Find the account that a call is for; paused ones too, as reports come later."""
     if ids.parse(public_id) is None:
         return None
 
-    def load() -> Receiver | None:
+    def load() -> CallbackAccount | None:
         row = ProviderAccount.objects.filter(public_id=public_id).first()
         return _receiver(row) if row else None
 
     return _receivers.get(public_id, load)
 
 
-def _receiver(row: ProviderAccount) -> Receiver | None:
+def _receiver(row: ProviderAccount) -> CallbackAccount | None:
     account = organization_policy.account_of(row)
     if account.provider is None:
         return None
-    return Receiver(row.pk, row.organization_id, account.callback_url, account.provider)
+    return CallbackAccount(row.pk, row.organization_id, account.callback_url, account.provider)
 
 
-def keep(whose: Receiver, *calls: Callback) -> bool:
+def store(whose: CallbackAccount, *calls: CallbackRequest) -> bool:
     """Keep authentic calls, each once, by one statement; say whether any is new."""
     values = [value for call in calls for value in _row(whose, call)]
     with connection.cursor() as cursor:
@@ -104,7 +103,7 @@ def keep(whose: Receiver, *calls: Callback) -> bool:
         return bool(cursor.rowcount)
 
 
-def _row(whose: Receiver, callback: Callback) -> list[Any]:
+def _row(whose: CallbackAccount, callback: CallbackRequest) -> list[Any]:
     digest = hashlib.sha256(
         orjson.dumps([whose.account_id, callback.method, callback.query]) + callback.body
     ).hexdigest()
@@ -122,7 +121,7 @@ def _row(whose: Receiver, callback: Callback) -> list[Any]:
     ]
 
 
-def work() -> tuple[int, list[Answer]]:
+def apply_due() -> tuple[int, list[KeywordReply]]:
     """Apply one batch; give how many calls that were, and what is to be answered to people.
 
     The number of statements does not grow with the calls. Several may work at once.
@@ -135,15 +134,15 @@ def work() -> tuple[int, list[Answer]]:
             return 0, []
         known = ProviderAccount.objects.in_bulk({row[2] for row in rows})
         whose = {pk: _receiver(row) for pk, row in known.items()}
-        reports: dict[UUID, list[tuple[int, Report]]] = {}
-        strange: dict[UUID, list[tuple[int, Report]]] = {}
-        letters: list[Letter] = []
+        reports: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
+        strange: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
+        letters: list[ReceivedSms] = []
         for row in rows:
             account = whose.get(row[2])
             if account is None:
                 continue
             for said in _read(account, row):
-                if isinstance(said, Report):
+                if isinstance(said, DeliveryReceipt):
                     known_as = reports if said.attempt_id else strange
                     known_as.setdefault(row[0], []).append((row[2], said))
                 elif isinstance(said, UnknownCode):
@@ -152,7 +151,7 @@ def work() -> tuple[int, list[Answer]]:
                     letters.append(_letter(row, said))
         gate_lock.take_exclusive(_deciding(rows, [*reports.items(), *strange.items()], letters))
         unknown = _recognize(strange, reports)
-        early = receipts.settle(reports)
+        early = receipts.apply_provider_receipts(reports)
         early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}
         answers = inbound_sms.apply(letters)
         with connection.cursor() as cursor:
@@ -163,22 +162,24 @@ def work() -> tuple[int, list[Answer]]:
 
 def _deciding(
     rows: Sequence[Sequence[object]],
-    reports: Sequence[tuple[UUID, Sequence[tuple[int, Report]]]],
-    letters: Sequence[Letter],
+    reports: Sequence[tuple[UUID, Sequence[tuple[int, DeliveryReceipt]]]],
+    letters: Sequence[ReceivedSms],
 ) -> set[str]:
     """Name the organizations for which something may be decided.
 
     All at once, and before any row of a delivery: another order could deadlock.
     """
-    deciding = {key for key, told in reports if any(receipts.decides(said) for _, said in told)}
+    deciding = {
+        key for key, told in reports if any(receipts.needs_gate_lock(said) for _, said in told)
+    }
     return {letter.organization_id for letter in letters} | {
         str(row[1]) for row in rows if row[0] in deciding
     }
 
 
 def _recognize(
-    strange: Mapping[UUID, Sequence[tuple[int, Report]]],
-    reports: dict[UUID, list[tuple[int, Report]]],
+    strange: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+    reports: dict[UUID, list[tuple[int, DeliveryReceipt]]],
 ) -> set[UUID]:
     """Add the reports that name a provider's own id to those on attempts; give the keys of others.
 
@@ -216,10 +217,12 @@ def purge() -> None:
         cursor.execute(_EMPTY)
 
 
-def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound | UnknownCode]:
+def _read(
+    account: CallbackAccount, row: Sequence[object]
+) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
     """Let a provider read a call; one that it cannot read must not hold up all others."""
     identifier, _, _, method, query, headers, body, received_at, _ = row
-    callback = Callback(
+    callback = CallbackRequest(
         url=account.url,
         method=str(method),
         query=str(query),
@@ -228,13 +231,13 @@ def _read(account: Receiver, row: Sequence[object]) -> Sequence[Report | Inbound
         received_at=received_at,  # type: ignore[arg-type]
     )
     try:
-        return account.provider.read(callback)
+        return account.provider.read_callback(callback)
     except Exception:
         log.exception("callback.unreadable", kind=account.provider.kind, callback=str(identifier))
         return ()
 
 
-def _tell(account: Receiver, row: Sequence[object], said: UnknownCode) -> None:
+def _tell(account: CallbackAccount, row: Sequence[object], said: UnknownCode) -> None:
     """Count a code that no table has, once, and tell by which call it came."""
     if row[-1]:  # it was put off, and told of before
         return
@@ -248,8 +251,8 @@ def _headers(stored: object) -> Mapping[str, str]:
     return value if isinstance(value, dict) else {}
 
 
-def _letter(row: Sequence[object], said: Inbound) -> Letter:
-    return Letter(str(row[1]), int(str(row[2])), said, _moment(row[7]), str(row[0]))
+def _letter(row: Sequence[object], said: InboundSms) -> ReceivedSms:
+    return ReceivedSms(str(row[1]), int(str(row[2])), said, _moment(row[7]), str(row[0]))
 
 
 def _moment(value: object) -> datetime:

@@ -20,12 +20,12 @@ from django.db.models import QuerySet
 
 from messaging.consent import keywords, ledger, suppressions
 from messaging.consent.keywords import TEXTS, Word
-from messaging.feedback.sms_parts import Letter, whole
+from messaging.feedback.sms_parts import ReceivedSms, assemble
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
 from messaging.policy import organization_policy
-from messaging.providers.base import Dispatch, Sms
 from rme.core import addresses, ids
 from rme.core.channels import ALL, Channel
+from rme.core.provider import Dispatch, Sms
 from rme.core.redis.rate_limits import Limit, limiter
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import find_by_mobile
@@ -41,7 +41,7 @@ ANSWERS_AN_HOUR = Limit(4, 3600)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KeywordReply:
     """A confirmation to be sent, by the account that was written to."""
 
     organization_id: str
@@ -53,20 +53,20 @@ class Answer:
 class _Heard:
     """A letter that is a word, from a number in its normal form."""
 
-    letter: Letter
+    letter: ReceivedSms
     word: Word
     number: str
     language: str
     """The word's own; empty: it is of several."""
 
 
-def apply(letters: Sequence[Letter]) -> list[Answer]:
+def apply(letters: Sequence[ReceivedSms]) -> list[KeywordReply]:
     """Do what people want, and give what they are to be told; belongs into a transaction.
 
     The number of statements grows with the organizations written to, not with the letters.
     """
     by_organization: defaultdict[str, list[_Heard]] = defaultdict(list)
-    for letter in whole(sorted(letters, key=lambda each: each.received_at)):
+    for letter in assemble(sorted(letters, key=lambda each: each.received_at)):
         found = keywords.find(letter.said.text)
         number = addresses.phone(letter.said.sender, None)
         if found and number:
@@ -79,7 +79,7 @@ def apply(letters: Sequence[Letter]) -> list[Answer]:
     ]
 
 
-def _obey(organization_id: str, said: Sequence[_Heard]) -> list[Answer]:
+def _obey(organization_id: str, said: Sequence[_Heard]) -> list[KeywordReply]:
     heard = _understood(organization_id, said)
     people = find_by_mobile(organization_id, sorted({each.number for each in heard}))
     ledger.record(
@@ -164,17 +164,17 @@ def _may_answer(each: _Heard) -> bool:
 
 def _answer(
     each: _Heard, organization: OrganizationRecord, people: Sequence[ContactRecord]
-) -> Answer:
+) -> KeywordReply:
     """Answer in the word's own language, else the person's, the organization's, or English."""
     spoken = (each.language, *(p.language for p in people), organization.language, "en")
     language = next(code for text in spoken if (code := (text or "")[:2].lower()) in TEXTS)
     text = TEXTS[language][each.word].format(name=organization.name)
     letter = each.letter
     sms = Sms(to=each.number, text=text, sender=letter.said.to)
-    return Answer(letter.organization_id, letter.account_id, sms)
+    return KeywordReply(letter.organization_id, letter.account_id, sms)
 
 
-def send(answers: Sequence[Answer], transport: Transport) -> None:
+def send_replies(answers: Sequence[KeywordReply], transport: Transport) -> None:
     """Send answers, once each: one that is lost with its process is not sent again.
 
     They go by the account alone, past the gates: whoever wrote STOP is told so.

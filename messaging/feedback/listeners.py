@@ -15,11 +15,11 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 
 from messaging import providers
 from messaging.feedback import callbacks
-from messaging.feedback.callbacks import Receiver
+from messaging.feedback.callbacks import CallbackAccount
 from messaging.models import ProviderAccount
-from messaging.providers.base import Callback
 from rme.core import ids
 from rme.core.db import clock
+from rme.core.provider import CallbackRequest
 from rme.transport import AddressPolicy, smpp
 
 log = structlog.get_logger(__name__)
@@ -35,13 +35,13 @@ _turn = threading.Lock()
 """Of who opens links and who closes all: none may be opened behind that one's back."""
 
 
-def begin(ring: Ring) -> None:
+def start(ring: Ring) -> None:
     """Listen from now on, in a thread; `ring` calls whoever applies what was heard."""
     _stopped.clear()
     threading.Thread(target=_keep, args=(ring,), name="listening", daemon=True).start()
 
 
-def end() -> None:
+def stop() -> None:
     """Listen no more, and unbind."""
     with _turn:
         _stopped.set()
@@ -51,7 +51,7 @@ def end() -> None:
 def _keep(ring: Ring) -> None:
     while not _stopped.is_set():
         try:
-            look(ring, _stopped.is_set)
+            open_links(ring, _stopped.is_set)
         except (DatabaseError, InterfaceError) as error:
             log.warning("listening.database_away", error=type(error).__name__)
         finally:
@@ -59,22 +59,22 @@ def _keep(ring: Ring) -> None:
         _stopped.wait(EVERY_SECONDS)
 
 
-def look(ring: Ring, is_over: Callable[[], bool] = lambda: False) -> None:
+def open_links(ring: Ring, is_over: Callable[[], bool] = lambda: False) -> None:
     """Have every account that listens keep its link, until it is over."""
     kinds = [kind for kind, provider in providers.REGISTRY.items() if provider.listens]
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     named = ProviderAccount.objects.filter(kind__in=kinds).values_list("public_id", flat=True)
     for public_id in named.order_by("id"):
-        whose = callbacks.receiver(str(public_id))
+        whose = callbacks.find_account(str(public_id))
         if whose is None:  # its settings are broken, which the log says
             continue
         with _turn:
             if is_over():
                 return
-            whose.provider.listen(partial(hear, whose, ring), policy)
+            whose.provider.listen(partial(store_received, whose, ring), policy)
 
 
-def hear(whose: Receiver, ring: Ring, heard: Sequence[bytes]) -> bool:
+def store_received(whose: CallbackAccount, ring: Ring, heard: Sequence[bytes]) -> bool:
     """Keep what came over an account's link; say whether it is safe.
 
     What comes twice is kept twice: two people's STOP may be the same to the byte, and a report
@@ -82,8 +82,10 @@ def hear(whose: Receiver, ring: Ring, heard: Sequence[bytes]) -> bool:
     """
     try:
         now = clock.now()
-        calls = [Callback(whose.url, METHOD, ids.new_text_id(), {}, body, now) for body in heard]
-        callbacks.keep(whose, *calls)
+        calls = [
+            CallbackRequest(whose.url, METHOD, ids.new_text_id(), {}, body, now) for body in heard
+        ]
+        callbacks.store(whose, *calls)
     except (DatabaseError, InterfaceError) as error:
         log.warning("listening.not_kept", account_id=whose.account_id, error=type(error).__name__)
         return False

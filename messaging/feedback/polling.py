@@ -20,16 +20,15 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.delivery import provider_references
-from messaging.feedback import receipts
+from messaging.feedback import provider_references, receipts
 from messaging.models import Attempt, Delivery, ProviderAccount, ProviderReference
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
-from messaging.providers.base import Report, Taken, UnknownCode
 from rme.core import ids
 from rme.core.db import clock, locks, sql
-from rme.transport import Transport, at_once
+from rme.core.provider import AcceptedMessage, DeliveryReceipt, UnknownCode
+from rme.transport import Transport, run_concurrently
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +63,7 @@ LEFT JOIN {Attempt._meta.db_table} a ON a.id = t.id
 LEFT JOIN {Delivery._meta.db_table} d ON d.id = a.delivery_id
 """
 
-Told = Sequence[Report | UnknownCode] | None
+Told = Sequence[DeliveryReceipt | UnknownCode] | None
 
 
 class _Due(NamedTuple):
@@ -81,13 +80,13 @@ def poll(transport: Transport, until: float) -> None:
     with locks.alone("messaging.poll") as alone:
         silent: set[int] = set()
         while alone and time.monotonic() < until:
-            asked, unanswered = work(transport, silent)
+            asked, unanswered = poll_batch(transport, silent)
             if not asked:
                 return
             silent |= unanswered
 
 
-def work(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:
+def poll_batch(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:
     """Ask about one batch, but not accounts that were silent just now.
 
     Gives how many messages that were, and the accounts that were silent now. The number of
@@ -124,10 +123,10 @@ def _ask(
         row = rows.get(account_id)
         provider = organization_policy.account_of(row).provider if row else None
         if provider is not None:  # else its settings are broken, which the log says
-            taken = [Taken(each.attempt_id, each.reference) for each in group]
+            taken = [AcceptedMessage(each.attempt_id, each.reference) for each in group]
             found.append(group)
             jobs.append(partial(provider.poll, taken))
-    heard = at_once(jobs, transport)
+    heard = run_concurrently(jobs, transport)
     return {
         each: said
         for group, answers in zip(found, heard, strict=True)
@@ -139,17 +138,17 @@ def _apply(
     due: Sequence[_Due], rows: Mapping[int, ProviderAccount], told: Mapping[_Due, Told]
 ) -> None:
     """Apply what was told as calls are, and write down when to ask again."""
-    reports: dict[UUID, list[tuple[int, Report]]] = {}
+    reports: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
     deciding: set[str] = set()
     for each, said in told.items():
         row, news = rows[each.account_id], _reports(rows[each.account_id].kind, each, said)
         reports[each.attempt_id] = [(row.pk, report) for report in news]
-        if any(map(receipts.decides, news)):
+        if any(map(receipts.needs_gate_lock, news)):
             deciding.add(row.organization_id)
     open_ones = {each.attempt_id for each in due if each.status in OPEN and each.account_id in rows}
     with transaction.atomic():
         gate_lock.take_exclusive(deciding)
-        early = receipts.settle(reports)
+        early = receipts.apply_provider_receipts(reports)
         now = clock.now()
         asked_again = open_ones - ({key for key in reports if _is_over(reports[key])} - early)
         sql.update(
@@ -164,11 +163,11 @@ def _apply(
         )
 
 
-def _reports(kind: str, each: _Due, told: Told) -> list[Report]:
+def _reports(kind: str, each: _Due, told: Told) -> list[DeliveryReceipt]:
     """Give what was reported; codes that no table has are counted, and told of in the log."""
     reports = []
     for said in told or ():
-        if isinstance(said, Report):
+        if isinstance(said, DeliveryReceipt):
             reports.append(said)
         else:
             unknown_codes.count(kind, said.code)
@@ -177,7 +176,7 @@ def _reports(kind: str, each: _Due, told: Told) -> list[Report]:
     return reports
 
 
-def _is_over(entries: Sequence[tuple[int, Report]]) -> bool:
+def _is_over(entries: Sequence[tuple[int, DeliveryReceipt]]) -> bool:
     """Say whether there will be no more news."""
     ends = (Status.DELIVERED, Status.FAILED)
     return any(receipts.TARGET.get(said.type) in ends for _, said in entries)

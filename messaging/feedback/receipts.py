@@ -13,15 +13,14 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.delivery.next_steps import Receipt
 from messaging.models import Attempt, Delivery, Event
 from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.providers.base import Report
 from messaging.webhooks.events import write_events
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.db import clock, sql
 from rme.core.db.transitions import advance
+from rme.core.provider import DeliveryReceipt
 
 E = EventType
 
@@ -79,22 +78,41 @@ ORDER BY a.delivery_id FOR UPDATE OF d
 """
 
 
-def decides(report: Report) -> bool:
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a provider reports of a delivery after it took it; `type` is an event's type."""
+
+    delivery_id: UUID
+    type: str
+    reason: str | None = None
+    channel: str | None = None
+    """The channel it was sent on; None: the one that the delivery is on."""
+    provider: str | None = None
+    """The account that it was sent by; None: the delivery's."""
+    soft: bool = False
+    """Of a failure: the address could not be reached for now."""
+    machine: bool = False
+    """Of an open or a click: a scanner or a proxy made it."""
+
+
+def needs_gate_lock(report: DeliveryReceipt) -> bool:
     """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
     return report.type == E.UNSUBSCRIBED or _may_suppress(report)
 
 
-def _may_suppress(said: Report | Receipt) -> bool:
+def _may_suppress(said: DeliveryReceipt | Receipt) -> bool:
     return said.soft or said.type in SUPPRESSES
 
 
-def settle(reports: Mapping[UUID, Sequence[tuple[int, Report]]]) -> set[UUID]:
+def apply_provider_receipts(
+    reports: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+) -> set[UUID]:
     """Apply what accounts report, by whatever key; give the keys of what came too early.
 
     That is what a worker, which has the delivery in hand, has yet to write down. What an account
     reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
     another has taken the place of. Belongs into a transaction, which holds the gate lock of
-    organizations for which anything `decides`.
+    organizations for which anything `needs_gate_lock`.
     """
     named = (report.attempt_id for entries in reports.values() for _, report in entries)
     wanted = {attempt_id for attempt_id in named if attempt_id}

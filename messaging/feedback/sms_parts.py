@@ -14,14 +14,14 @@ import orjson
 import structlog
 from django.db import connection
 
-from messaging.models import PartedLetter
-from messaging.providers.base import Inbound, Part
+from messaging.models import InboundSmsParts
 from rme.core.db import sql
+from rme.core.provider import InboundSms, SmsPart
 
 log = structlog.get_logger(__name__)
 
 KEPT_DAYS = 1
-_T = PartedLetter._meta.db_table
+_T = InboundSmsParts._meta.db_table
 _COLUMNS = "digest, account_id, texts, heard, received_at"
 _KEEP = f"""
 INSERT INTO {_T} ({_COLUMNS}) SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_T}, %s)
@@ -35,12 +35,12 @@ RETURNING account_id, heard
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class ReceivedSms:
     """What somebody wrote to an account of an organization, and the call that brought it."""
 
     organization_id: str
     account_id: int
-    said: Inbound
+    said: InboundSms
     received_at: datetime
     callback_id: str
 
@@ -52,7 +52,7 @@ class _Parted:
     texts: dict[str, str] = field(default_factory=dict)
     heard: bool = False
 
-    def take(self, part: Part, text: str) -> str | None:
+    def take(self, part: SmsPart, text: str) -> str | None:
         """Take a part; give the whole text when this was the last that was missing."""
         if self.texts.get(str(part.number), text) != text:  # phones begin their references anew
             self.texts, self.heard = {}, False
@@ -63,7 +63,7 @@ class _Parted:
         return "".join(self.texts[str(number)] for number in range(1, part.total + 1))
 
 
-def whole(letters: Sequence[Letter]) -> list[Letter]:
+def assemble(letters: Sequence[ReceivedSms]) -> list[ReceivedSms]:
     """Give the letters that are whole, in their order, and keep the parts of others.
 
     A letter in parts has the place of its last. Belongs into a transaction that has the gate lock
@@ -74,9 +74,9 @@ def whole(letters: Sequence[Letter]) -> list[Letter]:
     wanted = set(digests) - {""}
     if not wanted:
         return list(letters)
-    rows = PartedLetter.objects.filter(pk__in=wanted).values_list("digest", "texts", "heard")
+    rows = InboundSmsParts.objects.filter(pk__in=wanted).values_list("digest", "texts", "complete")
     known = {digest: _Parted(texts, heard) for digest, texts, heard in rows}
-    found: list[Letter] = []
+    found: list[ReceivedSms] = []
     keep: dict[str, sql.Row] = {}
     for digest, letter in zip(digests, letters, strict=True):
         part = letter.said.part
@@ -93,13 +93,13 @@ def whole(letters: Sequence[Letter]) -> list[Letter]:
     return found
 
 
-def _digest(letter: Letter, part: Part) -> str:
+def _digest(letter: ReceivedSms, part: SmsPart) -> str:
     said = letter.said
     name = [letter.account_id, said.sender, said.to, part.reference, part.total]
     return hashlib.sha256(orjson.dumps(name)).hexdigest()
 
 
-def _row(digest: str, letter: Letter, parted: _Parted) -> sql.Row:
+def _row(digest: str, letter: ReceivedSms, parted: _Parted) -> sql.Row:
     return {
         "digest": digest,
         "account_id": letter.account_id,

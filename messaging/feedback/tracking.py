@@ -11,8 +11,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, Hit
 from rme.core import ids
 from rme.core.channels import Channel
@@ -43,7 +43,7 @@ END WHERE id = ANY(%s)
 """
 
 
-def keep(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
+def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
     """Keep an open or a click, and say whether it is news. One statement."""
     now = clock.now()
     values: list[Any] = [
@@ -61,7 +61,7 @@ def is_known(delivery_id: UUID) -> bool:
     return age < timedelta(days=settings.MESSAGE_RETENTION_DAYS)
 
 
-def work() -> int:
+def apply_due() -> int:
     """Apply one batch and give how many that were. Several may work at once.
 
     What is opened while a worker has yet to write down that it left is put off.

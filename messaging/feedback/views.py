@@ -7,11 +7,10 @@ import structlog
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
-from messaging import tasks
-from messaging.feedback import callbacks
-from messaging.providers.base import Callback
+from messaging.feedback import callbacks, tasks
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
+from rme.core.provider import CallbackRequest
 
 log = structlog.get_logger(__name__)
 
@@ -37,10 +36,10 @@ def receive(request: HttpRequest, public_id: str) -> HttpResponse:
 
 
 def _take(request: HttpRequest, public_id: str) -> HttpResponse:
-    whose = callbacks.receiver(public_id)
+    whose = callbacks.find_account(public_id)
     if whose is None:
         return _answer(404)
-    callback = Callback(
+    callback = CallbackRequest(
         url=whose.url,
         method=str(request.method),
         query=request.META.get("QUERY_STRING", "").replace("\x00", ""),
@@ -50,12 +49,12 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
     )
     if len(callback.body) > LIMIT:
         return _answer(413)
-    if not whose.provider.authentic(callback):
+    if not whose.provider.is_authentic(callback):
         log.warning("callback.refused", account_id=whose.account_id)
         return _answer(403)
     whose.provider.confirm(callback)
-    if callbacks.keep(whose, callback):
-        tasks.ring_callbacks()
+    if callbacks.store(whose, callback):
+        tasks.request_callbacks()
     return _answer(200)
 
 

@@ -1,6 +1,6 @@
 """Models of the messaging service, by noun."""
 
-from messaging.models.endpoints import Notice, WebhookEndpoint
+from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
     PARTITIONED,
@@ -13,7 +13,7 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.models.receipts import Callback, Hit, PartedLetter, ProviderReference
+from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -26,10 +26,9 @@ __all__ = [
     "Event",
     "Hit",
     "IdempotencyKey",
+    "InboundSmsParts",
     "Message",
     "MessageContent",
-    "Notice",
-    "PartedLetter",
     "Partial",
     "Pause",
     "ProviderAccount",
@@ -41,5 +40,6 @@ __all__ = [
     "SuppressionImportPart",
     "Template",
     "TemplateVersion",
+    "WebhookDelivery",
     "WebhookEndpoint",
 ]

@@ -1,4 +1,4 @@
-"""Outbound webhooks: whom an organization has told of its events, and what each is to be told."""
+"""Outbound webhooks: an organization's endpoints, and what is delivered to each."""
 
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -11,17 +11,17 @@ from messaging.models.statuses import EventType
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization
 
-EVERYTHING = "message.*"
-TYPES = (EVERYTHING, *(f"message.{kind}" for kind in EventType))
-"""What an endpoint may ask to be told of."""
+ALL_EVENTS = "message.*"
+TYPES = (ALL_EVENTS, *(f"message.{kind}" for kind in EventType))
+"""The event types that an endpoint may subscribe to."""
 
 
 class WebhookEndpoint(models.Model):
-    """An address that is told of an organization's events.
+    """A URL to which an organization's events are delivered.
 
-    `free_at` is when a worker may take the endpoint's queue next: the end of a lease while one has
-    it, or of the wait after a failure. `fence` is the number of the claim. `failures` counts those
-    in a row.
+    `free_at` is when a worker may claim the endpoint's queue next: the end of the lease while a
+    worker has it, or the end of the backoff after a failure. `fence` is the fencing token of the
+    claim. `failures` counts consecutive failures.
     """
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="webhook_endpoints")
@@ -41,16 +41,17 @@ class WebhookEndpoint(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
-        # A path may be a secret of the receiver's.
+        # The URL's path may be a secret of the receiver.
         return self.description or urlsplit(self.url).netloc
 
 
-class Notice(models.Model):
-    """One event that one endpoint is to be told of; its webhook-id is the event's id.
+class WebhookDelivery(models.Model):
+    """One event to be delivered to one endpoint; its `webhook-id` is the event's id.
 
-    What is told is read from the event when it is told. `data` is that of a notice that no event
-    stands behind (a test). `due_at` is null once it was told or given up. `attempts` are the last
-    ones: `{at, status, ms, error, answer}` each. Rows have no foreign keys, as those of messages.
+    The payload is read from the event when the request is made. `data` is the payload of a delivery
+    without an event (a test). `due_at` is null once it was delivered or given up. `attempts` are
+    the latest ones: `{at, status, ms, error, answer}` each. Rows have no foreign keys, as those of
+    messages have none.
     """
 
     class Status(models.TextChoices):
@@ -68,20 +69,23 @@ class Notice(models.Model):
     tries = models.SmallIntegerField(db_default=0)
     attempts = models.JSONField(null=True)
     tried_at = models.DateTimeField(null=True)
-    noted_at = models.DateTimeField(db_default=Now(), help_text="Or replayed.")
+    queued_at = models.DateTimeField(
+        db_column="noted_at", db_default=Now(), help_text="When it was queued or replayed."
+    )
 
     class Meta:
+        db_table = "messaging_notice"  # its former name; the release before reads it
         indexes: ClassVar[list[Any]] = [
-            # read by notices.claim: what is due, one step an endpoint
+            # read by outbox.claim: what is due, one index step an endpoint
             models.Index(
                 fields=["endpoint_id", "due_at"],
                 name="notice_due",
                 condition=models.Q(due_at__isnull=False),
             ),
-            # read by the endpoint's page: what was tried last
+            # read by delivery_log.latest_attempted: the endpoint's page in the admin
             models.Index(fields=["endpoint_id", "tried_at"], name="notice_tried"),
-            # read by notices.purge
-            models.Index(fields=["status", "noted_at"], name="notice_age"),
+            # read by delivery_log.purge
+            models.Index(fields=["status", "queued_at"], name="notice_age"),
         ]
         constraints: ClassVar[list[Any]] = [
             # read by replays and by erasure.erase, too

@@ -1,4 +1,4 @@
-"""What came back of messages, as it arrived: calls of providers, opens, clicks, soft bounces."""
+"""Feedback as it arrived: provider callbacks, provider ids, parts of inbound SMS, opens, clicks."""
 
 from typing import Any, ClassVar
 
@@ -9,12 +9,13 @@ from rme.core import ids
 
 
 class Callback(models.Model):
-    """One call of a provider whose signature was right: a receipt, or what a person wrote to us.
+    """One authentic provider callback: a receipt or an inbound SMS.
 
-    `digest` is of the account and all that was sent, so that a call that is made ten times is one
-    row. `due_at` is when it is to be applied, and null once it was: a receipt may come before the
-    worker has written down that the message left. Rows are kept for some days to look at; of what a
-    person wrote the digest stays for a year, empty, since not all services sign the time.
+    `digest` is a hash of the account and the whole request, so a request that is repeated ten times
+    is one row. `due_at` is when the callback is applied next, and null once it was applied: a
+    receipt may arrive before the worker has recorded that the message left. Rows are kept for some
+    days. For an inbound SMS the row stays for a year without its content, because not all services
+    sign the time, and an old request could be replayed.
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
@@ -28,11 +29,11 @@ class Callback(models.Model):
     received_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(null=True, db_default=Now())
     tries = models.SmallIntegerField(default=0)
-    letter = models.BooleanField(db_default=False)
+    is_inbound_sms = models.BooleanField(db_column="letter", db_default=False)
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by callbacks.work: what is to be applied
+            # read by callbacks.apply_due
             models.Index(
                 fields=["due_at"], name="callback_due", condition=models.Q(due_at__isnull=False)
             ),
@@ -43,14 +44,14 @@ class Callback(models.Model):
 
 
 class ProviderReference(models.Model):
-    """A provider's own id of a message, where it is needed to learn what became of that.
+    """A provider's own id of a message, for providers whose receipts name nothing else.
 
-    Either reports name nothing else, or the provider has to be asked: then `ask_at` is when next,
-    and null once all is known.
+    For a provider that has to be polled, `ask_at` is when to poll next; it is null once the final
+    status is known.
 
-    Apart from the attempt, which has it too: an index there would be paid for by every attempt of
-    every channel, as PostgreSQL then writes a row's entries anew into all indexes. A provider may
-    give an id a second time, so the newest counts. Rows are kept for some days.
+    The attempt stores this id too, but an index there would cost every attempt of every channel,
+    since PostgreSQL then writes new entries into all indexes of the row. A provider may reuse an
+    id, so the newest row counts. Rows are kept for some days.
     """
 
     id = models.UUIDField(primary_key=True)  # the attempt's
@@ -60,9 +61,9 @@ class ProviderReference(models.Model):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by references.find
+            # read by provider_references.find
             models.Index(fields=["account_id", "reference"], name="provider_reference_of"),
-            # read by polling.work: whom to ask, fair between accounts
+            # read by polling.poll_batch: what is due, fair between accounts
             models.Index(
                 fields=["account_id", "ask_at"],
                 name="provider_reference_ask",
@@ -74,28 +75,32 @@ class ProviderReference(models.Model):
         return self.reference
 
 
-class PartedLetter(models.Model):
-    """What of a person's long SMS has come so far, for providers that deliver its parts.
+class InboundSmsParts(models.Model):
+    """The parts of one long inbound SMS, for providers that deliver them one by one.
 
-    `texts` are by the number of the part. Once it was heard the row stays for what of it still
-    comes twice. Rows are kept for a day.
+    `texts` maps the number of a part to its text. A complete row stays, so that a part that arrives
+    again is recognized. Rows are kept for a day.
     """
 
-    digest = models.CharField(max_length=64, primary_key=True)  # of account, people and reference
+    digest = models.CharField(max_length=64, primary_key=True)  # account, numbers, reference, total
     account_id = models.BigIntegerField()
     texts = models.JSONField(default=dict)
-    heard = models.BooleanField(default=False)
+    complete = models.BooleanField(db_column="heard", default=False)
     received_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "messaging_partedletter"  # its former name; the release before reads it
 
     def __str__(self) -> str:
         return self.digest
 
 
 class Hit(models.Model):
-    """An open or a click of an email, kept until it is applied.
+    """An open or a click of an email, stored until it is applied.
 
-    One row for each delivery, kind and maker, however often it is opened: a person's first after a
-    machine's is news. `due_at` is null once it was applied.
+    There is one row for each delivery, kind and source (person or machine), however often the email
+    is opened: a person's first open counts although a machine opened the email before. `due_at` is
+    null once the hit was applied.
     """
 
     class Kind(models.TextChoices):
@@ -112,7 +117,7 @@ class Hit(models.Model):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by tracking.work: what is to be applied
+            # read by tracking.apply_due
             models.Index(
                 fields=["due_at"], name="hit_due", condition=models.Q(due_at__isnull=False)
             ),

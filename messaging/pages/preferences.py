@@ -11,10 +11,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from messaging.consent import ledger
+from messaging.consent.gates import current_consent
 from messaging.content import compose
 from messaging.content.links import BadLink, Confirmation, PreferenceLink
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import ConsentEntry, SendingRules, Suppression
 from messaging.models.statuses import EventType
 from messaging.pages import confirmation_mail
@@ -99,7 +100,7 @@ def person(link: PreferenceLink) -> Person:
 def choices(who: Person) -> list[Choice]:
     """Give what the person may be sent now, news first; two queries, and the policy."""
     categories = organization_policy.of(who.organization.id).categories
-    decided = ledger.present(
+    decided = current_consent.read(
         who.organization.id, [who.contact.id], list(who.addresses), list(categories)
     )
     barred = _barred(who)
@@ -232,11 +233,10 @@ def stop(who: Person, evidence: Evidence) -> Result:
 def unsubscribe(who: Person, source: str, evidence: Evidence) -> None:
     """Record, once, that the person wants no more of the message's category on its channel."""
     link = who.link
-    decided = ledger.present(
+    decided = current_consent.read(
         link.organization_id, [link.contact_id], [link.channel], [link.category]
     )
-    state = decided.states.get((link.contact_id, link.channel, link.category))
-    if state and state.status == ConsentEntry.Status.OPTED_OUT:
+    if decided.opted_out(link.contact_id, link.channel, link.category):
         return
     pair = (link.category, link.channel)
     _record(who, [(pair, ConsentEntry.Status.OPTED_OUT)], source, evidence)

@@ -12,11 +12,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
-from messaging import tasks
 from messaging.content import tracked_links
 from messaging.content.links import BadLink
 from messaging.content.tracked_links import Target
-from messaging.feedback import tracking
+from messaging.feedback import tasks, tracking
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
 
@@ -59,12 +58,12 @@ def lead_on(request: HttpRequest, token: str) -> HttpResponse:
 
 def _tell(request: HttpRequest, target: Target, kind: str) -> None:
     try:
-        news = tracking.keep(target.delivery_id, kind, machine=_by_machine(request))
+        news = tracking.store(target.delivery_id, kind, machine=_by_machine(request))
     except Error as error:
         log.warning("tracking.lost", error=type(error).__name__)
         return
     if news:
-        tasks.ring_callbacks()
+        tasks.request_callbacks()
 
 
 def _by_machine(request: HttpRequest) -> bool:

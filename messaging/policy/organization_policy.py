@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from messaging import providers
 from messaging.models import Category, ProviderAccount, SenderDomain, SendingRules
-from messaging.providers.base import Provider
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
+from rme.core.provider import Provider
 
 log = structlog.get_logger(__name__)
 

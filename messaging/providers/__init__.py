@@ -1,7 +1,6 @@
 """The registry of providers: the one place where it is written which exist."""
 
 from messaging.providers.anymail import Anymail
-from messaging.providers.base import Provider
 from messaging.providers.http_sms import HttpSms
 from messaging.providers.kannel import Kannel
 from messaging.providers.push import PUSH
@@ -11,6 +10,7 @@ from messaging.providers.smpp import Smpp
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
+from rme.core.provider import Provider
 
 _ALL: tuple[type[Provider], ...] = (
     Smtp,

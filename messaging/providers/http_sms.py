@@ -21,18 +21,20 @@ from urllib.parse import urlencode
 import orjson
 from pydantic import Field, SecretStr, field_validator
 
-from messaging.providers import http
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Inbound,
-    Provider,
-    ProviderSettings,
-    Report,
-    UnknownCode,
-)
+from messaging.providers import callbacks
+from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    InboundSms,
+    Provider,
+    ProviderSettings,
+    UnknownCode,
+    http,
+)
 from rme.transport import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
@@ -79,7 +81,7 @@ class HttpSmsSettings(http.HttpSettings):
             orjson.loads(text)
         except orjson.JSONDecodeError as error:
             raise ValueError("is no JSON") from error
-        if not http.as_object(text.encode()):
+        if not http.read_object(text.encode()):
             raise ValueError("must be an object that is not empty")
         return text
 
@@ -94,14 +96,14 @@ class HttpSms(Provider):
     settings: HttpSmsSettings
 
     def request(self, dispatch: Dispatch) -> Request:
-        sms, account = http.sms(dispatch), self.settings
+        sms, account = dispatch.sms, self.settings
         places = {
             "to": sms.to,
             "number": sms.to.removeprefix("+"),
             "sender": sms.sender or account.sender,
             "text": sms.text.encode(errors="replace").decode(),
             "id": dispatch.attempt_id,
-            "callback": http.signed_url(dispatch, account.callback_secret.get_secret_value()),
+            "callback": callbacks.signed_url(dispatch, account.callback_secret.get_secret_value()),
         }
         filled = _fill(orjson.loads(account.parameters_json), places)
         url, body, kind, method = account.url, b"", "", "POST"
@@ -124,8 +126,8 @@ class HttpSms(Provider):
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
-            return http.failed(reply)
-        account, answer = self.settings, http.as_object(reply.body)
+            return http.failure_outcome(reply)
+        account, answer = self.settings, http.read_object(reply.body)
         code = http.text_of(_at(answer, account.code_path)) if account.code_path else ""
         code = code or str(reply.status)
         reason = f"refused: {reply.status} {code}"
@@ -151,19 +153,24 @@ class HttpSms(Provider):
                 return Rejected(reason, Fault.CONTENT)
         return Unknown(f"unexpected answer: {reply.status}")
 
-    def authentic(self, callback: Callback) -> bool:
+    def is_authentic(self, callback: CallbackRequest) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
-        return http.is_signed(callback, secret) or http.has_secret(callback, secret)
+        return callbacks.is_signed(callback, secret) or callbacks.has_secret(callback, secret)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
         account = self.settings
-        said: Mapping[str, Any] = {**http.as_object(callback.body), **http.parameters(callback)}
+        said: Mapping[str, Any] = {
+            **http.read_object(callback.body),
+            **callbacks.parameters(callback),
+        }
         status = http.text_of(_at(said, account.status_field)).lower()
         if not status and (sender := http.text_of(_at(said, account.from_field))):
             text = http.text_of(_at(said, account.text_field), 2000)
-            return [Inbound(f"+{sender.lstrip('+')}", "", text)]
+            return [InboundSms(f"+{sender.lstrip('+')}", "", text)]
         named = http.text_of(said.get("attempt") or _at(said, account.reference_field))
-        attempt_id = http.attempt(named)
+        attempt_id = ids.parse(named)
         words = (
             (account.delivered_words, "delivered"),
             (account.dead_words, "bounced"),
@@ -176,7 +183,7 @@ class HttpSms(Provider):
         if kind is None:
             return [UnknownCode(status)]
         soft = status in map(str.lower, account.soft_words)
-        return [Report(attempt_id, kind, status[:100], soft)]
+        return [DeliveryReceipt(attempt_id, kind, status[:100], soft)]
 
 
 def _fill(value: Any, places: Mapping[str, str]) -> Any:

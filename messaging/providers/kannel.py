@@ -22,21 +22,23 @@ from urllib.parse import urlencode
 
 from pydantic import Field, SecretStr
 
-from messaging.providers import http
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Inbound,
-    Provider,
-    ProviderSettings,
-    Report,
-    UnknownCode,
-)
+from messaging.providers import callbacks
+from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    InboundSms,
+    Provider,
+    ProviderSettings,
+    UnknownCode,
+    http,
+)
 from rme.transport import Failure, InvalidRequest, Reply, Request, gsm
-from rme.transport.smpp import texts
-from rme.transport.smpp.texts import Alphabet
+from rme.transport.smpp import text_encoding
+from rme.transport.smpp.text_encoding import Alphabet
 
 REPORTS: dict[int, str] = {
     1: "delivered",
@@ -81,8 +83,8 @@ class Kannel(Provider):
     settings: KannelSettings
 
     def request(self, dispatch: Dispatch) -> Request:
-        sms, account = http.sms(dispatch), self.settings
-        if len(texts.write(sms.text, Alphabet.GSM).parts()) > account.max_messages:
+        sms, account = dispatch.sms, self.settings
+        if len(text_encoding.encode(sms.text, Alphabet.GSM).parts()) > account.max_messages:
             raise InvalidRequest("a longer text than Kannel sends: it would cut it off and say 202")
         query = {
             "username": account.username,
@@ -95,7 +97,7 @@ class Kannel(Provider):
         }
         if account.smsc:
             query["smsc"] = account.smsc
-        if url := http.signed_url(dispatch, account.callback_secret.get_secret_value()):
+        if url := callbacks.signed_url(dispatch, account.callback_secret.get_secret_value()):
             query |= {"dlr-mask": str(MASK), "dlr-url": f"{url}&status=%d&reason=%A"}
         return Request(
             url=f"{account.base_url}/cgi-bin/sendsms?{urlencode(query, errors='replace')}",
@@ -106,7 +108,7 @@ class Kannel(Provider):
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
-            return http.failed(reply)
+            return http.failure_outcome(reply)
         said = http.text_of(reply.body.decode("utf-8", "replace"), 120)
         reason = f"refused: {reply.status} {said}".rstrip()
         match reply.status:
@@ -126,18 +128,22 @@ class Kannel(Provider):
                 return Retryable(reason, http.retry_after(reply))
         return Unknown(f"unexpected answer: {reply.status}")
 
-    def authentic(self, callback: Callback) -> bool:
+    def is_authentic(self, callback: CallbackRequest) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
-        if http.is_signed(callback, secret):
+        if callbacks.is_signed(callback, secret):
             return True
-        return http.has_secret(callback, secret) and _is_new(callback)
+        return callbacks.has_secret(callback, secret) and _is_new(callback)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
-        given = http.parameters(callback)
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+        given = callbacks.parameters(callback)
         if "attempt" not in given:
             sender = given.get("from", "")
-            return [Inbound(sender, given.get("to", ""), given.get("text", ""))] if sender else []
-        attempt_id, status = http.attempt(given["attempt"]), given.get("status", "")
+            return (
+                [InboundSms(sender, given.get("to", ""), given.get("text", ""))] if sender else []
+            )
+        attempt_id, status = ids.parse(given["attempt"]), given.get("status", "")
         bits = int(status) if status.isascii() and status.isdigit() and len(status) < 9 else -1
         kind = REPORTS.get(bits)
         if attempt_id is None or not status or bits in QUIET:
@@ -145,12 +151,12 @@ class Kannel(Provider):
         if kind is None:
             return [UnknownCode(status)]
         reason = http.text_of(given.get("reason", ""), 120) or None
-        return [Report(attempt_id, kind, reason, bits == SOFT)]
+        return [DeliveryReceipt(attempt_id, kind, reason, bits == SOFT)]
 
 
-def _is_new(callback: Callback) -> bool:
+def _is_new(callback: CallbackRequest) -> bool:
     """Say whether what a person wrote came in lately: `t=%T`, seconds since 1970."""
-    given = http.parameters(callback).get("t", "")
+    given = callbacks.parameters(callback).get("t", "")
     if not given.isascii() or not given.isdigit() or len(given) > 11:
         return False
-    return http.is_recent(datetime.fromtimestamp(int(given), UTC), callback, INBOUND_AGE)
+    return callbacks.is_recent(datetime.fromtimestamp(int(given), UTC), callback, INBOUND_AGE)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from email.utils import formatdate
 from functools import lru_cache
 
-from messaging.providers.base import Email
+from rme.core.provider import Email
 
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")

@@ -1,20 +1,13 @@
-"""Push: each sender (`push.senders`) as a provider, under its own name."""
+"""Push: each sender (`push.providers`) as a provider, under its own name."""
 
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from messaging.providers.base import (
-    Dispatch,
-    Progress,
-    Provider,
-    ProviderSettings,
-    no_progress,
-)
-from push import senders
-from push.notification import Shot
-from push.senders.base import Sender
+from push import providers
+from push.providers.base import Sender, Shot
 from rme.core.channels import Channel
 from rme.core.outcomes import Outcome
+from rme.core.provider import Dispatch, Progress, Provider, ProviderSettings, no_progress
 from rme.transport import Transport
 
 
@@ -48,11 +41,11 @@ def _provider(sender: type[Sender]) -> type[Provider]:
             "kind": sender.kind,
             "label": sender.label,
             "platforms": sender.platforms,
-            "refused": sender.refused or PushProvider.refused,
+            "refusal_problem": sender.refused or PushProvider.refusal_problem,
             "sender": sender,
             "Settings": sender.Settings,
         },
     )
 
 
-PUSH = tuple(_provider(sender) for sender in senders.REGISTRY.values())
+PUSH = tuple(_provider(sender) for sender in providers.REGISTRY.values())

@@ -24,21 +24,12 @@ from typing import Annotated, Any, ClassVar
 import orjson
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
-from messaging.providers import http, ses_events, sigv4, sns
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Email,
-    Inbound,
-    Provider,
-    ProviderSettings,
-    Report,
-    UnknownCode,
-)
+from messaging.providers import callbacks, ses_events, sigv4, sns
 from messaging.providers.smtp import Verdict, in_order
 from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
+from rme.core.outbound import outbound_transport
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -48,7 +39,18 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.transport import Failure, InvalidRequest, Reply, Request, Transport, shared
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    Email,
+    InboundSms,
+    Provider,
+    ProviderSettings,
+    UnknownCode,
+    http,
+)
+from rme.transport import Failure, InvalidRequest, Reply, Request, Transport
 
 ERRORS: tuple[tuple[str, Verdict], ...] = (
     # `type text`; the first row that fits counts.
@@ -122,7 +124,9 @@ class Ses(Provider):
     Settings: ClassVar[type[ProviderSettings]] = SesSettings
     settings: SesSettings
 
-    def __init__(self, settings: SesSettings, transport: Callable[[], Transport] = shared) -> None:
+    def __init__(
+        self, settings: SesSettings, transport: Callable[[], Transport] = outbound_transport
+    ) -> None:
         """Serve an account. `transport` fetches SNS's certificates."""
         super().__init__(settings)
         self.transport = transport
@@ -146,31 +150,33 @@ class Ses(Provider):
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
-            return http.failed(reply)
-        answer = http.as_object(reply.body)
+            return http.failure_outcome(reply)
+        answer = http.read_object(reply.body)
         if reply.status == 200 and (named := http.text_of(answer.get("MessageId"), 255)):
             return Accepted(named)
         return _refused(reply, answer)
 
-    def authentic(self, callback: Callback) -> bool:
-        message = http.as_object(callback.body)
+    def is_authentic(self, callback: CallbackRequest) -> bool:
+        message = http.read_object(callback.body)
         topic = self.settings.topic_arn
         if not topic or message.get("TopicArn") != topic or not _is_recent(message, callback):
             return False
         account = self.settings
         return sns.is_signed(message, account.sns, self.transport(), account.ca_pem)
 
-    def confirm(self, callback: Callback) -> None:
-        message = http.as_object(callback.body)
+    def confirm(self, callback: CallbackRequest) -> None:
+        message = http.read_object(callback.body)
         if message.get("Type") == sns.CONFIRMATION:
             sns.confirm(message, self.settings.sns, self.transport(), self.settings.ca_pem)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
-        message = http.as_object(callback.body)
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+        message = http.read_object(callback.body)
         text = message.get("Message")
         if message.get("Type") != sns.NOTIFICATION or not isinstance(text, str):
             return []
-        report = ses_events.report(http.as_object(text.encode(errors="replace")))
+        report = ses_events.report(http.read_object(text.encode(errors="replace")))
         return [report] if report else []
 
 
@@ -234,9 +240,9 @@ def _refused(reply: Reply, answer: Mapping[str, Any]) -> Outcome:
     return Unknown(f"unexpected answer: {reply.status}")
 
 
-def _is_recent(message: Mapping[str, Any], callback: Callback) -> bool:
+def _is_recent(message: Mapping[str, Any], callback: CallbackRequest) -> bool:
     try:
         moment = datetime.fromisoformat(str(message.get("Timestamp")))
     except ValueError:
         return False
-    return moment.tzinfo is not None and http.is_recent(moment, callback, CALLBACK_AGE)
+    return moment.tzinfo is not None and callbacks.is_recent(moment, callback, CALLBACK_AGE)

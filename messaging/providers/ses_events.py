@@ -5,10 +5,9 @@ from typing import Any
 
 import structlog
 
-from messaging.providers import http
-from messaging.providers.base import Report, UnknownCode
-from rme.core import addresses
+from rme.core import addresses, ids
 from rme.core.automated_clients import is_machine
+from rme.core.provider import DeliveryReceipt, UnknownCode, http
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +28,7 @@ REPORTS: dict[str, str | None] = {
 }
 
 
-def report(event: Mapping[str, Any]) -> Report | UnknownCode | None:
+def report(event: Mapping[str, Any]) -> DeliveryReceipt | UnknownCode | None:
     """Say what an event reports; None for what is no news."""
     named = http.text_of(event.get("eventType") or event.get("notificationType"))
     if not named:
@@ -37,12 +36,12 @@ def report(event: Mapping[str, Any]) -> Report | UnknownCode | None:
     if named not in REPORTS:
         return UnknownCode(named)
     kind = REPORTS.get(named)
-    attempt_id = http.attempt(http.text_of(_first(_at(event, "mail", "tags", ATTEMPT))))
+    attempt_id = ids.parse(http.text_of(_first(_at(event, "mail", "tags", ATTEMPT))))
     if kind is None or attempt_id is None:
         return None
     soft = kind == "bounced" and _at(event, "bounce", "bounceType") != "Permanent"
     agent = http.text_of(_at(event, kind, "userAgent"), 500)
-    return Report(
+    return DeliveryReceipt(
         attempt_id,
         "failed" if soft else kind,
         _reason(event),

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from messaging.providers.base import (
+from rme.core.channels import Channel
+from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import (
     Content,
     Dispatch,
     Email,
@@ -21,8 +23,6 @@ from messaging.providers.base import (
     Sms,
     no_progress,
 )
-from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
 from rme.transport import Transport
 
 ACTS: dict[str, Outcome] = {

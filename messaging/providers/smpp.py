@@ -15,21 +15,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from messaging.providers import http
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Hear,
-    Inbound,
-    Part,
-    Progress,
-    Provider,
-    ProviderSettings,
-    Report,
-    Sms,
-    UnknownCode,
-    no_progress,
-)
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
@@ -42,11 +27,26 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.transport import NOT_BEGUN, AddressPolicy, Failure, FailureKind, Transport, smpp
-from rme.transport.smpp import texts
-from rme.transport.smpp.pdu import RESPONSE, Command, Tag, first_string
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    InboundSms,
+    Progress,
+    Provider,
+    ProviderSettings,
+    Sms,
+    SmsPart,
+    StoreReceived,
+    UnknownCode,
+    http,
+    no_progress,
+)
+from rme.transport import NOT_STARTED, AddressPolicy, Failure, FailureKind, Transport, smpp
+from rme.transport.smpp import text_encoding
+from rme.transport.smpp.pdu import RESPONSE, CommandId, Tag, first_string
 from rme.transport.smpp.pending import Answer
-from rme.transport.smpp.texts import Alphabet, Way
+from rme.transport.smpp.text_encoding import Alphabet, LongTextMethod
 
 CODES: dict[int, Outcome] = {
     0x01: Rejected("ESME_RINVMSGLEN", Fault.CONTENT),
@@ -143,7 +143,7 @@ class SmppSettings(ProviderSettings):
     alphabet: Alphabet = Field(
         default=Alphabet.GSM, description="What it does not have goes as UCS-2."
     )
-    long_messages: Way = Way.UDH
+    long_messages: LongTextMethod = LongTextMethod.UDH
     receipts: bool = True
     message_ids: Literal["SAME", "HEX_IN_RESPONSES", "HEX_IN_RECEIPTS"] = Field(
         default="SAME", description="Some SMSCs write ids in hexadecimal here, in decimal there."
@@ -188,15 +188,15 @@ class Smpp(Provider):
             found = enumerate(judge(answers))
             progress([(place, outcome) for place, outcome in found if outcome])
 
-        answers = self._line().submit(bodies, transport.policy, transport.patience, report)
+        answers = self._line().submit(bodies, transport.policy, transport.start_timeout, report)
         return [outcome for outcome in judge(answers) if outcome]
 
-    def listen(self, hear: Hear, policy: AddressPolicy) -> None:
-        self._line().listen(hear, policy)
+    def listen(self, store: StoreReceived, policy: AddressPolicy) -> None:
+        self._line().listen(store, policy)
 
-    def _line(self) -> smpp.Line:
+    def _line(self) -> smpp.SmppClient:
         account = self.settings
-        return smpp.line(
+        return smpp.client_for(
             smpp.Login(
                 account.host,
                 account.port,
@@ -216,17 +216,21 @@ class Smpp(Provider):
 
     def _write(self, dispatch: Dispatch) -> list[bytes]:
         """Give the bodies that a message takes; none if it cannot be written."""
-        sms, account = http.sms(dispatch), self.settings
+        sms, account = dispatch.sms, self.settings
         reference = int(dispatch.attempt_id[-4:], 16)
         try:
-            parts = texts.spread(sms.text, account.alphabet, account.long_messages, reference)
+            parts = text_encoding.split(
+                sms.text, account.alphabet, account.long_messages, reference
+            )
             # One report is enough: the last part's, which comes when all of it is there.
             return [self._message(sms, each, is_last=each is parts[-1]).encode() for each in parts]
         except ValueError:  # a text that is too long, a sender that is, or is no ASCII
             return []
 
-    def _message(self, sms: Sms, part: texts.Part, *, is_last: bool) -> smpp.Message:
-        return smpp.Message(
+    def _message(
+        self, sms: Sms, part: text_encoding.TextPart, *, is_last: bool
+    ) -> smpp.ShortMessage:
+        return smpp.ShortMessage(
             self._source(sms.sender or self.settings.sender),
             smpp.Address(sms.to.removeprefix("+"), 1, 1),
             part.text,
@@ -274,36 +278,38 @@ class Smpp(Provider):
         return next(iter([*refused, *unknown]), outcomes[-1])
 
     def _outcome(self, answer: Answer) -> Outcome:
-        if answer is NOT_BEGUN:
+        if answer is NOT_STARTED:
             return NOT_TRIED
         if isinstance(answer, Failure):
             return _failed(answer)
         if answer.status:
             reason = f"refused: {answer.status:#x}"
             return CODES.get(answer.status, Retryable(reason))
-        if answer.command != Command.SUBMIT_SM | RESPONSE:
+        if answer.command != CommandId.SUBMIT_SM | RESPONSE:
             return Unknown("the answer makes no sense")
         return Accepted(self._same(first_string(answer.body), "HEX_IN_RESPONSES"))
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
         try:
-            message = smpp.Message.decode(callback.body)
-        except smpp.Senseless:
+            message = smpp.ShortMessage.decode(callback.body)
+        except smpp.InvalidPdu:
             return []
         kind = message.esm_class & _MESSAGE_TYPE
-        text = texts.read(
+        text = text_encoding.decode(
             message.text, message.data_coding, self.settings.alphabet, message.esm_class
         )
         if kind == _FROM_A_PERSON:
             source = message.source
             sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
-            place = texts.place(message.text, message.parameters, message.esm_class)
-            part = Part(*place) if place else None
+            place = text_encoding.part_position(message.text, message.parameters, message.esm_class)
+            part = SmsPart(*place) if place else None
             to = message.destination.text
-            return [Inbound(sender, to, text.replace("\0", " "), part=part)]
+            return [InboundSms(sender, to, text.replace("\0", " "), part=part)]
         return self._report(message, text) if kind in _RECEIPTS else []
 
-    def _report(self, message: smpp.Message, text: str) -> list[Report | UnknownCode]:
+    def _report(self, message: smpp.ShortMessage, text: str) -> list[DeliveryReceipt | UnknownCode]:
         """Read a receipt: its parameters, and where they are missing, the text of appendix B."""
         said = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
         named = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))
@@ -324,7 +330,9 @@ class Smpp(Provider):
         reason = " ".join(each for each in (said.get("stat", ""), error) if each)
         soft = kind == "failed" and code in UNREACHED
         return [
-            Report(None, kind, http.text_of(reason, 80) or None, soft=soft, provider_id=reference)
+            DeliveryReceipt(
+                None, kind, http.text_of(reason, 80) or None, soft=soft, provider_id=reference
+            )
         ]
 
     def _same(self, identifier: str, form: str) -> str:
@@ -345,4 +353,4 @@ def _failed(failure: Failure) -> Outcome:
             return known
         reason = f"the bind was refused: {failure.status:#x}"
         return Misconfigured(getattr(known, "reason", reason))
-    return http.failed(failure)
+    return http.failure_outcome(failure)

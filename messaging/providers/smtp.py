@@ -21,7 +21,6 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from messaging.providers import mime
-from messaging.providers.base import Dispatch, Email, Provider, ProviderSettings
 from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
@@ -34,6 +33,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import Dispatch, Email, Provider, ProviderSettings
 from rme.transport import (
     Envelope,
     Failure,

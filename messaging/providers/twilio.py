@@ -26,20 +26,21 @@ from uuid import UUID
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from messaging.providers import http
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Inbound,
-    Provider,
-    ProviderSettings,
-    Report,
-    Taken,
-    UnknownCode,
-)
+from messaging.providers import callbacks
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import (
+    AcceptedMessage,
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    InboundSms,
+    Provider,
+    ProviderSettings,
+    UnknownCode,
+    http,
+)
 from rme.transport import Failure, Reply, Request
 
 DEAD = Rejected("no mobile number", hard=True)
@@ -138,7 +139,7 @@ class Twilio(Provider):
     settings: TwilioSettings
 
     def request(self, dispatch: Dispatch) -> Request:
-        sms, account = http.sms(dispatch), self.settings
+        sms, account = dispatch.sms, self.settings
         sender = sms.sender or account.sender
         service = sender.startswith("MG") and len(sender) == 34
         form = {
@@ -173,8 +174,8 @@ class Twilio(Provider):
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
-            return http.failed(reply)
-        answer = http.as_object(reply.body)
+            return http.failure_outcome(reply)
+        answer = http.read_object(reply.body)
         if reply.status in (200, 201) and (sid := http.text_of(answer.get("sid"))):
             return Accepted(sid)
         code = answer.get("code")
@@ -190,9 +191,9 @@ class Twilio(Provider):
                 return Rejected(reason, Fault.CONTENT)
         return Unknown(f"unexpected answer: {reply.status}")
 
-    def authentic(self, callback: Callback) -> bool:
+    def is_authentic(self, callback: CallbackRequest) -> bool:
         given = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
-        form = set(http.pairs(callback.body))  # a repeated parameter counts once
+        form = set(callbacks.form_pairs(callback.body))  # a repeated parameter counts once
         if "json" in callback.headers.get("content-type", ""):
             told = _query(callback).get("bodySHA256", "").encode(errors="replace")
             if not hmac.compare_digest(hashlib.sha256(callback.body).hexdigest().encode(), told):
@@ -207,39 +208,43 @@ class Twilio(Provider):
         secret = self.settings.auth_token.get_secret_value().encode()
         return base64.b64encode(hmac.new(secret, text.encode(errors="replace"), "sha1").digest())
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
-        given = http.parameters(callback)
-        status, attempt_id = given.get("MessageStatus", ""), http.attempt(given.get("attempt", ""))
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+        given = callbacks.parameters(callback)
+        status, attempt_id = given.get("MessageStatus", ""), ids.parse(given.get("attempt", ""))
         if not status and given.get("From"):
             answered = "OptOutType" in given
-            return [Inbound(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
+            return [InboundSms(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
         return _said(attempt_id, status, given.get("ErrorCode", "")) if attempt_id else []
 
     @property
     def polls(self) -> bool:
         return self.settings.status_by == "POLL"
 
-    def question(self, taken: Taken) -> Request:
+    def poll_request(self, message: AcceptedMessage) -> Request:
         return Request(
-            url=self._url(f"Messages/{quote(taken.provider_id, safe='')}.json"),
+            url=self._url(f"Messages/{quote(message.provider_id, safe='')}.json"),
             method="GET",
             headers=(("Authorization", f"Basic {self._login()}"),),
             timeout=self.settings.timeout,
             ca_pem=self.settings.ca_pem,
         )
 
-    def told(self, taken: Taken, reply: Reply | Failure) -> Sequence[Report | UnknownCode] | None:
-        answer = http.as_object(reply.body) if isinstance(reply, Reply) else {}
+    def read_poll_reply(
+        self, message: AcceptedMessage, reply: Reply | Failure
+    ) -> Sequence[DeliveryReceipt | UnknownCode] | None:
+        answer = http.read_object(reply.body) if isinstance(reply, Reply) else {}
         status = http.text_of(answer.get("status"), 32)
         if isinstance(reply, Reply) and reply.status == 404:  # it was deleted there
             return []
         # A refusal has a `status` too: that of HTTP.
         if isinstance(reply, Failure) or reply.status != 200 or not status:
             return None
-        return _said(taken.attempt_id, status, http.text_of(answer.get("error_code"), 16))
+        return _said(message.attempt_id, status, http.text_of(answer.get("error_code"), 16))
 
 
-def _said(attempt_id: UUID, status: str, code: str) -> list[Report | UnknownCode]:
+def _said(attempt_id: UUID, status: str, code: str) -> list[DeliveryReceipt | UnknownCode]:
     """Say what a message's status reports, with the code of an error if there is one."""
     if status in QUIET or not status:
         return []
@@ -249,7 +254,7 @@ def _said(attempt_id: UUID, status: str, code: str) -> list[Report | UnknownCode
     if kind == "failed" and code in DEAD_REPORTS:
         kind = "bounced"
     reason = f"Twilio {http.text_of(code, 16)}" if code else None
-    report = Report(attempt_id, kind, reason, code in SOFT_REPORTS)
+    report = DeliveryReceipt(attempt_id, kind, reason, code in SOFT_REPORTS)
     known = not code or code in DEAD_REPORTS | SOFT_REPORTS | OTHER_REPORTS
     return [report] if known else [report, UnknownCode(code)]
 
@@ -269,15 +274,15 @@ def _spelt(url: str) -> tuple[str, str]:
     return bare.geturl(), bare._replace(netloc=f"{host}:{port}").geturl()
 
 
-def _is_new(callback: Callback) -> bool:
+def _is_new(callback: CallbackRequest) -> bool:
     """Say whether a report is on an attempt of the last days: one that is older is a replay.
 
     Twilio signs no time. What people write is known by its MessageSid: it is heard once.
     """
-    attempt_id = http.attempt(_query(callback).get("attempt", ""))
-    age = http.CALLBACK_AGE
-    return attempt_id is None or http.is_recent(ids.moment(attempt_id), callback, age)
+    attempt_id = ids.parse(_query(callback).get("attempt", ""))
+    age = callbacks.RECEIPT_AGE
+    return attempt_id is None or callbacks.is_recent(ids.moment(attempt_id), callback, age)
 
 
-def _query(callback: Callback) -> dict[str, str]:
-    return http.parameters(replace(callback, body=b""))
+def _query(callback: CallbackRequest) -> dict[str, str]:
+    return callbacks.parameters(replace(callback, body=b""))

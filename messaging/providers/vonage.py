@@ -26,18 +26,20 @@ import jwt
 import orjson
 from pydantic import Field, SecretStr
 
-from messaging.providers import http
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Inbound,
-    Provider,
-    ProviderSettings,
-    Report,
-    UnknownCode,
-)
+from messaging.providers import callbacks
+from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    InboundSms,
+    Provider,
+    ProviderSettings,
+    UnknownCode,
+    http,
+)
 from rme.transport import Failure, Reply, Request
 
 REPORTS: dict[str, str] = {
@@ -77,7 +79,7 @@ class Vonage(Provider):
     settings: VonageSettings
 
     def request(self, dispatch: Dispatch) -> Request:
-        sms, account = http.sms(dispatch), self.settings
+        sms, account = dispatch.sms, self.settings
         body = {
             "message_type": "text",
             "channel": "sms",
@@ -103,8 +105,8 @@ class Vonage(Provider):
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
-            return http.failed(reply)
-        answer = http.as_object(reply.body)
+            return http.failure_outcome(reply)
+        answer = http.read_object(reply.body)
         reason = f"refused: {reply.status} {http.text_of(answer.get('title'), 80)}".rstrip()
         match reply.status:
             case 202 if uuid := http.text_of(answer.get("message_uuid")):
@@ -117,7 +119,7 @@ class Vonage(Provider):
                 return _refused(reason, answer)
         return Unknown(f"unexpected answer: {reply.status}")
 
-    def authentic(self, callback: Callback) -> bool:
+    def is_authentic(self, callback: CallbackRequest) -> bool:
         kind, _, token = callback.headers.get("authorization", "").partition(" ")
         secret = self.settings.signature_secret.get_secret_value()
         if not secret or kind.lower() != "bearer":
@@ -141,14 +143,16 @@ class Vonage(Provider):
         told = str(claims.get("payload_hash", ""))
         right = hashlib.sha256(callback.body).hexdigest()
         fits = hmac.compare_digest(told.lower().encode(), right.encode())
-        return fits and http.is_recent(signed_at, callback, CALLBACK_AGE)
+        return fits and callbacks.is_recent(signed_at, callback, CALLBACK_AGE)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
-        said = http.as_object(callback.body)
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+        said = http.read_object(callback.body)
         if "status" not in said and said.get("message_type") == "text":
             sender, to = http.text_of(said.get("from")), http.text_of(said.get("to"))
-            return [Inbound(f"+{sender.lstrip('+')}", to, http.text_of(said.get("text"), 2000))]
-        attempt_id = http.attempt(http.text_of(said.get("client_ref")))
+            return [InboundSms(f"+{sender.lstrip('+')}", to, http.text_of(said.get("text"), 2000))]
+        attempt_id = ids.parse(http.text_of(said.get("client_ref")))
         status = http.text_of(said.get("status"))
         kind = REPORTS.get(status)
         if attempt_id is None or not status:
@@ -159,7 +163,7 @@ class Vonage(Provider):
         title = http.text_of(error.get("title"), 80) if isinstance(error, dict) else ""
         if kind == "failed" and title in DEAD_REPORTS:
             kind = "bounced"
-        return [Report(attempt_id, kind, f"Vonage {title}" if title else None)]
+        return [DeliveryReceipt(attempt_id, kind, f"Vonage {title}" if title else None)]
 
 
 def _refused(reason: str, answer: Mapping[str, Any]) -> Outcome:

@@ -24,7 +24,7 @@ WHERE account_id = %s GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {ROWS}
 """
 
 
-class Line(NamedTuple):
+class OutcomeRow(NamedTuple):
     """Sends that ended alike."""
 
     outcome: str
@@ -35,20 +35,20 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class AccountHour:
     """The last hour: the most frequent ends first."""
 
     circuit: circuits.State
-    lines: list[Line]
+    lines: list[OutcomeRow]
 
 
-def of(account: ProviderAccount) -> Hour:
+def read(account: ProviderAccount) -> AccountHour:
     """Read an account's last hour, in one query."""
     since = ids.at_least(datetime.now(UTC) - PERIOD)
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [since, account.organization_id, account.pk])
-        lines = [Line(*row) for row in cursor.fetchall()]
-    return Hour(circuits.states([account.pk])[account.pk], lines)
+        lines = [OutcomeRow(*row) for row in cursor.fetchall()]
+    return AccountHour(circuits.states([account.pk])[account.pk], lines)
 
 
 LATEST = 10_000
@@ -66,7 +66,7 @@ WHERE account_id = ANY(%s) GROUP BY 1
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class AccountSummary:
     """An account's last hour in a line. `failed` is what speaks against the provider."""
 
     circuit: circuits.State
@@ -76,7 +76,7 @@ class Sum:
     p95_ms: int | None = None
 
 
-def sums(accounts: Collection[ProviderAccount]) -> dict[int, Sum]:
+def read_summaries(accounts: Collection[ProviderAccount]) -> dict[int, AccountSummary]:
     """Read the last hour of several accounts, in one query and one call to Redis."""
     states = circuits.states([account.pk for account in accounts])
     if not states:
@@ -86,4 +86,4 @@ def sums(accounts: Collection[ProviderAccount]) -> dict[int, Sum]:
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, [organizations, since, list(states)])
         found = {row[0]: row[1:] for row in cursor.fetchall()}
-    return {pk: Sum(state, *found.get(pk, ())) for pk, state in states.items()}
+    return {pk: AccountSummary(state, *found.get(pk, ())) for pk, state in states.items()}

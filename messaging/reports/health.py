@@ -19,7 +19,6 @@ from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.routing import SIMULATORS
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
-from messaging.providers.base import Provider
 from messaging.reports import configuration
 from rme import __version__
 from rme.core import ids
@@ -27,6 +26,7 @@ from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import availability
 from rme.core.db.clock import iso
+from rme.core.provider import Provider
 from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
 
@@ -208,7 +208,7 @@ def _numbers(organization_id: str) -> dict[str, Any]:
 
 
 def _refused(organization_id: str, account: organization_policy.Account) -> configuration.Finding:
-    code, text = account.provider.refused if account.provider else Provider.refused
+    code, text = account.provider.refusal_problem if account.provider else Provider.refusal_problem
     named = text.format(account.name)
     return configuration.Finding(organization_id, configuration.ERROR, code, named, account.id)
 

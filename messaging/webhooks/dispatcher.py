@@ -17,14 +17,14 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from messaging.models import Notice
-from messaging.providers.http import retry_after
+from messaging.models import WebhookDelivery
 from messaging.webhooks import endpoints, outbox, signatures
-from messaging.webhooks.outbox import Claim, Due, Settled, Told
+from messaging.webhooks.outbox import ClaimedEndpoint, DeliveryResult, DueDelivery, EndpointResult
 from rme import __version__
 from rme.core.db import clock, locks
+from rme.core.retry_after_header import retry_after
 from rme.transport import AddressPolicy, Failure, InvalidRequest, Reply, Request, Transport
-from rme.transport.in_flight import Flight
+from rme.transport.in_flight import RequestsInFlight
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EndpointResponse:
     """What came of one request."""
 
     status: int
@@ -67,25 +67,25 @@ class Answer:
         return 200 <= self.status < 300
 
 
-def _answer(result: Reply | Failure) -> Answer:
+def _answer(result: Reply | Failure) -> EndpointResponse:
     """Read an answer. A good status counts, also where the rest was too long or never came."""
     if isinstance(result, Failure):
         good = 200 <= result.status < 300
-        return Answer(result.status, "" if good else result.reason, "", 0.0)
+        return EndpointResponse(result.status, "" if good else result.reason, "", 0.0)
     text = result.body[: 4 * ANSWER_KEPT].decode("utf-8", "replace").replace("\x00", "�")
     wait = min(retry_after(result) or 0.0, RETRY_AFTER_LIMIT)
-    return Answer(result.status, "", text[:ANSWER_KEPT], wait)
+    return EndpointResponse(result.status, "", text[:ANSWER_KEPT], wait)
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class EndpointQueue:
     """An endpoint's queue in hand: what is to be told, what is under way, and what came of it."""
 
-    claim: Claim
-    line: deque[Due]
+    claim: ClaimedEndpoint
+    line: deque[DueDelivery]
     under_way: int = 0
-    told: list[Told] = field(default_factory=list)
-    last: Answer | None = None
+    told: list[DeliveryResult] = field(default_factory=list)
+    last: EndpointResponse | None = None
     succeeded: bool = False
     gone: bool = False
 
@@ -93,13 +93,13 @@ class Turn:
     def ended(self) -> bool:
         return not self.line and not self.under_way
 
-    def take(self) -> Iterator[Due]:
+    def take(self) -> Iterator[DueDelivery]:
         """Take what may go now: one, and more only once the endpoint has taken one."""
         while self.line and self.under_way < (ENDPOINT_LIMIT if self.succeeded else 1):
             self.under_way += 1
             yield self.line.popleft()
 
-    def hear(self, due: Due, answer: Answer, ms: int) -> None:
+    def hear(self, due: DueDelivery, answer: EndpointResponse, ms: int) -> None:
         """Note what came of one; after a failure the rest of the queue waits."""
         self.under_way -= 1
         self.last = answer
@@ -111,23 +111,23 @@ class Turn:
             "answer": None if answer.good else answer.text or None,
         }
         attempts = [*due.attempts, attempt][-ATTEMPTS_KEPT:]
-        status, wait = Notice.Status.DELIVERED, 0.0
+        status, wait = WebhookDelivery.Status.DELIVERED, 0.0
         if answer.good:
             self.succeeded = True
         else:
             self.line.clear()
             self.gone = self.gone or answer.status == GONE
             over = due.last or due.tries >= len(SCHEDULE)
-            status = Notice.Status.FAILED if over else Notice.Status.PENDING
+            status = WebhookDelivery.Status.FAILED if over else WebhookDelivery.Status.PENDING
             wait = 0.0 if over else max(_jittered(SCHEDULE[due.tries]), answer.wait)
-        self.told.append(Told(due.id, status, wait, attempts))
+        self.told.append(DeliveryResult(due.id, status, wait, attempts))
 
-    def skip(self, due: Due) -> None:
+    def skip(self, due: DueDelivery) -> None:
         """Give up what there is nothing to tell of any more."""
         self.under_way -= 1
-        self.told.append(Told(due.id, Notice.Status.FAILED, 0.0, due.attempts))
+        self.told.append(DeliveryResult(due.id, WebhookDelivery.Status.FAILED, 0.0, due.attempts))
 
-    def settled(self) -> Settled:
+    def settled(self) -> EndpointResult:
         """Sum the turn up."""
         failed = self.last is not None and not self.last.good
         before = 0 if self.succeeded else self.claim.endpoint.failures
@@ -136,23 +136,23 @@ class Turn:
         if failed and self.last:
             backoff = _jittered(min(2.0 ** min(failures - 1, 30), BACKOFF_LIMIT))
             wait = max(backoff, self.last.wait)
-        return Settled(self.claim, self.told, wait, failures, self.succeeded, self.gone)
+        return EndpointResult(self.claim, self.told, wait, failures, self.succeeded, self.gone)
 
 
 def _jittered(seconds: float) -> float:
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)
 
 
-Key = tuple[Turn, Due, float]
+Key = tuple[EndpointQueue, DueDelivery, float]
 """Whose request, for which notice, and when it began."""
 
 
-class Round:
+class Dispatcher:
     """Turns of many endpoints, side by side."""
 
     def __init__(self, transport: Transport) -> None:
-        self.flight: Flight[Key] = Flight(transport)
-        self.turns: set[Turn] = set()
+        self.flight: RequestsInFlight[Key] = RequestsInFlight(transport)
+        self.turns: set[EndpointQueue] = set()
 
     def run(self, until: float) -> bool:
         """Tell what is due until nothing is, or a time (monotonic); gives whether all has ended."""
@@ -175,10 +175,10 @@ class Round:
         while self.turns:
             self._step(1.0)
 
-    def begin(self, taken: list[Claim]) -> None:
+    def begin(self, taken: list[ClaimedEndpoint]) -> None:
         """Begin endpoints' turns."""
         for claim in taken:
-            turn = Turn(claim, deque(claim.due))
+            turn = EndpointQueue(claim, deque(claim.due))
             self.turns.add(turn)
             self._send(turn)
 
@@ -188,11 +188,11 @@ class Round:
             turn.hear(due, _answer(result), int((monotonic() - began) * 1000))
             self._send(turn)
         ended = [turn for turn in self.turns if turn.ended]
-        outbox.settle([turn.settled() for turn in ended])
+        outbox.record([turn.settled() for turn in ended])
         self.turns.difference_update(ended)
         return bool(ended)
 
-    def _send(self, turn: Turn) -> None:
+    def _send(self, turn: EndpointQueue) -> None:
         for due in turn.take():
             if due.body is None:
                 turn.skip(due)
@@ -200,14 +200,14 @@ class Round:
             try:
                 request = _request(turn.claim, due, due.body)
             except InvalidRequest:  # an address that somebody wrote into the table by hand
-                turn.hear(due, Answer(0, "not an address to call", "", 0.0), 0)
+                turn.hear(due, EndpointResponse(0, "not an address to call", "", 0.0), 0)
             else:
                 self.flight.add((turn, due, monotonic()), request)
 
 
-def _request(claim: Claim, due: Due, body: bytes) -> Request:
+def _request(claim: ClaimedEndpoint, due: DueDelivery, body: bytes) -> Request:
     webhook_id, now = str(due.event_id), int(clock.now().timestamp())
-    keys = endpoints.secrets_of(claim.endpoint)
+    keys = endpoints.signing_secrets(claim.endpoint)
     return Request(
         claim.endpoint.url,
         body,
@@ -223,13 +223,13 @@ def _request(claim: Claim, due: Due, body: bytes) -> Request:
     )
 
 
-def notify(seconds: float = TURN_SECONDS) -> None:
+def dispatch(seconds: float = TURN_SECONDS) -> None:
     """Tell endpoints what is due, for some seconds. Returns at once where another worker does."""
     with locks.alone("messaging.webhooks.dispatcher") as alone:
         if not alone:
             return
         policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-        hand = Round(Transport(policy, per_host=FLIGHT_LIMIT))
+        hand = Dispatcher(Transport(policy, per_host=FLIGHT_LIMIT))
         over = True
         try:
             over = hand.run(monotonic() + seconds)
@@ -240,7 +240,7 @@ def notify(seconds: float = TURN_SECONDS) -> None:
         threading.Thread(target=_finish, args=(hand,), name="notify", daemon=True).start()
 
 
-def _finish(hand: Round) -> None:
+def _finish(hand: Dispatcher) -> None:
     """Wait for what is slow. What is lost with the process is told again after the lease."""
     try:
         hand.finish()

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from messaging.models import WebhookEndpoint
-from messaging.models.endpoints import EVERYTHING
+from messaging.models.endpoints import ALL_EVENTS
 from messaging.webhooks import signatures
 from rme.core.cache import TtlCache
 from rme.core.db import clock
@@ -23,7 +23,7 @@ from rme.transport.addresses import origin_of
 
 PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")
-BY_HAND = "By hand."
+DISABLED_BY_HAND = "By hand."
 """Why an endpoint is off that somebody switched off."""
 OVERLAP = timedelta(hours=24)
 """How long a former secret signs beside its successor."""
@@ -38,7 +38,7 @@ class Subscription:
 
     def wants(self, kind: str) -> bool:
         """Say whether the endpoint is to be told of events of a type."""
-        return EVERYTHING in self.types or kind in self.types
+        return ALL_EVENTS in self.types or kind in self.types
 
 
 Subscriptions = Mapping[str, tuple[Subscription, ...]]
@@ -60,12 +60,12 @@ def _read(organization_ids: list[str]) -> Subscriptions:
     return found
 
 
-def forget(organization_id: str) -> None:
+def invalidate(organization_id: str) -> None:
     """Read an organization's endpoints anew at the next event (the admin changed them)."""
     _kept.forget(organization_id)
 
 
-def refusal(url: str) -> str:
+def url_error(url: str) -> str:
     """Say why an address cannot be an endpoint's, or nothing.
 
     What its name leads to is looked at each time that it is called.
@@ -89,13 +89,13 @@ def _is_number(host: str) -> bool:
     return True
 
 
-def secrets_of(row: WebhookEndpoint) -> list[str]:
+def signing_secrets(row: WebhookEndpoint) -> list[str]:
     """Give the secrets that sign now: the former one too, for a day after it was replaced."""
     former = row.former_until is not None and row.former_until > clock.now()
     return [row.secret, *([row.former_secret] if former else [])]
 
 
-def rotate(row: WebhookEndpoint) -> str:
+def rotate_secret(row: WebhookEndpoint) -> str:
     """Give an endpoint a new secret, which is returned; the former one signs on for a day."""
     secret = signatures.new_secret()
     WebhookEndpoint.objects.filter(pk=row.pk).update(
@@ -104,7 +104,7 @@ def rotate(row: WebhookEndpoint) -> str:
     return secret
 
 
-def forget_former_secrets() -> None:
+def delete_expired_secrets() -> None:
     """Drop the former secrets whose day is over."""
     WebhookEndpoint.objects.filter(former_until__lte=Now()).update(
         former_secret="", former_until=None
@@ -121,10 +121,10 @@ def enable(row: WebhookEndpoint) -> None:
         free_at=Now(),
         fence=F("fence") + 1,
     )
-    forget(row.organization_id)
+    invalidate(row.organization_id)
 
 
-def disable(row: WebhookEndpoint, reason: str = BY_HAND) -> None:
+def disable(row: WebhookEndpoint, reason: str = DISABLED_BY_HAND) -> None:
     """Tell an endpoint of nothing more, until it is enabled again."""
     WebhookEndpoint.objects.filter(pk=row.pk).update(enabled=False, disabled_reason=reason)
-    forget(row.organization_id)
+    invalidate(row.organization_id)

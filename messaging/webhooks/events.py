@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db import models
 
-from messaging.models import Event, Notice
+from messaging.models import Event, WebhookDelivery
 from messaging.webhooks import endpoints
 from rme.core.db import sql
 
@@ -23,14 +23,14 @@ def of_moved(rows: Sequence[sql.Row]) -> sql.Steps:
             Event, rows, "WHERE delivery_id = ANY(ARRAY(SELECT id FROM moved)) RETURNING id"
         ),
         "notices": sql.inserting(
-            Notice, _notices(rows), "WHERE event_id = ANY(ARRAY(SELECT id FROM events))"
+            WebhookDelivery, _notices(rows), "WHERE event_id = ANY(ARRAY(SELECT id FROM events))"
         ),
     }
 
 
 def with_notices(rows: Sequence[sql.Row]) -> Tables:
     """Give what is to be written of events, for `sql.insert`."""
-    return {Event: rows, Notice: _notices(rows)}
+    return {Event: rows, WebhookDelivery: _notices(rows)}
 
 
 def _notices(rows: Sequence[sql.Row]) -> list[sql.Row]:

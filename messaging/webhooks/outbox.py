@@ -16,7 +16,7 @@ import orjson
 import structlog
 from django.db import connection
 
-from messaging.models import Delivery, Event, Message, Notice, WebhookEndpoint
+from messaging.models import Delivery, Event, Message, WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import endpoints
 from rme.core.db import clock, sql
 
@@ -34,12 +34,12 @@ DELIVERED_KEPT, FAILED_KEPT = timedelta(days=7), timedelta(days=30)
 PURGE_BATCH = 1000
 PURGE_SECONDS = 10.0
 
-_N, _W = Notice._meta.db_table, WebhookEndpoint._meta.db_table
+_N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _E, _D, _M = (model._meta.db_table for model in (Event, Delivery, Message))
 
 # The index is notice_due: one step an endpoint, however much each is to be told. Among endpoints
 # the order is random, so that all have their turn.
-_STEP = sql.loose_scan(Notice, ["endpoint_id"], "due_at IS NOT NULL")
+_STEP = sql.loose_scan(WebhookDelivery, ["endpoint_id"], "due_at IS NOT NULL")
 _CLAIM = f"""
 WITH RECURSIVE {_STEP}, picked AS (
   SELECT w.id FROM step JOIN {_W} w ON w.id = step.endpoint_id
@@ -67,7 +67,7 @@ ORDER BY held.id, n.due_at, n.id
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueDelivery:
     """One notice in hand. `event_id` is its webhook-id; no body: there is nothing to tell any more.
 
     `last` says that it is not tried again.
@@ -82,15 +82,15 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedEndpoint:
     """An endpoint's queue in hand, until the lease ends, and the first of what is due."""
 
     endpoint: WebhookEndpoint
     fence: int
-    due: Sequence[Due]
+    due: Sequence[DueDelivery]
 
 
-def claim(limit: int) -> list[Claim]:
+def claim(limit: int) -> list[ClaimedEndpoint]:
     """Take the queues of at most so many endpoints; two statements."""
     age = GIVE_UP.total_seconds()
     parameters: dict[str, float] = {"limit": limit, "lease": LEASE_SECONDS, "give_up": age}
@@ -102,13 +102,13 @@ def claim(limit: int) -> list[Claim]:
     fences = {row[0]: row[1] for row in rows}
     known = WebhookEndpoint.objects.in_bulk(list(fences))
     return [
-        Claim(known[key], fence, [_due(row[2:]) for row in rows if row[0] == key])
+        ClaimedEndpoint(known[key], fence, [_due(row[2:]) for row in rows if row[0] == key])
         for key, fence in fences.items()
         if key in known
     ]
 
 
-def _due(row: Sequence[Any]) -> Due:
+def _due(row: Sequence[Any]) -> DueDelivery:
     identifier, event_id, kind, tries, attempts, last, at, data, found, *of_message = row
     told: Any = None
     if data is not None:
@@ -117,7 +117,9 @@ def _due(row: Sequence[Any]) -> Due:
         told = _data(of_message)
     body = orjson.dumps({"type": kind, "timestamp": clock.iso(at), "data": told})
     before = tuple(orjson.loads(attempts)) if attempts else ()
-    return Due(identifier, event_id, tries, before, last, body if told is not None else None)
+    return DueDelivery(
+        identifier, event_id, tries, before, last, body if told is not None else None
+    )
 
 
 def _data(of_message: Sequence[Any]) -> dict[str, Any]:
@@ -136,24 +138,24 @@ def _data(of_message: Sequence[Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DeliveryResult:
     """What came of one notice. `wait`: seconds until it is tried again, if it is."""
 
     id: int
-    status: Notice.Status
+    status: WebhookDelivery.Status
     wait: float
     attempts: Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class EndpointResult:
     """What came of an endpoint's turn. `wait`: seconds until its queue may be taken again.
 
     `failures` counts those in a row; `gone` says that it wants nothing more (410).
     """
 
-    claim: Claim
-    told: Sequence[Told]
+    claim: ClaimedEndpoint
+    told: Sequence[DeliveryResult]
     wait: float
     failures: int
     succeeded: bool
@@ -190,7 +192,7 @@ RETURNING w.id, w.organization_id, w.enabled
 """
 
 
-def settle(turns: Sequence[Settled]) -> None:
+def record(turns: Sequence[EndpointResult]) -> None:
     """Write down what came of turns, by one statement, and free the endpoints."""
     if not turns:
         return
@@ -217,18 +219,20 @@ def settle(turns: Sequence[Settled]) -> None:
         log.warning("endpoint.disabled", endpoint_id=endpoint_id, organization_id=organization_id)
 
 
-def last_tried(endpoint: WebhookEndpoint, limit: int = 20) -> list[Notice]:
+def latest_attempted(endpoint: WebhookEndpoint, limit: int = 20) -> list[WebhookDelivery]:
     """Give what an endpoint was told of last, the latest first."""
-    rows = Notice.objects.filter(endpoint_id=endpoint.pk, tried_at__isnull=False)
+    rows = WebhookDelivery.objects.filter(endpoint_id=endpoint.pk, tried_at__isnull=False)
     return list(rows.order_by("-tried_at", "-id")[:limit])
 
 
-def waiting(endpoint: WebhookEndpoint, limit: int = 1001) -> int:
+def count_pending(endpoint: WebhookEndpoint, limit: int = 1001) -> int:
     """Count what an endpoint is still to be told, up to a limit."""
-    return Notice.objects.filter(endpoint_id=endpoint.pk, due_at__isnull=False)[:limit].count()
+    return WebhookDelivery.objects.filter(endpoint_id=endpoint.pk, due_at__isnull=False)[
+        :limit
+    ].count()
 
 
-def drop(endpoint_id: int) -> None:
+def delete_deliveries(endpoint_id: int) -> None:
     """Delete all that an endpoint was told or is to be told."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {_N} WHERE endpoint_id = %s", [endpoint_id])
@@ -245,9 +249,9 @@ DELETE FROM {_N} WHERE id IN (SELECT id FROM {_N}
   LIMIT {PURGE_BATCH})
 """
 _PAST = (
-    (_GIVEN_UP, Notice.Status.PENDING, GIVE_UP),
-    (_GONE, Notice.Status.DELIVERED, DELIVERED_KEPT),
-    (_GONE, Notice.Status.FAILED, FAILED_KEPT),
+    (_GIVEN_UP, WebhookDelivery.Status.PENDING, GIVE_UP),
+    (_GONE, WebhookDelivery.Status.DELIVERED, DELIVERED_KEPT),
+    (_GONE, WebhookDelivery.Status.FAILED, FAILED_KEPT),
 )
 
 
@@ -259,4 +263,4 @@ def purge() -> None:
             cursor.execute(statement, [status, age.total_seconds()])
             while cursor.rowcount == PURGE_BATCH and monotonic() < until:
                 cursor.execute(statement, [status, age.total_seconds()])
-    endpoints.forget_former_secrets()
+    endpoints.delete_expired_secrets()

@@ -6,27 +6,27 @@ from uuid import UUID
 
 from django.db import connection
 
-from messaging.models import Event, Notice, WebhookEndpoint
-from messaging.models.endpoints import EVERYTHING
+from messaging.models import Event, WebhookDelivery, WebhookEndpoint
+from messaging.models.endpoints import ALL_EVENTS
 from rme.core import ids
 from rme.core.db import sql
 
 REPLAY_LIMIT = 100_000
-TEST = "webhook.test"
-_N, _E = Notice._meta.db_table, Event._meta.db_table
+TEST_EVENT = "webhook.test"
+_N, _E = WebhookDelivery._meta.db_table, Event._meta.db_table
 
 
-def add_test(endpoint: WebhookEndpoint) -> UUID:
+def queue_test(endpoint: WebhookEndpoint) -> UUID:
     """Tell an endpoint of nothing in particular; gives the webhook-id."""
     identifier = ids.new_id()
     row = {
         "organization_id": endpoint.organization_id,
         "endpoint_id": endpoint.pk,
         "event_id": identifier,
-        "type": TEST,
+        "type": TEST_EVENT,
         "data": {"endpoint": endpoint.description},
     }
-    sql.insert({Notice: [row]})
+    sql.insert({WebhookDelivery: [row]})
     return identifier
 
 
@@ -35,7 +35,7 @@ _REPLAY = f"""
 INSERT INTO {_N} AS n (organization_id, endpoint_id, event_id, type)
 SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_E} e
 WHERE e.organization_id = %(organization)s AND e.id >= %(since)s AND e.id < %(until)s
-  AND (%(types)s::text[] && ARRAY['{EVERYTHING}', 'message.' || e.type])
+  AND (%(types)s::text[] && ARRAY['{ALL_EVENTS}', 'message.' || e.type])
 ORDER BY e.id LIMIT {REPLAY_LIMIT}
 ON CONFLICT (endpoint_id, event_id) DO UPDATE SET {_AGAIN}, tries = 0 WHERE n.status <> 'PENDING'
 """

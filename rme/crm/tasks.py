@@ -2,26 +2,19 @@
 
 import time
 
-import structlog
 from celery import shared_task
-from kombu.exceptions import KombuError
-from redis import RedisError
 
 from rme.core.db import availability
+from rme.core.process import task_requests
 from rme.crm.records import import_file
 
-log = structlog.get_logger(__name__)
-
 IMPORT_SECONDS = 1.0
-"""How long an import goes on before others have their turn at the worker."""
+"""How long one run imports before the worker takes other tasks."""
 
 
-def ring_import() -> None:
-    """Call a worker to the imports. Never fails: the beat calls again within seconds."""
-    try:
-        import_records.apply_async(queue="default", ignore_result=True)
-    except (RedisError, KombuError, OSError) as error:
-        log.warning("wakeup.lost", channel="import", error=type(error).__name__)
+def request_import() -> None:
+    """Request a worker for the imports. Never fails: beat requests it again within seconds."""
+    task_requests.request(import_records.name)
 
 
 @shared_task(name="crm.import_records")
@@ -31,5 +24,5 @@ def import_records() -> None:
     until = time.monotonic() + IMPORT_SECONDS
     while import_file.work():
         if time.monotonic() > until:
-            ring_import()
+            request_import()
             return

@@ -6,11 +6,11 @@ taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothin
 """
 
 from rme.transport.addresses import AddressPolicy
-from rme.transport.batch import Report, Result
 from rme.transport.client import Transport
+from rme.transport.concurrent_jobs import run_concurrently
 from rme.transport.messages import (
-    NOT_BEGUN,
-    Common,
+    NOT_STARTED,
+    CommonHeaders,
     Envelope,
     Failure,
     FailureKind,
@@ -20,24 +20,24 @@ from rme.transport.messages import (
     Request,
     Stage,
 )
-from rme.transport.process import shared
-from rme.transport.side_by_side import at_once
+from rme.transport.per_thread import thread_transport
+from rme.transport.scheduler import OnResults, Result
 
 __all__ = [
-    "NOT_BEGUN",
+    "NOT_STARTED",
     "AddressPolicy",
-    "Common",
+    "CommonHeaders",
     "Envelope",
     "Failure",
     "FailureKind",
     "InvalidRequest",
     "MailSecurity",
+    "OnResults",
     "Reply",
-    "Report",
     "Request",
     "Result",
     "Stage",
     "Transport",
-    "at_once",
-    "shared",
+    "run_concurrently",
+    "thread_transport",
 ]

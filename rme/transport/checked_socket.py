@@ -15,7 +15,7 @@ from rme.transport.messages import TIME_OUT, Failure, FailureKind
 _Found = Sequence[tuple[Any, ...]]
 
 
-class NoConnection(Exception):
+class ConnectionFailed(Exception):
     """There is none; `failure` says why."""
 
     def __init__(self, kind: FailureKind, reason: str) -> None:
@@ -33,11 +33,11 @@ def connect(
     until = time.monotonic() + timeout
     opened = policy.opens(host, port)
     if not tls and not opened:
-        raise NoConnection(FailureKind.REFUSED_ADDRESS, "a log-in would go in clear")
+        raise ConnectionFailed(FailureKind.REFUSED_ADDRESS, "a log-in would go in clear")
     found = _resolve(host, port, timeout)
     allowed = [one for one in found if opened or policy.allows(one[4][0], port)]
     if found and not allowed:
-        raise NoConnection(FailureKind.REFUSED_ADDRESS, "the address is not public")
+        raise ConnectionFailed(FailureKind.REFUSED_ADDRESS, "the address is not public")
     connection = _reach(allowed, until)
     try:
         return _secure(connection, host, ca_pem, until) if tls else connection
@@ -60,7 +60,7 @@ def _resolve(host: str, port: int, timeout: float) -> _Found:
     asking.start()
     asking.join(timeout)
     if not answers or not answers[0]:
-        raise NoConnection(FailureKind.NOT_SENT, "the host's name does not resolve")
+        raise ConnectionFailed(FailureKind.NOT_SENT, "the host's name does not resolve")
     return answers[0]
 
 
@@ -78,7 +78,7 @@ def _reach(addresses: _Found, until: float) -> socket.socket:
         except OSError as error:
             reason = TIME_OUT if isinstance(error, TimeoutError) else "no connection"
             connection.close()
-    raise NoConnection(FailureKind.NOT_SENT, reason)
+    raise ConnectionFailed(FailureKind.NOT_SENT, reason)
 
 
 def _secure(connection: socket.socket, host: str, ca_pem: str, until: float) -> socket.socket:
@@ -88,18 +88,18 @@ def _secure(connection: socket.socket, host: str, ca_pem: str, until: float) -> 
         )
     except (ssl.SSLError, ValueError) as error:
         reason = "the certificates to trust cannot be read"
-        raise NoConnection(FailureKind.TLS, reason) from error
+        raise ConnectionFailed(FailureKind.TLS, reason) from error
     connection.settimeout(max(until - time.monotonic(), 0.001))
     try:
         return context.wrap_socket(connection, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
         reason = "the certificate is not to be trusted"
-        raise NoConnection(FailureKind.TLS, reason) from error
+        raise ConnectionFailed(FailureKind.TLS, reason) from error
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError) as error:
-        raise NoConnection(FailureKind.NOT_SENT, "the connection was lost") from error
+        raise ConnectionFailed(FailureKind.NOT_SENT, "the connection was lost") from error
     except TimeoutError as error:
-        raise NoConnection(FailureKind.NOT_SENT, TIME_OUT) from error
+        raise ConnectionFailed(FailureKind.NOT_SENT, TIME_OUT) from error
     except ssl.SSLError as error:
-        raise NoConnection(FailureKind.TLS, "the TLS handshake failed") from error
+        raise ConnectionFailed(FailureKind.TLS, "the TLS handshake failed") from error
     except OSError as error:
-        raise NoConnection(FailureKind.NOT_SENT, "the connection was lost") from error
+        raise ConnectionFailed(FailureKind.NOT_SENT, "the connection was lost") from error

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import pycurl
 
 from rme.transport.addresses import AddressPolicy, Origin
-from rme.transport.batch import Batch, Report, Way
+from rme.transport.host_limits import HostLimits
 from rme.transport.http1.exchange import Exchange
-from rme.transport.http1.kept_connections import Kept
-from rme.transport.http1.results import judge
-from rme.transport.http2.pool import Multiplex
+from rme.transport.http1.results import result_of
+from rme.transport.http1.reused_connections import ReusedConnections
+from rme.transport.http2.pool import Http2Pool
 from rme.transport.http2.stream import Stream
 from rme.transport.loop import Loop
 from rme.transport.messages import Failure, Reply, Request
-from rme.transport.resolver import Names
-from rme.transport.slots import Slots
+from rme.transport.resolver import Resolver
+from rme.transport.scheduler import ActiveRequest, OnResults, RequestScheduler
 from rme.transport.smtp.connection import MailConnection
-from rme.transport.smtp.pool import Post
+from rme.transport.smtp.pool import MailConnectionPool
 
-_APART = 50
+_ISOLATED = 50
 """So many names have connections of their own."""
 
 
@@ -28,7 +28,7 @@ class Transport:
     """Perform requests, as many at once as are given.
 
     At most `per_host` connections to one host; over HTTP/2 up to `streams` requests share one.
-    May be shared by threads, and then one waits for the other: `shared()` gives each its own.
+    Threads that share one wait for each other; `thread_transport()` makes one for each thread.
     Never to be used on the other side of a fork.
     """
 
@@ -39,48 +39,48 @@ class Transport:
         per_host: int = 10,
         streams: int = 100,
         resolve: Sequence[str] = (),
-        patience: float | None = None,
-        slots: Slots | None = None,
+        start_timeout: float | None = None,
+        host_limits: HostLimits | None = None,
     ) -> None:
         """Make a transport without a connection yet.
 
         `resolve` makes names resolve in a given way (`host:port:address,address`), for tests.
-        `patience` and `slots` are of transports for sending: see `perform` and `sibling`.
+        `start_timeout` and `host_limits` are for sending: see `perform` and `for_worker`.
         """
         self.policy = policy or AddressPolicy()
         self.per_host = per_host
         self.streams = streams
-        self.patience = patience
-        self.slots = slots
+        self.start_timeout = start_timeout
+        self.host_limits = host_limits
         self._resolve = list(resolve)
         self._idle: list[Exchange] = []
-        self._kept = Kept()
+        self._kept = ReusedConnections()
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._loop = Loop(per_host=per_host)
-        self._names = Names(self._loop, self.policy, self._resolve)
-        self._post = Post(self._loop, self._names)
-        self._multiplex = Multiplex(self._loop, self._names)
+        self._names = Resolver(self._loop, self.policy, self._resolve)
+        self._post = MailConnectionPool(self._loop, self._names)
+        self._multiplex = Http2Pool(self._loop, self._names)
         self._instead: dict[Exchange, Stream] = {}
         """What goes by HTTP/1.1 because its host speaks nothing else."""
         self._root = self
-        self._apart: dict[str, Transport] = {}
-        self._siblings: dict[int, Transport] = {}
-        self._siblings_slots = Slots()
-        self._apart_lock = threading.Lock()  # beside the other: who performs must not be waited for
+        self._isolated: dict[str, Transport] = {}
+        self._workers: dict[int, Transport] = {}
+        self._workers_limits = HostLimits()
+        self._isolated_lock = threading.Lock()  # its own: `perform` holds the other for long
         self._lock = threading.Lock()
 
-    def apart(self, name: str) -> "Transport":
+    def isolated(self, name: str) -> "Transport":
         """Give a transport alike, whose connections only who gives the same name shares.
 
         For services that bind a connection to whoever speaks first on it, and for conversations
         side by side. The last used are kept.
         """
         root, forgotten = self._root, None
-        with root._apart_lock:
-            own = root._apart.pop(name, None) or root._another()
-            root._apart[name] = own
-            if len(root._apart) > _APART:
-                forgotten = root._apart.pop(next(iter(root._apart)))
+        with root._isolated_lock:
+            own = root._isolated.pop(name, None) or root._another()
+            root._isolated[name] = own
+            if len(root._isolated) > _ISOLATED:
+                forgotten = root._isolated.pop(next(iter(root._isolated)))
         if forgotten:
             forgotten.close()
         return own
@@ -91,60 +91,60 @@ class Transport:
             per_host=self.per_host,
             streams=self.streams,
             resolve=self._resolve,
-            patience=self.patience,
-            slots=self.slots,
+            start_timeout=self.start_timeout,
+            host_limits=self.host_limits,
         )
         made._root = self
         return made
 
-    def sibling(self, number: int, *, patience: float, streams: int) -> "Transport":
+    def for_worker(self, number: int, *, start_timeout: float, streams: int) -> "Transport":
         """Return the transport of one of several threads that send, by the thread's number.
 
-        It shares no connection with this one, nor by `apart`. All siblings together have no more
+        It shares no connection with this one, nor by `isolated`. All siblings together have no more
         under way to a host than `streams` over HTTP/2 and twice `per_host` otherwise.
         """
-        with self._apart_lock:
-            own = self._siblings.get(number)
+        with self._isolated_lock:
+            own = self._workers.get(number)
             if own is None:
-                own = self._siblings[number] = Transport(
+                own = self._workers[number] = Transport(
                     self.policy,
                     per_host=self.per_host,
                     streams=min(self.streams, streams),
                     resolve=self._resolve,
-                    slots=self._siblings_slots,
+                    host_limits=self._workers_limits,
                 )
-        own.patience = patience
+        own.start_timeout = start_timeout
         return own
 
-    def leave(self, name: str) -> None:
+    def close_isolated(self, name: str) -> None:
         """Close the connections of a name: the next request opens new ones."""
         root = self._root
-        with root._apart_lock:
-            own = root._apart.pop(name, None)
+        with root._isolated_lock:
+            own = root._isolated.pop(name, None)
         if own:
             own.close()
 
     def perform(
-        self, requests: Sequence[Request], report: Report | None = None
+        self, requests: Sequence[Request], report: OnResults | None = None
     ) -> list[Reply | Failure]:
         """Perform requests and give their answers in the same order.
 
         A request waits at most its own time-out for a connection, and takes at most as long again;
         a slow host holds up only what goes to it. Nothing the other side does raises.
 
-        Where the transport has a patience (in seconds), what was not begun by then ends as
-        NOT_BEGUN, and what has ended is given to `report`: then all so far, later each as it comes.
-        It must not raise. What has ended by then all together is returned without a report.
+        With a `start_timeout` (in seconds) a request that has not started by then ends as
+        NOT_STARTED, and `report` receives the results so far, later ones as they come. It must
+        not raise. If all have ended by then, `report` is not called.
         """
         with self._lock:
-            return Batch(self, requests, report).run()
+            return RequestScheduler(self, requests, report).run()
 
     def close(self) -> None:
         """Close all connections."""
-        with self._apart_lock:
-            kept = [*self._apart.values(), *self._siblings.values()]
-            self._apart.clear()
-            self._siblings.clear()
+        with self._isolated_lock:
+            kept = [*self._isolated.values(), *self._workers.values()]
+            self._isolated.clear()
+            self._workers.clear()
         for own in kept:
             own.close()
         with self._lock:
@@ -156,7 +156,7 @@ class Transport:
             self._names.close()
             self._loop.close()
 
-    def begin(self, request: Request, where: Origin) -> Way:
+    def begin(self, request: Request, where: Origin) -> ActiveRequest:
         """Set a request on its way."""
         if request.envelope:
             return self._post.begin(request, where)
@@ -174,12 +174,12 @@ class Transport:
         self._loop.add(exchange.curl)
         return exchange
 
-    def step(self, until: float) -> list[tuple[Way, Reply | Failure]]:
+    def step(self, until: float) -> list[tuple[ActiveRequest, Reply | Failure]]:
         """Wait until something happens, at most until a time (monotonic); give what has ended."""
         self._multiplex.push()
         deadlines = self._post.next_deadline(), self._multiplex.next_deadline()
         codes = self._loop.step(min(until, *deadlines))
-        ended: list[tuple[Way, Reply | Failure]] = [
+        ended: list[tuple[ActiveRequest, Reply | Failure]] = [
             self._end(self._exchanges.pop(curl), code) for curl, code in codes
         ]
         now = time.monotonic()
@@ -193,7 +193,7 @@ class Transport:
         self._multiplex.old.clear()
         return ended
 
-    def drop(self, way: Way) -> None:
+    def drop(self, way: ActiveRequest) -> None:
         """Break off what is under way, when an exception (a time limit's) ends the call."""
         if isinstance(way, Stream) and way.instead is None:
             self._multiplex.drop(way)
@@ -210,7 +210,7 @@ class Transport:
         self._post.ended.clear()
         self._multiplex.clear()
 
-    def _end(self, exchange: Exchange, code: int) -> tuple[Way, Reply | Failure]:
+    def _end(self, exchange: Exchange, code: int) -> tuple[ActiveRequest, Reply | Failure]:
         """Take an exchange that has ended, and say what came of it."""
         curl = exchange.curl
         descriptor = curl.getinfo(pycurl.ACTIVESOCKET)  # after a failure, too, it may be kept
@@ -218,7 +218,7 @@ class Transport:
             self._kept.remember(curl.getinfo(pycurl.LOCAL_PORT), descriptor)
         exchange.leave()
         self._loop.remove(curl)
-        verdict = judge(exchange, code)
+        verdict = result_of(exchange, code)
         self._idle.append(exchange)
         stream = self._instead.pop(exchange, None)
         if stream is None:

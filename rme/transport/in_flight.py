@@ -5,14 +5,14 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from rme.transport.addresses import origin_of
-from rme.transport.batch import Way
 from rme.transport.client import Transport
 from rme.transport.messages import Failure, FailureKind, Reply, Request
+from rme.transport.scheduler import ActiveRequest
 
 K = TypeVar("K", bound=Hashable)
 
 
-class Flight(Generic[K]):
+class RequestsInFlight(Generic[K]):
     """Requests under way, each with a key of the caller's, over a transport of its own.
 
     `Transport.perform` answers when all its requests have ended; here each is given when it has.
@@ -22,7 +22,7 @@ class Flight(Generic[K]):
     def __init__(self, transport: Transport) -> None:
         """Take a transport over: nobody else may use it, and `close` closes it."""
         self.transport = transport
-        self._under_way: dict[Way, K] = {}
+        self._under_way: dict[ActiveRequest, K] = {}
         self._ended: list[tuple[K, Reply | Failure]] = []
 
     def __len__(self) -> int:

@@ -75,7 +75,7 @@ class Envelope:
         return f"Envelope({len(self.recipients)} recipients, {self.security})"
 
 
-class Common:
+class CommonHeaders:
     """Headers that many requests have in common: looked at once, and written once for all.
 
     Raises InvalidRequest when made.
@@ -105,7 +105,7 @@ class Request:
     body: bytes = b""
     method: str = "POST"
     headers: Headers = ()
-    common: "Common | None" = None
+    common_headers: CommonHeaders | None = None
     envelope: Envelope | None = None
     connect_timeout: float = 5.0
     timeout: float = 20.0
@@ -191,7 +191,7 @@ class Failure:
     stage: Stage | None = None
 
 
-NOT_BEGUN = Failure(FailureKind.NOT_SENT, "no connection was free")
+NOT_STARTED = Failure(FailureKind.NOT_SENT, "no connection was free")
 """The result of a request that the transport's patience ran out on before it was begun: nobody was
 asked, and nothing speaks against the host.
 """

@@ -11,7 +11,7 @@ from contextlib import suppress
 from rme.transport.addresses import AddressPolicy, Origin
 from rme.transport.loop import Loop
 from rme.transport.messages import Failure, FailureKind
-from rme.transport.stream_socket import Address
+from rme.transport.socket_connection import Address
 
 _NAME_SECONDS = 60
 """A name is asked for again after this; its addresses are checked each time they are used."""
@@ -20,7 +20,7 @@ Found = Sequence[Address] | Failure
 Then = Callable[[Found], None]
 
 
-class Names:
+class Resolver:
     """Resolve names beside the loop: getaddrinfo can only block, so it does in a thread."""
 
     def __init__(self, loop: Loop, policy: AddressPolicy, fixed: Iterable[str]) -> None:

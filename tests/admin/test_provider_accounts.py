@@ -68,15 +68,15 @@ def test_the_list_tells_each_accounts_last_hour(root, org, account):
         api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
     work()
     Attempt.objects.update(latency_ms=7)
-    shown = account_hour.sums([account, other])
+    shown = account_hour.read_summaries([account, other])
     assert shown == {
-        account.pk: account_hour.Sum(State.CLOSED, 3, 1, 1, 7),
-        other.pk: account_hour.Sum(State.CLOSED),
+        account.pk: account_hour.AccountSummary(State.CLOSED, 3, 1, 1, 7),
+        other.pk: account_hour.AccountSummary(State.CLOSED),
     }
     text = root.get(page(ProviderAccount, "changelist")).content.decode()
     assert "3 sent: 1 taken, 1 failed, p95 7 ms" in text
     assert "nothing sent" in text
-    assert account_hour.sums([]) == {}
+    assert account_hour.read_summaries([]) == {}
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -88,7 +88,7 @@ def test_the_list_asks_once_for_all_accounts(root, org, count, django_assert_num
         for number in range(count)
     ]
     with django_assert_num_queries(1):
-        assert len(account_hour.sums(rows)) == count
+        assert len(account_hour.read_summaries(rows)) == count
 
 
 def test_an_account_is_set_aside_with_a_reason(root, org, account):

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db.models.functions import Now
 
-from messaging.models import Notice, WebhookEndpoint
+from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.reports import configuration
 from messaging.reports.configuration import Finding
 from messaging.webhooks import endpoints
@@ -140,7 +140,7 @@ def test_the_last_attempts_are_a_table_without_markup_of_others(root, org, setti
         root.post(button(WebhookEndpoint, row, "test-event"))
         tell()
     shown = root.get(page(WebhookEndpoint, "change", row.pk)).content.decode()
-    notice = Notice.objects.get()
+    notice = WebhookDelivery.objects.get()
     assert f"<td>webhook.test</td><td>{notice.event_id}</td><td>PENDING</td><td>1</td>" in shown
     assert "<td>500</td>" in shown
     assert "&lt;script&gt;x&lt;/script&gt;" in shown
@@ -162,18 +162,18 @@ def test_an_endpoint_is_switched_off_and_on(root, org):
     assert b"The endpoint is disabled." in refused
     assert b"is enabled." in root.post(url, {"to": "on"}).content
     assert WebhookEndpoint.objects.get().enabled
-    assert (Notice.objects.count(), logged()) == (0, ["Disabled", "Enabled again"])
+    assert (WebhookDelivery.objects.count(), logged()) == (0, ["Disabled", "Enabled again"])
 
 
 def test_what_failed_is_told_again(root, org):
     row = endpoint(org, URL)
     Api(org).send(message(factories.contact(org)))
-    Notice.objects.update(status="FAILED", due_at=None)
+    WebhookDelivery.objects.update(status="FAILED", due_at=None)
     url = button(WebhookEndpoint, row, "replay")
     assert root.get(url).status_code == 200
-    assert Notice.objects.get().status == "FAILED"
+    assert WebhookDelivery.objects.get().status == "FAILED"
     assert b"1 events are told again." in root.post(url, {"what": "FAILED"}).content
-    assert Notice.objects.get().status == "PENDING"
+    assert WebhookDelivery.objects.get().status == "PENDING"
     assert logged() == ["Replay of what failed: 1 events"]
 
 
@@ -185,7 +185,7 @@ def test_a_time_is_told_again(root, org):
     asked = {"what": "TIME", **times}
     url = button(WebhookEndpoint, row, "replay")
     assert b"1 events are told again." in root.post(url, asked).content
-    assert Notice.objects.get().type == "message.accepted"
+    assert WebhookDelivery.objects.get().type == "message.accepted"
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_a_time_that_is_none_or_too_long_is_refused(root, org, since, until, fie
 def test_deleting_takes_along_what_was_to_be_told(root, org):
     gone, left = endpoint(org, URL), endpoint(org, URL)
     Api(org).send(message(factories.contact(org)))
-    assert Notice.objects.count() == 2
+    assert WebhookDelivery.objects.count() == 2
     root.post(page(WebhookEndpoint, "delete", gone.pk), {"post": "yes"})
-    assert list(Notice.objects.values_list("endpoint_id", flat=True)) == [left.pk]
+    assert list(WebhookDelivery.objects.values_list("endpoint_id", flat=True)) == [left.pk]
     chosen = {"action": "delete_selected", "_selected_action": [left.pk], "post": "yes"}
     root.post(page(WebhookEndpoint, "changelist"), chosen)
-    assert (Notice.objects.count(), WebhookEndpoint.objects.count()) == (0, 0)
+    assert (WebhookDelivery.objects.count(), WebhookEndpoint.objects.count()) == (0, 0)
     assert "whsec_" not in "".join(LogEntry.objects.values_list("change_message", flat=True))
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from rme.transport import process
+from rme.transport import per_thread
 
 
 @pytest.fixture
 def opened(settings: Any) -> Iterator[None]:
     """Let this thread's transport call loopback, as a deployment may open a host."""
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()
     yield
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()

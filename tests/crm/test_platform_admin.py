@@ -13,7 +13,7 @@ from rme.crm.connectors import REMOTE
 from rme.crm.models_platform import Platform
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
-from rme.transport import process
+from rme.transport import per_thread
 from tests import factories
 from tests.admin.scene import button, page, person
 from tests.crm import remote
@@ -135,7 +135,7 @@ def test_a_platform_that_refuses_is_told(owner, org, odoo, typed, message):
 
 def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, odoo, settings):
     settings.OUTBOUND_OPEN_HOSTS = []
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()
     for address in (odoo.url, "https://169.254.169.254", "http://odoo.com"):
         given = form(org, "odoo", remote.odoo_settings(odoo, address=address), remote.ODOO_MAPPING)
         assert errors_of(owner.post(page(Platform, "add"), given)) == {

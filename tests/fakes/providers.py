@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import jwt
 import orjson
 
-from messaging.providers import http
-from messaging.providers.base import Dispatch, Sms
+from messaging.providers import callbacks
+from rme.core.provider import Dispatch, Sms
 
 FORM = "application/x-www-form-urlencoded"
 SECRET = "a secret of more than thirty-two characters"
@@ -61,7 +61,7 @@ def vonage(said: dict[str, Any], secret: str = SECRET, **claims: Any) -> Call:
 
 def signed(url: str, attempt_id: Any, query: str, secret: str = SECRET) -> Call:
     """Call the URL that an account gave with its message, as Kannel does."""
-    own = http.signed_url(Dispatch(str(attempt_id), Sms("", ""), url), secret)
+    own = callbacks.signed_url(Dispatch(str(attempt_id), Sms("", ""), url), secret)
     return Call("GET", f"{own.partition('?')[2]}&{query}")
 
 

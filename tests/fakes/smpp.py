@@ -4,7 +4,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from rme.transport.smpp.pdu import Command, Pdu, take
+from rme.transport.smpp.pdu import CommandId, Pdu, take
 from tests.fakes.tcp import TcpServer
 
 Step = Callable[[socket.socket, Pdu], bool | None]
@@ -50,6 +50,6 @@ class SmppServer(TcpServer):
             while (request := take(buffer)) is not None:
                 self.seen.append(request)
                 step = self.steps.get(request.command, self.otherwise)
-                is_request = not request.command & Command.GENERIC_NACK
+                is_request = not request.command & CommandId.GENERIC_NACK
                 if is_request and step(connection, request) is False:
                     return

@@ -2,13 +2,12 @@
 
 import time
 
-from messaging.providers.base import Push
-from push import tokens
-from push.senders import fcm, platform
+from push.providers import access_tokens, fcm, salesforce
+from rme.core.provider import Push
 from tests.fakes import apns as fake_apns
 from tests.fakes import fcm as fake_fcm
-from tests.push import test_platform
-from tests.push.shots import sender
+from tests.push.providers import test_salesforce
+from tests.push.providers.attempts import sender
 from tests.push.subscriptions import Browser
 
 
@@ -20,16 +19,16 @@ def fcm_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
     settings = fake_fcm.settings(port, ca, timeout)
     made = sender("fcm", settings)
     assert isinstance(made, fcm.Fcm)
-    tokens.keep(made.name, fcm.TOKEN_LIFE, tokens.Token("access", time.time()))
+    access_tokens.keep(made.name, fcm.TOKEN_LIFE, access_tokens.Token("access", time.time()))
     return settings
 
 
 def platform_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
-    settings = test_platform.settings(port, ca, timeout)
+    settings = test_salesforce.settings(port, ca, timeout)
     made = sender("salesforce", settings)
-    assert isinstance(made, platform.Platform)
-    token = tokens.Token("access", time.time(), f"https://localhost:{port}")
-    tokens.keep(made.name, platform.TOKEN_LIFE, token)
+    assert isinstance(made, salesforce.Platform)
+    token = access_tokens.Token("access", time.time(), f"https://localhost:{port}")
+    access_tokens.keep(made.name, salesforce.TOKEN_LIFE, token)
     return settings
 
 

@@ -13,14 +13,15 @@ from messaging.delivery.accounts import circuits
 from messaging.models import Attempt, Delivery, ProviderAccount
 from push import tasks
 from push.models import Device
-from push.senders import apns, platform
+from push.providers import apns, salesforce
 from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.apns import apple
 from tests.fakes.fcm import google
 from tests.fakes.webpush import push_service
-from tests.push.test_fcm import failure
-from tests.push.test_platform import refused, salesforce, whole
+from tests.push.providers.test_fcm import failure
+from tests.push.providers.test_salesforce import refused, whole
+from tests.push.providers.test_salesforce import salesforce as salesforce_service
 from tests.rest import work
 
 pytestmark = pytest.mark.django_db
@@ -255,7 +256,7 @@ SALESFORCE = [
 
 @pytest.mark.parametrize(("code", "row"), SALESFORCE)
 def test_salesforce(org, person, code, row):
-    with salesforce(answers={USER: refused(code)} if code else {}) as service:
+    with salesforce_service(answers={USER: refused(code)} if code else {}) as service:
         used = account(org, "salesforce", service.settings())
         one = device(person, "PLATFORM", USER)
         found = came_of(push(person), used, one)
@@ -276,7 +277,7 @@ def test_salesforce(org, person, code, row):
     ],
 )
 def test_salesforce_as_a_whole(org, person, status, said, reason, row):
-    with salesforce(whole=(status, said, {})) as service:
+    with salesforce_service(whole=(status, said, {})) as service:
         used = account(org, "salesforce", service.settings())
         one = device(person, "PLATFORM", USER)
         found = came_of(push(person), used, one)
@@ -285,4 +286,4 @@ def test_salesforce_as_a_whole(org, person, status, said, reason, row):
 
 def test_the_tables_of_the_senders_have_no_other_row():
     assert {(row[0], row[1]) for row in APNS} >= set(apns.ANSWERS)
-    assert {row[0] for row in SALESFORCE} >= set(platform.RESULTS)
+    assert {row[0] for row in SALESFORCE} >= set(salesforce.RESULTS)

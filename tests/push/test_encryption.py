@@ -12,7 +12,7 @@ from joserfc.jwk import ECKey
 from push import vapid
 from push.encoding import base64url, decoded
 from push.encryption import encrypt
-from push.senders.webpush import PLAINTEXT_LIMIT
+from push.providers.webpush import PLAINTEXT_LIMIT
 from tests.push.subscriptions import Browser
 
 

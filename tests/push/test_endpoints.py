@@ -22,7 +22,7 @@ from rme.transport import Failure, FailureKind, InvalidRequest, Request, Transpo
 from tests import factories
 from tests.fakes.tcp import TcpServer
 from tests.fakes.webpush import push_service
-from tests.push.shots import outcome, sender, shot
+from tests.push.providers.attempts import outcome, sender, shot
 from tests.push.subscriptions import Browser
 from tests.rest import work
 

@@ -9,11 +9,11 @@ import pytest
 
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import Callback, ConsentEntry, Delivery, ProviderAccount, Suppression
-from messaging.providers.base import Dispatch, Sms
 from messaging.providers.kannel import Kannel as Provider
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Rejected, Retryable
+from rme.core.provider import Dispatch, Sms
 from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.smsc import wait_for
@@ -68,10 +68,10 @@ def apply(count, transport):
     """Apply calls until there were so many."""
     wait_for(lambda: Callback.objects.count() >= count, 10)
     while True:
-        applied, answers = callbacks.work()
+        applied, answers = callbacks.apply_due()
         if not applied:
             return
-        inbound_sms.send(answers, transport)
+        inbound_sms.send_replies(answers, transport)
 
 
 def test_reports_of_the_gateway_become_events(org, api, kannel, transport):

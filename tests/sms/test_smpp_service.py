@@ -9,7 +9,7 @@ import orjson
 import pytest
 import requests
 
-from rme.transport.smpp.pdu import Command
+from rme.transport.smpp.pdu import CommandId
 from tests.fakes.smpp import SmppServer
 from tests.fakes.smsc import Smsc, wait_for
 from tests.service import ROOT, running
@@ -47,7 +47,7 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely():
             add_account(service, 1, smsc.port)
             add_account(service, 2, other.port)
             wait_for(lambda: len(smsc.sessions) == LINKS, 20)
-            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == LINKS, 20)
+            wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == LINKS, 20)
 
             demo = service.demo()
             answer = requests.post(
@@ -70,8 +70,8 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely():
             service.kill("rme.workers")
             wait_for(lambda: not before & set(smsc.sessions), 20)
             wait_for(lambda: len(smsc.sessions) == LINKS, 30)
-            wait_for(lambda: len(other.of(Command.BIND_TRANSCEIVER)) == 2 * LINKS, 20)
-            assert other.of(Command.UNBIND) == []
+            wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == 2 * LINKS, 20)
+            assert other.of(CommandId.UNBIND) == []
             assert service.stop() == 0
         wait_for(lambda: not smsc.sessions, 20)
-        wait_for(lambda: len(other.of(Command.UNBIND)) == LINKS, 20)
+        wait_for(lambda: len(other.of(CommandId.UNBIND)) == LINKS, 20)

@@ -3,8 +3,8 @@
 import pytest
 
 from rme.transport import gsm
-from rme.transport.smpp import texts
-from rme.transport.smpp.texts import Alphabet
+from rme.transport.smpp import text_encoding
+from rme.transport.smpp.text_encoding import Alphabet
 
 
 def test_every_character_comes_back() -> None:
@@ -53,8 +53,8 @@ def test_what_is_not_in_the_tables(data: bytes, text: str) -> None:
     ],
 )
 def test_what_a_person_wrote(data: bytes, coding: int, esm_class: int, text: str) -> None:
-    assert texts.read(data, coding, Alphabet.GSM, esm_class) == text
+    assert text_encoding.decode(data, coding, Alphabet.GSM, esm_class) == text
 
 
 def test_a_lone_surrogate_does_no_harm() -> None:
-    assert texts.write("a\ud800", Alphabet.GSM).parts() == [b"\0a\0?"]
+    assert text_encoding.encode("a\ud800", Alphabet.GSM).parts() == [b"\0a\0?"]

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rme.transport import AddressPolicy, Failure, FailureKind, Reply, Request, Transport
-from rme.transport.in_flight import Flight
+from rme.transport.in_flight import RequestsInFlight
 from tests.fakes.http1 import Http1Server, respond
 
 OPEN = AddressPolicy(["127.0.0.1"])
@@ -14,7 +14,7 @@ OPEN = AddressPolicy(["127.0.0.1"])
 
 @pytest.fixture
 def flight():
-    made = Flight(Transport(OPEN, per_host=50))
+    made = RequestsInFlight(Transport(OPEN, per_host=50))
     yield made
     made.close()
 
@@ -89,7 +89,7 @@ def test_an_empty_step_gives_nothing(flight):
 
 
 def test_closing_breaks_off_what_is_under_way():
-    flight = Flight(Transport(OPEN))
+    flight = RequestsInFlight(Transport(OPEN))
     left = threading.Event()
 
     def answer(sock, seen):

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.circuits import ALL_WELL, Standing
 from messaging.policy.organization_policy import Account, Policy
-from messaging.providers.base import ProviderSettings
 from messaging.providers.simulator import Simulator
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
+from rme.core.provider import ProviderSettings
 
 SIMULATORS = {
     channel: Account(None, "simulator", channel, Simulator(ProviderSettings()))

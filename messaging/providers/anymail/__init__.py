@@ -22,25 +22,25 @@ from django.core.mail import EmailMultiAlternatives
 from django.utils.module_loading import import_string
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from messaging.providers import http
 from messaging.providers.anymail import answers, reports
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, ServiceName
-from messaging.providers.base import (
-    Callback,
-    Dispatch,
-    Email,
-    Inbound,
-    Progress,
-    Provider,
-    ProviderSettings,
-    Report,
-    UnknownCode,
-    no_progress,
-)
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import NOT_TRIED, Accepted, Fault, Outcome, Rejected, Unknown
-from rme.transport import NOT_BEGUN, Failure, InvalidRequest, Reply, Request, Transport
+from rme.core.provider import (
+    CallbackRequest,
+    DeliveryReceipt,
+    Dispatch,
+    Email,
+    InboundSms,
+    Progress,
+    Provider,
+    ProviderSettings,
+    UnknownCode,
+    http,
+    no_progress,
+)
+from rme.transport import NOT_STARTED, Failure, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -172,13 +172,15 @@ class Anymail(Provider):
     def outcome(self, reply: Reply | Failure) -> Outcome:
         """Say what a refusal or a missing answer means; an acceptance is read by `send` alone."""
         if isinstance(reply, Failure):
-            return http.failed(reply)
+            return http.failure_outcome(reply)
         return answers.refusal(self.settings.service, reply) or Unknown("an answer not read")
 
-    def authentic(self, callback: Callback) -> bool:
+    def is_authentic(self, callback: CallbackRequest) -> bool:
         return reports.authentic(self.settings.service, self._callback_secret, callback)
 
-    def read(self, callback: Callback) -> Sequence[Report | Inbound | UnknownCode]:
+    def read_callback(
+        self, callback: CallbackRequest
+    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
         return reports.read(self.settings.service, self._callback_secret, callback)
 
     @property
@@ -237,10 +239,10 @@ class Anymail(Provider):
         return message
 
     def _outcome(self, post: _Post, reply: Reply | Failure) -> Outcome:
-        if reply is NOT_BEGUN:
+        if reply is NOT_STARTED:
             return NOT_TRIED
         if isinstance(reply, Failure):
-            return http.failed(reply)
+            return http.failure_outcome(reply)
         if refused := answers.refusal(self.settings.service, reply):
             return refused
         response = requests.Response()

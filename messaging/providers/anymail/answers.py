@@ -13,10 +13,10 @@ The first row of REFUSALS that fits `service status body` counts. Where none fit
 
 from typing import Any
 
-from messaging.providers import http
 from messaging.providers.smtp import Verdict, in_order
 from rme.core import addresses
 from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import http
 from rme.transport import Reply
 
 REFUSALS: tuple[tuple[str, Verdict], ...] = (
@@ -108,7 +108,7 @@ def _by_status(reply: Reply, reason: str) -> Outcome:
 
 def _reason(reply: Reply) -> str:
     """Name the status and the service's own code or words, without addresses of people."""
-    said = _first(http.as_object(reply.body), depth=4)
+    said = _first(http.read_object(reply.body), depth=4)
     return clean(f"refused: {reply.status} {said}".rstrip())
 
 

@@ -26,11 +26,12 @@ from anymail.webhooks.base import AnymailBaseWebhookView
 from django.core.handlers.wsgi import WSGIRequest
 from django.utils.module_loading import import_string
 
-from messaging.providers import http
+from messaging.providers import callbacks
 from messaging.providers.anymail.answers import clean
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, Service, ServiceName
-from messaging.providers.base import Callback, Report, UnknownCode
+from rme.core import ids
 from rme.core.automated_clients import is_machine
+from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode, http
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +71,7 @@ _ODD = (
 warnings.filterwarnings("ignore", category=AnymailWarning)
 
 
-def authentic(name: ServiceName, secret: str, callback: Callback) -> bool:
+def authentic(name: ServiceName, secret: str, callback: CallbackRequest) -> bool:
     """Say whether a call is signed as its service signs, and not long ago."""
     check = SERVICES[name].check
     if check == NEVER or not secret or callback.method != "POST":
@@ -82,10 +83,12 @@ def authentic(name: ServiceName, secret: str, callback: Callback) -> bool:
         signed_at = _signed_at(name, callback)
     except _ODD:
         return False
-    return signed_at is None or http.is_recent(signed_at, callback, SIGNED_AGE)
+    return signed_at is None or callbacks.is_recent(signed_at, callback, SIGNED_AGE)
 
 
-def read(name: ServiceName, secret: str, callback: Callback) -> list[Report | UnknownCode]:
+def read(
+    name: ServiceName, secret: str, callback: CallbackRequest
+) -> list[DeliveryReceipt | UnknownCode]:
     """Read what a call reports. Of an array each event stands for itself."""
     service = SERVICES[name]
     if service.check == NEVER:
@@ -128,7 +131,7 @@ def _view(name: ServiceName, secret: str, url: str) -> AnymailBaseWebhookView:
     return _class(service.view)(**given)
 
 
-def _request(callback: Callback) -> WSGIRequest:
+def _request(callback: CallbackRequest) -> WSGIRequest:
     """Give a call the form that Django's views read."""
     environ: dict[str, Any] = {
         "REQUEST_METHOD": callback.method,
@@ -149,7 +152,7 @@ def _request(callback: Callback) -> WSGIRequest:
 # --- what the checks leave open -------------------------------------------------------------------
 
 
-def _signed_at(name: ServiceName, callback: Callback) -> datetime | None:
+def _signed_at(name: ServiceName, callback: CallbackRequest) -> datetime | None:
     """Give the time that is part of a signature; None for a service that signs none."""
     match name:
         case "sendgrid":
@@ -171,7 +174,7 @@ def svix_key(secret: str) -> bytes | None:
     return key if kind == "whsec" and len(key) >= 16 else None
 
 
-def _is_signed_by_svix(secret: str, callback: Callback) -> bool:
+def _is_signed_by_svix(secret: str, callback: CallbackRequest) -> bool:
     key = svix_key(secret)
     named = [callback.headers.get(f"svix-{name}", "") for name in ("id", "timestamp", "signature")]
     identifier, timestamp, signatures = named
@@ -182,13 +185,15 @@ def _is_signed_by_svix(secret: str, callback: Callback) -> bool:
     told = signatures[:2000].split(" ")
     if not any(hmac.compare_digest(each.encode(), right) for each in told):
         return False
-    return http.is_recent(datetime.fromtimestamp(int(timestamp), UTC), callback, SIGNED_AGE)
+    return callbacks.is_recent(datetime.fromtimestamp(int(timestamp), UTC), callback, SIGNED_AGE)
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _events(name: ServiceName, secret: str, callback: Callback) -> Iterable[AnymailTrackingEvent]:
+def _events(
+    name: ServiceName, secret: str, callback: CallbackRequest
+) -> Iterable[AnymailTrackingEvent]:
     try:
         return _parsed(name, secret, callback)
     except _ODD:
@@ -208,7 +213,7 @@ def _parts(body: bytes) -> list[Any]:
 
 
 def _alone(
-    name: ServiceName, secret: str, callback: Callback, part: Any
+    name: ServiceName, secret: str, callback: CallbackRequest, part: Any
 ) -> list[AnymailTrackingEvent]:
     """Read one part of an array in which something is odd: that must not lose all else."""
     try:
@@ -218,7 +223,9 @@ def _alone(
         return []
 
 
-def _parsed(name: ServiceName, secret: str, callback: Callback) -> list[AnymailTrackingEvent]:
+def _parsed(
+    name: ServiceName, secret: str, callback: CallbackRequest
+) -> list[AnymailTrackingEvent]:
     view = _view(name, secret or "none", callback.url)
     found: list[AnymailTrackingEvent] = view.parse_events(_request(callback))
     return found
@@ -226,7 +233,7 @@ def _parsed(name: ServiceName, secret: str, callback: Callback) -> list[AnymailT
 
 def _report(
     name: ServiceName, service: Service, event: AnymailTrackingEvent
-) -> Report | UnknownCode | None:
+) -> DeliveryReceipt | UnknownCode | None:
     attempt_id = _attempt(event)
     if attempt_id is None:
         return None
@@ -240,7 +247,7 @@ def _report(
     elif kind == "failed" and event.reject_reason in DEAD:
         kind = "bounced"
     machine = kind in ("open", "click") and _by_machine(service, event)
-    return Report(
+    return DeliveryReceipt(
         attempt_id,
         kind,
         _reason(event) if kind in _TOLD else None,
@@ -256,7 +263,7 @@ _TOLD = frozenset({"bounced", "failed", "deferred", "complained"})
 def _attempt(event: AnymailTrackingEvent) -> UUID | None:
     metadata = event.metadata if isinstance(event.metadata, dict) else {}
     texts = [metadata.get(ATTEMPT), *(event.tags if isinstance(event.tags, list) else ())]
-    found = (http.attempt(text) for text in texts if isinstance(text, str))
+    found = (ids.parse(text) for text in texts if isinstance(text, str))
     return next((each for each in found if each), None)
 
 
@@ -293,9 +300,9 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _is_news(moment: object, callback: Callback) -> bool:
+def _is_news(moment: object, callback: CallbackRequest) -> bool:
     """Say whether an event is of the last days, if the service tells its time: else a replay."""
     if not isinstance(moment, datetime):
         return True
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return http.is_recent(aware, callback, http.CALLBACK_AGE)
+    return callbacks.is_recent(aware, callback, callbacks.RECEIPT_AGE)

@@ -47,8 +47,8 @@ class RecordAdmin(FilePages):
     ) -> RecordImport:
         return import_file.start(organization_id, self.model, name, file, started_by=by)
 
-    def ring_import(self) -> None:
-        tasks.ring_import()
+    def request_import(self) -> None:
+        tasks.request_import()
 
     def export_lines(self, organization_id: str) -> Iterable[str]:
         return export.export(organization_id, self.model)

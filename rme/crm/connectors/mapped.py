@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from rme.core import addresses
+from rme.core.outbound import outbound_transport
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline, MappingWrong, UnknownParent
@@ -32,7 +33,7 @@ from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.searching import Description, Where, loose_pattern, pattern
 from rme.crm.connectors.values import Row, Values
 from rme.crm.mapping import ObjectMapping, Scalar
-from rme.transport import Transport, shared
+from rme.transport import Transport
 
 SCAN = 200
 """Rows that are read to find the few that match exactly."""
@@ -65,7 +66,7 @@ class Mapped(Connector):
         # Who names the platform tests it, and is not told what came of earlier calls.
         address = str(self.platform.settings.get("address", ""))
         known = circuit.of(organization_id, address) if platform is None else None
-        self.caller = Caller(transport or shared(), ca_pem, known)
+        self.caller = Caller(transport or outbound_transport(), ca_pem, known)
 
     # --- what a platform's connector says -------------------------------------------------------
     @abstractmethod

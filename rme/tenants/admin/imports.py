@@ -71,7 +71,7 @@ class FilePages(TenantAdmin):
         """End an import; say whether it was running."""
         return imports.cancel(type(run), run.organization_id, run.pk)
 
-    def ring_import(self) -> None:
+    def request_import(self) -> None:
         """Call a worker to the imports."""
         raise NotImplementedError
 
@@ -133,7 +133,7 @@ class FilePages(TenantAdmin):
             form.add_error("file", str(error))
             return None
         self.note(request, run, f"Import of {run.rows} rows started")
-        self.ring_import()
+        self.request_import()
         return run
 
     def one_import(self, request: HttpRequest, run_id: Any) -> HttpResponse:

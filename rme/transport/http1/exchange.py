@@ -16,7 +16,7 @@ import certifi
 import pycurl
 
 from rme.transport.addresses import AddressPolicy, Origin
-from rme.transport.http1.kept_connections import Kept
+from rme.transport.http1.reused_connections import ReusedConnections
 from rme.transport.messages import Request
 
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
@@ -30,7 +30,7 @@ request written at that moment would end as UNKNOWN."""
 class Exchange:
     """An easy handle with its callbacks, used again and again, for one request at a time."""
 
-    def __init__(self, policy: AddressPolicy, resolve: list[str], kept: Kept) -> None:
+    def __init__(self, policy: AddressPolicy, resolve: list[str], kept: ReusedConnections) -> None:
         self.curl = pycurl.Curl()
         self.policy = policy
         self.resolve = resolve
@@ -166,7 +166,7 @@ def _header_line(name: str, value: str) -> str:
 
 def _header_lines(request: Request) -> list[str]:
     """Write the headers, without the ones that libcurl would add by itself."""
-    common = request.common.headers if request.common else ()
+    common = request.common_headers.headers if request.common_headers else ()
     lines = [_header_line(name, value) for name, value in (*common, *request.headers)]
     return ["Expect:", "Content-Type:", "User-Agent:", *lines]
 

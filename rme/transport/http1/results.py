@@ -28,7 +28,7 @@ TLS = {
 }
 
 
-def judge(exchange: Exchange, code: int) -> Reply | Failure:
+def result_of(exchange: Exchange, code: int) -> Reply | Failure:
     """Say how an exchange ended. `code` is libcurl's (CURLE_…), 0 if all went well."""
     status: int = exchange.curl.getinfo(pycurl.RESPONSE_CODE)
     headers = _headers(exchange.lines)

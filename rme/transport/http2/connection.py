@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from rme.transport.addresses import Origin
 from rme.transport.http2 import frames, header_fields
-from rme.transport.http2.frames import Broken, Frame
+from rme.transport.http2.frames import Frame, ProtocolError
 from rme.transport.http2.stream import Stream
 from rme.transport.http2.writer import Http2Writer
 from rme.transport.loop import Loop
 from rme.transport.messages import Failure, FailureKind, Reply
-from rme.transport.stream_socket import LOST
+from rme.transport.socket_connection import LOST
 
 NO_HTTP2 = "the host does not speak HTTP/2"
 _LONGEST_HEADERS = 64 * 1024
@@ -81,7 +81,7 @@ class Http2Connection(Http2Writer):
         try:
             for one in frames.take(self._in):
                 self._hear(one)
-        except (Broken, header_fields.Unreadable):
+        except (ProtocolError, header_fields.InvalidHeaderBlock):
             self._out += frames.frame(frames.GOAWAY, 0, 0, bytes(7) + bytes([_PROTOCOL_ERROR]))
             self.flush()
             self.lose("broken HTTP/2")
@@ -101,13 +101,13 @@ class Http2Connection(Http2Writer):
 
     def _hear(self, one: Frame) -> None:
         if self._only is not None and one.kind != self._only:
-            raise Broken
+            raise ProtocolError
         match one.kind:
             case frames.HEADERS:
                 self._hear_fields(one, frames.unpadded(one))
             case frames.CONTINUATION:
                 if not self._begun or self._begun[0].stream != one.stream:
-                    raise Broken
+                    raise ProtocolError
                 first, block = self._begun
                 end = one.flags & frames.END_HEADERS
                 block += one.payload
@@ -126,17 +126,17 @@ class Http2Connection(Http2Writer):
             case frames.WINDOW_UPDATE:
                 self.widen(one.stream, frames.read_number(one.payload))
             case frames.PUSH_PROMISE:
-                raise Broken  # we want none, and have said so
+                raise ProtocolError  # we want none, and have said so
 
     def _of(self, one: Frame) -> Stream | None:
         """Give the stream of a frame, if it is still under way."""
         if one.stream == 0:
-            raise Broken
+            raise ProtocolError
         return self.streams.get(one.stream)
 
     def _hear_fields(self, first: Frame, block: bytes | bytearray) -> None:
         if len(block) > _LONGEST_HEADERS:
-            raise Broken
+            raise ProtocolError
         if not first.flags & frames.END_HEADERS:
             if isinstance(block, bytes):
                 block = bytearray(block)  # which grows in its place, however many parts come
@@ -165,7 +165,7 @@ class Http2Connection(Http2Writer):
         if stream is None:
             return
         if not stream.status:
-            raise Broken
+            raise ProtocolError
         part = frames.unpadded(one)
         if part or not stream.chunks:  # nothing, without end, would be much (CVE-2019-9518)
             stream.chunks.append(part)

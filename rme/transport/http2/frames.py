@@ -30,7 +30,7 @@ _HEAD = struct.Struct(">HBBBI")
 _SETTING = struct.Struct(">HI")
 
 
-class Broken(Exception):
+class ProtocolError(Exception):
     """What came is not HTTP/2."""
 
 
@@ -62,14 +62,14 @@ def settings(*pairs: tuple[int, int]) -> bytes:
 def read_settings(payload: bytes) -> Iterator[tuple[int, int]]:
     """Read the pairs of a frame of settings. Raises Broken."""
     if len(payload) % _SETTING.size:
-        raise Broken
+        raise ProtocolError
     return _SETTING.iter_unpack(payload)
 
 
 def read_number(payload: bytes, start: int = 0) -> int:
     """Read a number of 31 bits. Raises Broken."""
     if len(payload) < start + 4:
-        raise Broken
+        raise ProtocolError
     return int.from_bytes(payload[start : start + 4], "big") & GREATEST
 
 
@@ -81,7 +81,7 @@ def take(buffer: bytearray) -> Iterator[Frame]:
             high, low, kind, flags, stream = _HEAD.unpack_from(buffer, start)
             length = high << 8 | low
             if length > SIZE:
-                raise Broken
+                raise ProtocolError
             payload = start + _HEAD.size
             if payload + length > end:
                 return
@@ -101,5 +101,5 @@ def unpadded(one: Frame) -> bytes:
     if one.kind == HEADERS and one.flags & PRIORITY:
         start += 5
     if start > end:
-        raise Broken
+        raise ProtocolError
     return one.payload[start:end]

@@ -28,7 +28,7 @@ POST, HTTPS, PATH = b"\x83", b"\x87", b"\x04"
 """`:method: POST`, `:scheme: https`, and the name `:path`."""
 
 
-class Unreadable(Exception):
+class InvalidHeaderBlock(Exception):
     """A block that is none."""
 
 
@@ -82,7 +82,7 @@ def status(block: bytes) -> int:
     name, value = next(_read(block), ("", ""))  # it has to come first (RFC 9113 §8.3)
     if name == ":status" and len(value) == 3 and value.isdecimal():
         return int(value)
-    raise Unreadable
+    raise InvalidHeaderBlock
 
 
 def _read(block: bytes) -> Iterator[tuple[str, str]]:
@@ -96,7 +96,7 @@ def _read(block: bytes) -> Iterator[tuple[str, str]]:
         elif first & 0xE0 == 0x20:  # what the server says of its table: that there is none
             number, place = _number(block, place, 5)
             if number or begun:
-                raise Unreadable
+                raise InvalidHeaderBlock
             continue
         else:
             number, place = _number(block, place, 6 if first & 0x40 else 4)
@@ -109,7 +109,7 @@ def _read(block: bytes) -> Iterator[tuple[str, str]]:
 def _entry(number: int) -> tuple[str, str]:
     if 0 < number <= len(_TABLE):
         return _TABLE[number - 1]
-    raise Unreadable
+    raise InvalidHeaderBlock
 
 
 def _number(block: bytes, place: int, bits: int) -> tuple[int, int]:
@@ -123,7 +123,7 @@ def _number(block: bytes, place: int, bits: int) -> tuple[int, int]:
         value += (byte & 127) << 7 * count
         if byte < 128:
             return value, place + 2 + count
-    raise Unreadable
+    raise InvalidHeaderBlock
 
 
 def _text(block: bytes, place: int) -> tuple[str, int]:
@@ -131,7 +131,7 @@ def _text(block: bytes, place: int) -> tuple[str, int]:
     length, begin = _number(block, place, 7)
     end = begin + length
     if end > len(block):
-        raise Unreadable
+        raise InvalidHeaderBlock
     raw = block[begin:end]
     if block[place] & 0x80:
         raw = _known(raw) if length < 32 else _unpacked(raw)
@@ -145,7 +145,7 @@ def _unpacked(raw: bytes) -> bytes:
         state, complete, part = _step(state, byte)
         parts.append(part)
     if not complete:
-        raise Unreadable
+        raise InvalidHeaderBlock
     return b"".join(parts)
 
 
@@ -163,7 +163,7 @@ def _step(state: int, byte: int) -> tuple[int, bool, bytes]:
     for half in (byte >> 4, byte & 15):
         state, flags, letter = huffman_table.HUFFMAN_TABLE[state * 16 + half]
         if flags & huffman_table.HUFFMAN_FAIL:
-            raise Unreadable
+            raise InvalidHeaderBlock
         if flags & huffman_table.HUFFMAN_EMIT_SYMBOL:
             letters.append(letter)
     return state, bool(flags & huffman_table.HUFFMAN_COMPLETE), bytes(letters)
@@ -195,7 +195,7 @@ class Fields(Mapping[str, str]):
         if self._known is None:
             try:
                 found = dict(_read(self._block))
-            except Unreadable:
+            except InvalidHeaderBlock:
                 found = {}
             self._known = {name: value for name, value in found.items() if name[:1] != ":"}
         return self._known

@@ -9,7 +9,7 @@ from rme.transport.http2.connection import NO_HTTP2, Http2Connection
 from rme.transport.http2.stream import Stream
 from rme.transport.loop import Loop
 from rme.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
-from rme.transport.resolver import Found, Names
+from rme.transport.resolver import Found, Resolver
 
 _IDLE_SECONDS = 45
 """A connection idle for longer is not used again: what stands between may have forgotten it, and a
@@ -31,10 +31,10 @@ class _Line:
         self.under_way: set[Stream] = set()
 
 
-class Multiplex:
+class Http2Pool:
     """Take requests on; `ended` says what became of them, `old` which go by HTTP/1.1 instead."""
 
-    def __init__(self, loop: Loop, names: Names) -> None:
+    def __init__(self, loop: Loop, names: Resolver) -> None:
         self.ended: list[tuple[Stream, Reply | Failure]] = []
         self.old: list[Stream] = []
         self._loop = loop

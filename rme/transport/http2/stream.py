@@ -63,7 +63,7 @@ def head(request: Request) -> bytes:
     """Write a request's fields (§8.3.1)."""
     authority, path = _target(request.url)
     parts = [_begin(request.method, authority), header_fields.text(path)]
-    if common := request.common:
+    if common := request.common_headers:
         common.block = common.block or header_fields.block(common.headers)
         parts.append(common.block)
     parts.append(header_fields.block(request.headers))

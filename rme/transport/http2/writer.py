@@ -5,16 +5,16 @@ import time
 
 from rme.transport.addresses import Origin
 from rme.transport.http2 import frames
-from rme.transport.http2.frames import Broken
+from rme.transport.http2.frames import ProtocolError
 from rme.transport.http2.stream import Stream, head
 from rme.transport.loop import Loop
-from rme.transport.stream_socket import Wire
+from rme.transport.socket_connection import SocketConnection
 
 _MOST_OWED = 10_000
 """Who makes us say so much, and reads none of it, wants our memory (CVE-2019-9512, -9515)."""
 
 
-class Http2Writer(Wire):
+class Http2Writer(SocketConnection):
     """The half of a connection that writes. What is heard is for who inherits."""
 
     def __init__(self, loop: Loop, where: Origin) -> None:
@@ -89,11 +89,11 @@ class Http2Writer(Wire):
                     self._limit = value
                 case frames.MAX_FRAME_SIZE:
                     if not frames.SIZE <= value <= frames.LONGEST:
-                        raise Broken
+                        raise ProtocolError
                     self._frame_size = value
                 case frames.INITIAL_WINDOW_SIZE:
                     if value > frames.GREATEST:
-                        raise Broken
+                        raise ProtocolError
                     for stream in self.streams.values():
                         stream.window += value - self._first_window
                     self._first_window = value
@@ -114,7 +114,7 @@ class Http2Writer(Wire):
         """Say what something that was heard calls for. Raises Broken."""
         self._owed += 1
         if self._owed > _MOST_OWED:
-            raise Broken
+            raise ProtocolError
         self._out += frame
 
     # --- writing --------------------------------------------------------------------------------
@@ -157,5 +157,5 @@ class Http2Writer(Wire):
 
 def _widened(window: int, more: int) -> int:
     if more == 0 or window + more > frames.GREATEST:
-        raise Broken
+        raise ProtocolError
     return window + more

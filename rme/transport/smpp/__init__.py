@@ -3,18 +3,18 @@
 The protocol is the SMPP v3.4 specification, issue 1.2; paragraphs named here are its own.
 """
 
-from rme.transport.smpp.link import Hear
-from rme.transport.smpp.pdu import Address, Message, Pdu, Senseless
-from rme.transport.smpp.pool import Line, Login, close_all, line
+from rme.transport.smpp.clients import Login, SmppClient, client_for, close_all
+from rme.transport.smpp.pdu import Address, InvalidPdu, Pdu, ShortMessage
+from rme.transport.smpp.session import DeliveryHandler
 
 __all__ = [
     "Address",
-    "Hear",
-    "Line",
+    "DeliveryHandler",
+    "InvalidPdu",
     "Login",
-    "Message",
     "Pdu",
-    "Senseless",
+    "ShortMessage",
+    "SmppClient",
+    "client_for",
     "close_all",
-    "line",
 ]

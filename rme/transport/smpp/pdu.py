@@ -12,7 +12,7 @@ LONGEST = 70_000
 RESPONSE = 0x80000000
 
 
-class Command(IntEnum):
+class CommandId(IntEnum):
     """What a PDU is (§5.1.2.1). A response is its request's with the highest bit."""
 
     GENERIC_NACK = 0x80000000
@@ -35,7 +35,7 @@ class Tag(IntEnum):
     MESSAGE_STATE = 0x0427
 
 
-class Senseless(Exception):
+class InvalidPdu(Exception):
     """What came is no PDU, or not the body of one."""
 
 
@@ -58,12 +58,12 @@ class Pdu:
 
 
 def take(buffer: bytearray) -> Pdu | None:
-    """Take the first PDU out of a buffer; None while it is not whole. Raises Senseless."""
+    """Take the first PDU out of a buffer; None while it is not whole. Raises InvalidPdu."""
     if len(buffer) < _HEADER.size:
         return None
     length, command, status, sequence = _HEADER.unpack_from(buffer)
     if not _HEADER.size <= length <= LONGEST:
-        raise Senseless("no PDU is so long")
+        raise InvalidPdu("no PDU is so long")
     if len(buffer) < length:
         return None
     body = bytes(buffer[_HEADER.size : length])
@@ -84,7 +84,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ShortMessage:
     """The body of `submit_sm` and `deliver_sm`. `text` is as encoded, a user data header included.
 
     `payload`: the text travels as the parameter `message_payload`, of any length, and not in the
@@ -123,9 +123,9 @@ class Message:
         )
 
     @classmethod
-    def decode(cls, body: bytes) -> "Message":
-        """Read a body. Raises Senseless. What the parameters hold is not looked at."""
-        rest = _Reader(body)
+    def decode(cls, body: bytes) -> "ShortMessage":
+        """Read a body. Raises InvalidPdu. What the parameters hold is not looked at."""
+        rest = _BodyReader(body)
         service_type = rest.string()
         source, destination = rest.address(), rest.address()
         esm_class, _, _ = rest.take(3)
@@ -175,7 +175,7 @@ def first_string(body: bytes) -> str:
     return body.partition(b"\0")[0].decode("ascii", "replace")
 
 
-class _Reader:
+class _BodyReader:
     """Reads a body from front to end."""
 
     def __init__(self, body: bytes) -> None:
@@ -183,14 +183,14 @@ class _Reader:
 
     def take(self, length: int) -> bytes:
         if len(self._rest) < length:
-            raise Senseless("half a body")
+            raise InvalidPdu("half a body")
         taken, self._rest = self._rest[:length], self._rest[length:]
         return taken
 
     def string(self) -> str:
         text, end, self._rest = self._rest.partition(b"\0")
         if not end:
-            raise Senseless("a text without an end")
+            raise InvalidPdu("a text without an end")
         return text.decode("latin-1")
 
     def address(self) -> Address:

@@ -11,7 +11,7 @@ Answer = Pdu | Failure
 
 
 @dataclass(slots=True, eq=False)
-class Ticket:
+class PendingRequest:
     """One request: what is to be sent, and what came of it."""
 
     body: bytes
@@ -34,7 +34,7 @@ class Ticket:
 
 
 @dataclass(slots=True)
-class Count:
+class Countdown:
     """How many are still out, for one who waits for all."""
 
     left: int

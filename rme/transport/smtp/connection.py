@@ -19,14 +19,14 @@ from rme.transport.messages import (
     Request,
     Stage,
 )
-from rme.transport.smtp import dialogue
-from rme.transport.smtp.dialogue import Ended, Said, Senseless, StartTls, Write
-from rme.transport.stream_socket import Address, Wire
+from rme.transport.smtp import session
+from rme.transport.smtp.session import InvalidReply, SendBytes, SessionEnded, SmtpReply, StartTls
+from rme.transport.socket_connection import Address, SocketConnection
 
 Done = Callable[["MailConnection", Reply | Failure], None]
 
 
-class MailConnection(Wire):
+class MailConnection(SocketConnection):
     """One connection, for one mail at a time; `done` is called with what became of each."""
 
     def __init__(self, loop: Loop, where: Origin, done: Done) -> None:
@@ -34,9 +34,9 @@ class MailConnection(Wire):
         self.done = done
         self.usable = True
         self.busy = False
-        self._offers: dialogue.Offers | None = None  # known once the connection is open
+        self._offers: session.Offers | None = None  # known once the connection is open
         self._reset_first = False
-        self._heard = dialogue.Replies()
+        self._heard = session.ReplyReader()
 
     def begin(self, request: Request) -> None:
         """Take a mail on. A new connection waits for `connect`, a kept one goes on at once."""
@@ -45,7 +45,7 @@ class MailConnection(Wire):
         self.busy = True
         self.stage = Stage.CONNECT
         self.began = time.monotonic()
-        self._said = Said(0, ())
+        self._said = SmtpReply(0, ())
         self._ends_message = self._whole = False
         if self._offers is not None:
             self.watch(select.POLLIN)
@@ -84,7 +84,7 @@ class MailConnection(Wire):
         """Connect to the first of some (checked) addresses that takes it."""
         path = self.request.url.split("/", 3)[3:]
         name = path[0] if path and path[0] else _own_name()
-        self._talk: Any = dialogue.opening(self.envelope, name)
+        self._talk: Any = session.open_session(self.envelope, name)
         self.connect_to(addresses)
 
     def fail(self, kind: FailureKind, reason: str) -> None:
@@ -114,10 +114,10 @@ class MailConnection(Wire):
     def guard(self, step: Callable[[], object]) -> None:
         try:
             super().guard(step)
-        except Ended as ended:
+        except SessionEnded as ended:
             self._finish(ended.result)
-        except Senseless:
-            self.lose(dialogue.SENSELESS)
+        except InvalidReply:
+            self.lose(session.INVALID_REPLY)
 
     def _finish(self, result: Reply | Failure, *, usable: bool = False) -> None:
         self.busy = False
@@ -136,7 +136,7 @@ class MailConnection(Wire):
 
     def _secure(self) -> None:
         if self._heard:  # said in clear before TLS, to be believed inside it (CVE-2011-0411)
-            raise Senseless
+            raise InvalidReply
         self.begin_tls(self.request.ca_pem)
 
     def secured(self) -> None:
@@ -155,7 +155,7 @@ class MailConnection(Wire):
     def flushed(self) -> None:
         self._whole = self._whole or self._ends_message
 
-    def _answer(self, said: Said) -> None:
+    def _answer(self, said: SmtpReply) -> None:
         """Go on with the dialogue after a reply."""
         try:
             self._do(self._talk.send(said))
@@ -169,13 +169,13 @@ class MailConnection(Wire):
                 self._finish(reply, usable=True)
 
     def _begin_transaction(self) -> None:
-        self._talk = dialogue.transaction(
+        self._talk = session.mail_transaction(
             self.envelope, self.request.body, self._offers or {}, reset=self._reset_first
         )
         self._do(next(self._talk))
         self.flush()
 
-    def _do(self, step: Write | StartTls) -> None:
+    def _do(self, step: SendBytes | StartTls) -> None:
         if isinstance(step, StartTls):
             self._secure()
             return

@@ -7,7 +7,7 @@ from collections import deque
 from rme.transport.addresses import Origin
 from rme.transport.loop import Loop
 from rme.transport.messages import Envelope, Failure, Reply, Request
-from rme.transport.resolver import Found, Names
+from rme.transport.resolver import Found, Resolver
 from rme.transport.smtp.connection import MailConnection
 
 _IDLE_SECONDS = 45
@@ -16,10 +16,10 @@ _IDLE_CONNECTIONS = 50
 Account = tuple[Origin, object, str, str, str]
 
 
-class Post:
+class MailConnectionPool:
     """Take mails on, each on a connection of its account's; `ended` says what became of them."""
 
-    def __init__(self, loop: Loop, names: Names) -> None:
+    def __init__(self, loop: Loop, names: Resolver) -> None:
         self.ended: list[tuple[MailConnection, Reply | Failure]] = []
         self._loop = loop
         self._names = names

@@ -9,7 +9,7 @@ from django.db import InternalError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from psycopg import errors
 
-from messaging import tasks
+from messaging.delivery import tasks
 from rme.celery import app
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats, hints

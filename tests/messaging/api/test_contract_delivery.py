@@ -16,8 +16,8 @@ from messaging.models.statuses import TRANSITIONS, Status, aggregate
 from messaging.policy import organization_policy
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
+from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted
-from rme.transport import shared
 from tests import factories
 from tests.messaging.delivery.deliver_scene import Scripted, delivery
 from tests.rest import Api, events, message, work
@@ -197,7 +197,7 @@ def test_a_small_organization_waits_for_one_claim_of_a_large_one_at_most(api, or
     for _ in range(2):  # rounds
         for organization_id, priority in claims.turn(claims.ready(Channel.EMAIL)):
             window = claims.claim(organization_id, "EMAIL", priority, claims.WINDOW)
-            deliver.deliver([window], shared(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), receipts.apply)
             served.append(organization_id)
     assert sorted(served[:2]) == ["acme", "other"]
     assert Attempt.objects.filter(organization_id="other").count() == 1

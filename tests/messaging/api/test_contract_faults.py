@@ -12,16 +12,16 @@ import time_machine
 from celery import current_app
 from django.db import OperationalError, connection
 
-from messaging import providers, tasks
-from messaging.delivery import claims, deliver, sweeper
+from messaging import providers
+from messaging.delivery import claims, deliver, sweeper, tasks
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
-from messaging.providers.base import Provider
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.outbound import outbound_transport
+from rme.core.provider import Provider
 from rme.core.redis.connection import redis_client
-from rme.transport import shared
 from tests import factories
 from tests.rest import error, events, message, work
 from tests.threads import at_once
@@ -118,7 +118,7 @@ def test_workers_side_by_side_send_each_message_once(api, org):
 
     def send_some():
         while (window := claims.claim(org.pk, "EMAIL", 0, 20)).deliveries:
-            deliver.deliver([window], shared(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), receipts.apply)
 
     at_once(send_some, 4)
     assert Counter(Delivery.objects.values_list("status", "fence")) == {("DELIVERED", 1): 300}

@@ -17,8 +17,8 @@ from messaging.models import (
     Delivery,
     Event,
     MessageContent,
-    Notice,
     Suppression,
+    WebhookDelivery,
 )
 from messaging.webhooks import endpoints
 from push.models import Device
@@ -172,15 +172,15 @@ def test_what_endpoints_were_told_goes_and_nothing_more_is(api, org, ada, bob):
     for person in (ada, bob):
         api.send(message(person))
     attempts = [{"at": None, "status": 500, "ms": 1, "error": None, "answer": SECRET}]
-    (own,) = Notice.objects.filter(event_id__in=_events_of(ada))
-    Notice.objects.filter(pk=own.pk).update(attempts=attempts)
+    (own,) = WebhookDelivery.objects.filter(event_id__in=_events_of(ada))
+    WebhookDelivery.objects.filter(pk=own.pk).update(attempts=attempts)
     (told,) = json.loads(run("export_contact", str(ada.pk), org=org.pk))["messages"]
     assert [(row["type"], row["attempts"]) for row in told["notices"]] == [
         ("message.accepted", attempts)
     ]
     counts = erasure.erase(org.pk, str(ada.pk)).counts
     assert (counts["notices"], counts["stopped"]) == (2, 1)  # nor is told that it was stopped
-    (left,) = Notice.objects.all()
+    (left,) = WebhookDelivery.objects.all()
     assert left.event_id in _events_of(bob)
 
 

@@ -14,7 +14,7 @@ from messaging.delivery import claims, deliver
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, Suppression
 from rme.core.db import clock
-from rme.transport import shared
+from rme.core.outbound import outbound_transport
 from tests import factories
 from tests.rest import message, work
 
@@ -71,7 +71,7 @@ def test_nothing_claimed_after_a_suppression_was_committed_is_sent(api, org):
             began = time.perf_counter()
             claim = claims.claim(org.pk, "EMAIL", 0, 1)
             claimed_at.update({each.contact_id: began for each in claim.deliveries})
-            deliver.deliver([claim], shared(), receipts.apply)
+            deliver.deliver([claim], outbound_transport(), receipts.apply)
         connections.close_all()
 
     thread = threading.Thread(target=send)

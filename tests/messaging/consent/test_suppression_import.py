@@ -10,8 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.consent import suppression_import
+from messaging.consent import suppression_import, tasks
 from messaging.models import Suppression, SuppressionImport, SuppressionImportPart
 from tests import factories
 from tests.messaging.consent.suppression_import_scene import (
@@ -235,7 +234,7 @@ import django
 from django.conf import settings
 settings.DATABASES["default"]["NAME"] = sys.argv[1]
 django.setup()
-from messaging import suppression_import
+from messaging.consent import suppression_import
 while suppression_import.work():
     pass
 """

@@ -8,8 +8,8 @@ from django.db import connections, transaction
 
 from messaging.consent import gate_lock, suppression_import
 from messaging.delivery import claims, deliver
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import callbacks, receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
 from tests import factories
@@ -46,7 +46,7 @@ def by_import(api, org, scene):
 def by_hard_bounce(api, org, scene):
     scene.send(api, factories.contact(org))
     report(scene, "dead", "", Attempt.objects.get().pk)
-    return callbacks.work
+    return callbacks.apply_due
 
 
 def by_soft_bounce(api, org, scene):
@@ -55,7 +55,7 @@ def by_soft_bounce(api, org, scene):
         earlier(org, someone, days)
     scene.send(api, someone)
     report(scene, "failed", "30003", Attempt.objects.get().pk)
-    return callbacks.work
+    return callbacks.apply_due
 
 
 def by_simulator(api, org, scene):
@@ -97,7 +97,7 @@ def test_who_suppresses_waits_for_those_who_have_looked(api, org, scene, way):
 def test_other_receipts_wait_for_nobody(api, org, scene):
     scene.send(api, factories.contact(org))
     report(scene, "failed", "30008", Attempt.objects.get().pk)
-    thread = threading.Thread(target=lambda: [callbacks.work(), connections.close_all()])
+    thread = threading.Thread(target=lambda: [callbacks.apply_due(), connections.close_all()])
     with transaction.atomic():
         gate_lock.take_shared([org.pk])
         thread.start()

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from messaging import providers
 from messaging.models import Delivery
-from messaging.providers.base import Dispatch, Progress, Provider, no_progress
 from rme.core.channels import Channel
 from rme.core.outcomes import Outcome
+from rme.core.provider import Dispatch, Progress, Provider, ProviderSettings, no_progress
 from rme.transport import Transport
 
 
@@ -21,7 +20,7 @@ class Scripted(Provider):
     answers: ClassVar[dict[str, list[Outcome]]] = {}
     sent: ClassVar[list[tuple[str, str]]] = []
 
-    class Settings(providers.base.ProviderSettings):
+    class Settings(ProviderSettings):
         name: str
 
     def send(

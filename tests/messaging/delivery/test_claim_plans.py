@@ -10,13 +10,13 @@ from django.db import connection
 
 from messaging.delivery import claims, fairness, sweeper
 from messaging.delivery.accounts import rates
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.models.statuses import TRANSITIONS, Status
-from messaging.providers.base import Report
 from rme.core.db import sql
 from rme.core.db.transitions import advance
+from rme.core.provider import DeliveryReceipt
 from rme.tenants.models import Organization
 from tests.messaging.delivery import backlog_scene
 
@@ -68,7 +68,9 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     ),
     "settle": (
         Status.SENT,
-        lambda rows: receipts.settle({row.pk: [(7, Report(row.pk, "delivered"))] for row in rows}),
+        lambda rows: receipts.apply_provider_receipts(
+            {row.pk: [(7, DeliveryReceipt(row.pk, "delivered"))] for row in rows}
+        ),
         ROWS,
     ),
 }

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from messaging import tasks
-from messaging.delivery import claims, deliver
+from messaging.delivery import claims, deliver, tasks
 from messaging.models import Delivery
 from rme.core.db import clock
 from tests.rest import message

@@ -10,7 +10,7 @@ from django.db import connection
 from messaging.delivery import claims, deliver
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, MessageContent
-from rme.transport import shared
+from rme.core.outbound import outbound_transport
 from tests import factories
 from tests.rest import Api, message
 
@@ -103,5 +103,7 @@ def test_what_waited_for_its_turn_until_half_the_lease_goes_back(org, api, ada):
     claim = claims.claim(org.pk, "EMAIL", 0)
     assert monotonic() < claim.until <= monotonic() + settings.LEASE_SECONDS / 2
     late = replace(claim, until=monotonic() - 1)
-    assert deliver.deliver([late], shared(), receipts.apply) == {late.organization_id: 0}
+    assert deliver.deliver([late], outbound_transport(), receipts.apply) == {
+        late.organization_id: 0
+    }
     assert (Delivery.objects.get().status, Attempt.objects.count()) == ("ACCEPTED", 0)

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Category, Delivery, Suppression
 from messaging.providers import simulator
 from rme.core.cache import TtlCache

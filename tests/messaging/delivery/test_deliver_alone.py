@@ -12,8 +12,9 @@ from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, MessageContent, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers.simulator import Simulator
+from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted
-from rme.transport import AddressPolicy, Failure, Reply, Request, Transport, shared
+from rme.transport import AddressPolicy, Failure, Reply, Request, Transport
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
 from tests.messaging.delivery.slow_scene import statuses
@@ -124,7 +125,7 @@ def test_rendering_looks_at_the_clock_between_two_texts(api, org):
 def test_texts_that_fail_and_cost_leave_the_rest_of_the_claim_in_time(api, org, costly):
     api.bulk([message(person, **costly) for person in factories.contacts(org, 400)])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    count = deliver.deliver([claim], shared(), receipts.apply)[org.pk]
+    count = deliver.deliver([claim], outbound_transport(), receipts.apply)[org.pk]
     found = statuses()
     assert 1 <= count <= 300  # each may cost 10,000 turns of a loop
     assert found == {"FAILED": count, "ACCEPTED": 400 - count}
@@ -138,7 +139,7 @@ def test_what_is_ready_leaves_before_all_that_is_costly_is_rendered(api, org, co
     api.bulk([message(people[0])])
     api.bulk([message(person, **costly) for person in people])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    deliver.deliver([claim], shared(), receipts.apply)
+    deliver.deliver([claim], outbound_transport(), receipts.apply)
     assert statuses()["DELIVERED"] == 1
     assert statuses()["ACCEPTED"] >= 10
 
@@ -150,6 +151,6 @@ def test_another_organizations_turn_comes_between(api, org, costly):
     Api(other).bulk([message(person) for person in factories.contacts(other, 10)])
     for organization_id, priority in claims.turn(claims.ready("EMAIL")):
         claim = claims.claim(organization_id, "EMAIL", priority)
-        deliver.deliver([claim], shared(), receipts.apply)
+        deliver.deliver([claim], outbound_transport(), receipts.apply)
     assert statuses(organization_id="other") == {"DELIVERED": 10}
     assert statuses(organization_id=org.pk)["ACCEPTED"] >= 80

@@ -3,8 +3,7 @@
 import pytest
 from django.db import OperationalError
 
-from messaging import tasks
-from messaging.delivery import claims, deliver, late_outcomes
+from messaging.delivery import claims, deliver, late_outcomes, tasks
 from messaging.delivery.accounts import concurrency
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery

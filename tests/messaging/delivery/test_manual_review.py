@@ -15,10 +15,10 @@ from messaging.delivery.manual_review import Decision
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event
 from messaging.policy import organization_policy
-from messaging.providers.base import Report
 from messaging.reports import configuration
 from rme.core.cache import TtlCache
 from rme.core.db import clock
+from rme.core.provider import DeliveryReceipt
 from rme.crm.models import Contact
 from rme.tenants import changes
 from rme.tenants.models import User
@@ -189,11 +189,11 @@ def test_a_receipt_and_a_decision_never_both_win(api, user, decision):
 
     def report() -> None:
         for index, row in enumerate(rows):
-            said = {row.pk: [(None, Report(attempts[row.pk], "delivered"))]}
+            said = {row.pk: [(None, DeliveryReceipt(attempts[row.pk], "delivered"))]}
             start.wait(20)
             threading.Event().wait(0.0005 * (index % 3))
             with transaction.atomic():
-                early.update(receipts.settle(said))
+                early.update(receipts.apply_provider_receipts(said))
             done.wait(20)
         connections.close_all()
 

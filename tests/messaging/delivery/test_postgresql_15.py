@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     not (BINARIES / "postgres").exists(), reason="PostgreSQL 15 is not installed: make postgres15"
 )
 
-TESTS = ["test_claims.py", "test_claim_plans.py", "test_fairness.py", "test_schedule.py"]
+TESTS = ["test_claims.py", "test_claim_plans.py", "test_fairness.py", "test_sweeper.py"]
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -86,7 +86,7 @@ def _create_database(folder: Path) -> None:
 
 def test_claims_and_the_sweep_on_postgresql_15(server):
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", "not next"]
-    tests = [f"tests/messaging/{name}" for name in TESTS]
+    tests = [f"tests/messaging/delivery/{name}" for name in TESTS]
     done = subprocess.run(
         [*command, *tests],
         env=os.environ | {"DATABASE_URL": server},

@@ -4,16 +4,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.delivery import claims, deliver, prefetch
+from messaging.delivery import claims, deliver, prefetch, tasks
 from messaging.delivery.accounts import rates
 from messaging.feedback import receipts
 from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppression
-from messaging.providers.base import ProviderSettings
 from rme.core.cache import TtlCache
+from rme.core.outbound import outbound_transport
+from rme.core.provider import ProviderSettings
 from rme.crm.contacts import own_contacts
 from rme.crm.models import Contact
-from rme.transport import shared
 from tests import factories
 from tests.rest import Api, message
 
@@ -60,7 +59,7 @@ def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
     names = _organizations(count)
     batches = claims.claim_many("EMAIL", 0, rates.rooms(dict.fromkeys(names, 50), "EMAIL"))
     with CaptureQueriesContext(connection) as captured:
-        counts = deliver.deliver(batches, shared(), receipts.apply)
+        counts = deliver.deliver(batches, outbound_transport(), receipts.apply)
     assert counts == dict.fromkeys(names, 2)
     # organizations, endpoints, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
     # gates, release; savepoint, what became of it, release; receipts: savepoint, three, release
@@ -79,7 +78,7 @@ def test_the_gates_of_a_window_are_those_of_each_organization():
         organization_id=capping, name="TRANSACTIONAL", regime="OPT_OUT", cap_count=1
     )
     batches = claims.claim_many("EMAIL", 0, rates.rooms(dict.fromkeys(names, 50), "EMAIL"))
-    deliver.deliver(batches, shared(), receipts.apply)
+    deliver.deliver(batches, outbound_transport(), receipts.apply)
     found = Delivery.objects.values_list("organization_id", "status", "reason", "waiting")
     assert sorted(map(str, found)) == sorted(
         map(

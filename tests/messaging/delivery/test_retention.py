@@ -8,8 +8,8 @@ import pytest
 from django.db import connection, connections, transaction
 
 from messaging.delivery import retention
+from messaging.delivery.tasks import housekeeping
 from messaging.models import PARTITIONED, Attempt, Delivery, Event, Message, MessageContent
-from messaging.tasks import housekeeping
 from rme.core import ids
 from rme.core.db import clock, partitions, sql
 from tests.threads import at_once

@@ -52,7 +52,7 @@ class MailScene:
 
     @property
     def url(self) -> str:
-        receiver = callbacks.receiver(self.account.public_id)
+        receiver = callbacks.find_account(self.account.public_id)
         assert receiver is not None
         return receiver.url
 

@@ -45,7 +45,7 @@ class Twilio(Scene):
 
     def poll(self):
         """Ask what is due, once; gives how many messages that were."""
-        return polling.work(self.transport)[0]
+        return polling.poll_batch(self.transport)[0]
 
 
 def due():

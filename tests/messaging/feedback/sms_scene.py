@@ -57,7 +57,7 @@ class Scene:
 
     @property
     def url(self) -> str:
-        receiver = callbacks.receiver(self.account.public_id)
+        receiver = callbacks.find_account(self.account.public_id)
         assert receiver is not None
         return receiver.url
 
@@ -96,7 +96,7 @@ def attempt() -> UUID:
 
 def settle() -> int:
     """Apply what came in; gives how many calls that were."""
-    return callbacks.work()[0]
+    return callbacks.apply_due()[0]
 
 
 def state() -> str:

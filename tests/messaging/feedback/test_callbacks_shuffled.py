@@ -119,7 +119,7 @@ def settle():
     """Apply what came, with what autovacuum would know if the rows were committed."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE messaging_delivery, messaging_attempt, messaging_callback")
-    while callbacks.work()[0]:
+    while callbacks.apply_due()[0]:
         pass
 
 

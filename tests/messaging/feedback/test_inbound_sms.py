@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger
+from messaging.consent.gates import current_consent
 from messaging.consent.keywords import LISTS, TEXTS, WORDS, Keyword, Word, find
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import ConsentEntry, Suppression
@@ -30,7 +31,7 @@ def write(scene, sender, text, **more):
 def settle(scene):
     """Apply what came in and send the answers; gives their texts, as the gateway saw them."""
     before = len(scene.server.seen)
-    inbound_sms.send(callbacks.work()[1], scene.transport)
+    inbound_sms.send_replies(callbacks.apply_due()[1], scene.transport)
     forms = [parse_qs(seen.body.decode()) for seen in scene.server.seen[before:]]
     return [(form["From"][0], form["To"][0], form["Body"][0]) for form in forms]
 
@@ -199,7 +200,7 @@ def test_the_last_word_of_a_batch_counts(org, scene):
         write(scene, person.mobile, text)
     assert len(settle(scene)) == 4
     assert not Suppression.objects.exists()
-    answer = ledger.present(org.pk, [str(person.pk)], ["SMS"], ["MARKETING"])
+    answer = current_consent.read(org.pk, [str(person.pk)], ["SMS"], ["MARKETING"])
     assert answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=True)
 
 
@@ -256,7 +257,7 @@ def test_statements_do_not_grow_with_the_letters(org, scene):
         for person in people:
             write(scene, person.mobile, "STOP")
         with CaptureQueriesContext(connection) as captured:
-            callbacks.work()
+            callbacks.apply_due()
         counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         ConsentEntry.objects.all().delete()
     assert counts == [9, 9]

@@ -7,8 +7,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.delivery import provider_references
-from messaging.feedback import callbacks, inbound_sms, listeners
+from messaging.feedback import callbacks, inbound_sms, listeners, provider_references
 from messaging.models import (
     Attempt,
     Callback,
@@ -34,7 +33,7 @@ def smsc(settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     with Smsc() as server:
         yield server
-        listeners.end()
+        listeners.stop()
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def rung():
 def listened(org, smsc, rung):
     """Give an account that is listened to."""
     made = account(org, smsc)
-    listeners.look(lambda: rung.append(1))
+    listeners.open_links(lambda: rung.append(1))
     smsc.esme()
     return made
 
@@ -88,17 +87,17 @@ def test_receipt_becomes_an_event(org, api, smsc, transport, listened, rung):
     assert (states(), smsc.binds) == (["SENT"], 1)
     assert smsc.receipt("m1") == 0
     assert rung == [1]
-    assert callbacks.work() == (1, [])
+    assert callbacks.apply_due() == (1, [])
     assert (events(sent), states()) == (["accepted", "sent", "delivered"], ["DELIVERED"])
 
 
 def test_receipt_for_a_dead_number_suppresses_it(org, api, smsc, transport, rung):
     account(org, smsc, dead_errors=["001"])
-    listeners.look(lambda: rung.append(1))
+    listeners.open_links(lambda: rung.append(1))
     person = factories.contact(org)
     (sent,) = send(api, transport, person)
     assert smsc.receipt("m1", "UNDELIV", err="001") == 0
-    callbacks.work()
+    callbacks.apply_due()
     assert (events(sent), states()) == (["accepted", "sent", "bounced"], ["FAILED"])
     assert Suppression.objects.get().address == person.mobile
 
@@ -116,11 +115,11 @@ def test_receipt_before_the_outcome_is_written_waits_for_it(org, api, smsc, tran
     wait_for(lambda: reported == [0])
     reference = ProviderReference.objects.get()
     ProviderReference.objects.all().delete()
-    assert callbacks.work() == (1, [])
+    assert callbacks.apply_due() == (1, [])
     assert (events(sent), Callback.objects.get().due_at is not None) == (["accepted", "sent"], True)
     reference.save(force_insert=True)
     Callback.objects.update(due_at=clock.now())
-    assert callbacks.work() == (1, [])
+    assert callbacks.apply_due() == (1, [])
     assert (events(sent), Callback.objects.get().due_at) == (
         ["accepted", "sent", "delivered"],
         None,
@@ -132,7 +131,7 @@ def test_receipt_on_what_others_sent_is_let_go_after_some_tries(org, smsc, liste
     tries = 0
     while Callback.objects.filter(due_at__isnull=False).exists():
         Callback.objects.update(due_at=clock.now())
-        callbacks.work()
+        callbacks.apply_due()
         tries += 1
     assert tries == callbacks.STRANGE_TRIES + 1
 
@@ -141,7 +140,7 @@ def test_another_accounts_id_is_another_message(org, api, smsc, transport, liste
     (sent,) = send(api, transport, factories.contact(org))
     ProviderReference.objects.update(account_id=listened.pk + 1)
     assert smsc.receipt("m1") == 0
-    callbacks.work()
+    callbacks.apply_due()
     assert events(sent) == ["accepted", "sent"]
 
 
@@ -158,7 +157,7 @@ def test_receipts_in_any_number_take_the_same_statements(org, api, smsc, transpo
         for attempt in Attempt.objects.filter(message_id__in=sent):
             assert smsc.receipt(attempt.provider_id) == 0
         with CaptureQueriesContext(connection) as seen:
-            assert callbacks.work() == (count, [])
+            assert callbacks.apply_due() == (count, [])
         assert set(states()) == {"DELIVERED"}
         return len(seen)
 
@@ -187,7 +186,7 @@ def test_stop_is_heard_each_time_and_answered(org, api, smsc, transport, listene
     person = factories.contact(org)
     for text in (b"STOP", b"START", b"STOP"):
         assert smsc.deliver(text, source_addr=person.mobile[1:]).is_success
-        inbound_sms.send(callbacks.work()[1], transport)
+        inbound_sms.send_replies(callbacks.apply_due()[1], transport)
     statuses = ConsentEntry.objects.order_by("id").values_list("status", flat=True)
     assert list(statuses) == ["OPTED_OUT", "OPTED_IN", "OPTED_OUT"]
     assert Suppression.objects.get().reason == "STOP"
@@ -199,53 +198,53 @@ def test_stop_is_heard_each_time_and_answered(org, api, smsc, transport, listene
 
 
 def test_what_comes_without_the_database_comes_again(org, smsc, listened):
-    whose = callbacks.receiver(listened.public_id)
+    whose = callbacks.find_account(listened.public_id)
     assert whose is not None
 
     def away(execute, sql, params, many, context):
         raise OperationalError
 
     with connection.execute_wrapper(away):
-        assert listeners.hear(whose, lambda: None, [b"said"]) is False
+        assert listeners.store_received(whose, lambda: None, [b"said"]) is False
     assert not Callback.objects.exists()
-    assert listeners.hear(whose, lambda: None, [b"said", b"said"]) is True
+    assert listeners.store_received(whose, lambda: None, [b"said", b"said"]) is True
     assert Callback.objects.count() == 2
 
 
 def test_what_is_no_body_is_kept_and_says_nothing(org, listened):
-    whose = callbacks.receiver(listened.public_id)
+    whose = callbacks.find_account(listened.public_id)
     assert whose is not None
-    assert listeners.hear(whose, lambda: None, [b"\xff", b""])
-    assert callbacks.work() == (2, [])
+    assert listeners.store_received(whose, lambda: None, [b"\xff", b""])
+    assert callbacks.apply_due() == (2, [])
 
 
 def test_paused_account_is_listened_to(org, smsc):
     account(org, smsc)
     ProviderAccount.objects.update(state="PAUSED")
-    listeners.look(lambda: None)
+    listeners.open_links(lambda: None)
     assert smsc.receipt("m1") == 0
 
 
 def test_what_an_account_heard_that_is_gone_is_dropped(org, smsc, listened):
     assert smsc.receipt("m1") == 0
     listened.delete()
-    assert callbacks.work() == (1, [])
+    assert callbacks.apply_due() == (1, [])
     assert not Callback.objects.filter(due_at__isnull=False).exists()
 
 
 def test_account_whose_settings_are_broken_holds_up_no_other(org, smsc):
     account(org, smsc, name="broken", port="none")
     account(org, smsc)
-    listeners.look(lambda: None)
+    listeners.open_links(lambda: None)
     assert smsc.receipt("m1") == 0
 
 
 def test_listening_begins_with_the_process_and_ends_with_it(org, smsc, rung):
     account(org, smsc)
-    listeners.begin(lambda: rung.append(1))
+    listeners.start(lambda: rung.append(1))
     assert smsc.receipt("m1") == 0
     wait_for(lambda: rung == [1])
-    listeners.end()
+    listeners.stop()
     wait_for(lambda: not smsc.sessions)
 
 
@@ -259,9 +258,9 @@ def test_no_link_is_opened_any_more_once_all_were_to_be_closed(org, smsc):
         asked.append(1)
         return len(asked) > 1
 
-    listeners.look(lambda: None, over)
+    listeners.open_links(lambda: None, over)
     wait_for(lambda: smsc.binds == 1)
     assert len(asked) == 2
-    listeners.end()
+    listeners.stop()
     wait_for(lambda: not smsc.sessions)
     assert smsc.binds == 1

@@ -9,9 +9,7 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
-from messaging.delivery import provider_references
-from messaging.feedback import polling
+from messaging.feedback import polling, provider_references, tasks
 from messaging.models import Attempt, Delivery, ProviderReference, Suppression
 from rme.core import ids
 from rme.core.cache import TtlCache

@@ -24,9 +24,9 @@ def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, tw
     twilio.send_all(api, factories.contacts(org, 60))
     twilio.refuses = 429
     due()
-    asked, silent = polling.work(twilio.transport)
+    asked, silent = polling.poll_batch(twilio.transport)
     assert (asked, silent) == (polling.EACH, {twilio.account.pk})
-    assert polling.work(twilio.transport, silent) == (0, set())
+    assert polling.poll_batch(twilio.transport, silent) == (0, set())
     assert Counter(waits()) == {0: 10, 30: 50}
     twilio.refuses = 0
     due()
@@ -50,7 +50,7 @@ def test_a_silent_account_holds_up_no_other(org, api, twilio):
         other.send(api, factories.contact(org))
         twilio.refuses = 500
         due()
-        assert polling.work(other.transport) == (2, {twilio.account.pk})
+        assert polling.poll_batch(other.transport) == (2, {twilio.account.pk})
     assert sorted(Delivery.objects.values_list("status", flat=True)) == ["DELIVERED", "SENT"]
 
 
@@ -92,7 +92,7 @@ def test_a_broken_answer_is_no_news(org, api, fault):
         scene.send(api, factories.contact(org))
         scene.server.answer = fault
         due()
-        assert polling.work(scene.transport) == (1, {scene.account.pk})
+        assert polling.poll_batch(scene.transport) == (1, {scene.account.pk})
     assert (state(), waits()) == ("SENT", [30])
 
 
@@ -102,5 +102,5 @@ def test_nobody_there_is_no_news(org, api, twilio):
     settings["base_url"] = f"http://127.0.0.1:{free_port()}"
     ProviderAccount.objects.update(credentials=orjson.dumps(settings).decode())
     due()
-    assert polling.work(twilio.transport) == (1, {twilio.account.pk})
+    assert polling.poll_batch(twilio.transport) == (1, {twilio.account.pk})
     assert (state(), waits()) == ("SENT", [30])

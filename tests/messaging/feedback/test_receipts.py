@@ -8,8 +8,8 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Callback, Delivery, Event, Suppression
 from messaging.models.statuses import TRANSITIONS
 from messaging.webhooks import endpoints
@@ -224,7 +224,7 @@ def test_statements_do_not_grow_with_the_calls(org, api, scene, count):
     work(scene.transport)
     for attempt_id in Attempt.objects.values_list("pk", flat=True):
         scene.call(report(scene, "delivered", attempt_id))
-    endpoints.forget(org.pk)
+    endpoints.invalidate(org.pk)
     endpoints.subscriptions({org.pk})  # they are kept for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert settle() == count

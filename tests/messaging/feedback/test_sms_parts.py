@@ -11,14 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from messaging.feedback import callbacks, listeners, sms_parts
-from messaging.feedback.sms_parts import Letter
-from messaging.models import Callback, PartedLetter, ProviderAccount, Suppression
-from messaging.providers.base import Callback as Call
-from messaging.providers.base import Inbound, Part
+from messaging.feedback.sms_parts import ReceivedSms
+from messaging.models import Callback, InboundSmsParts, ProviderAccount, Suppression
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.db import clock
-from rme.transport.smpp import Address, Message
+from rme.core.provider import CallbackRequest as Call
+from rme.core.provider import InboundSms, SmsPart
+from rme.transport.smpp import Address, ShortMessage
 from rme.transport.smpp.pdu import Tag
 
 pytestmark = pytest.mark.django_db
@@ -29,13 +29,13 @@ REFERENCE = 7
 def headed(text, number, total, reference=REFERENCE):
     """Write a part with a header whose reference has eight bits."""
     header = bytes([5, 0, 3, reference, total, number])
-    return Message(PERSON, OURS, header + text.encode(), 0x40)
+    return ShortMessage(PERSON, OURS, header + text.encode(), 0x40)
 
 
 def widely_headed(text, number, total, reference=REFERENCE):
     """Write a part whose reference has sixteen bits, behind an element of another kind."""
     header = bytes([10, 1, 2, 0, 0, 8, 4, 1, reference, total, number])
-    return Message(PERSON, OURS, header + text.encode(), 0x40)
+    return ShortMessage(PERSON, OURS, header + text.encode(), 0x40)
 
 
 def numbered(text, number, total, reference=REFERENCE):
@@ -45,7 +45,7 @@ def numbered(text, number, total, reference=REFERENCE):
         Tag.SAR_TOTAL_SEGMENTS: bytes([total]),
         Tag.SAR_SEGMENT_SEQNUM: bytes([number]),
     }
-    return Message(PERSON, OURS, text.encode(), parameters=places)
+    return ShortMessage(PERSON, OURS, text.encode(), parameters=places)
 
 
 WAYS = [headed, widely_headed, numbered]
@@ -66,19 +66,19 @@ def account(org):
 
 def keep(account, *messages):
     """Keep messages as if they had come over an account's link."""
-    whose = callbacks.receiver(account.public_id)
+    whose = callbacks.find_account(account.public_id)
     assert whose is not None
     calls = [
         Call(whose.url, listeners.METHOD, ids.new_text_id(), {}, each.encode(), clock.now())
         for each in messages
     ]
-    assert callbacks.keep(whose, *calls)
+    assert callbacks.store(whose, *calls)
 
 
 def hear(account, *messages):
     """Hear messages, and apply them; gives the answers to people."""
     keep(account, *messages)
-    count, answers = callbacks.work()
+    count, answers = callbacks.apply_due()
     assert count == len(messages)
     return [answer.sms.to for answer in answers]
 
@@ -103,7 +103,7 @@ def test_a_part_that_is_a_word_is_none(account, way):
     hear(account, way("I never asked anybody to ", 1, 2))
     assert hear(account, way("STOP", 2, 2)) == []
     assert not Suppression.objects.exists()
-    assert Callback.objects.filter(due_at=None, letter=True).count() == 2
+    assert Callback.objects.filter(due_at=None, is_inbound_sms=True).count() == 2
 
 
 def test_what_comes_once_more_is_not_heard_once_more(account):
@@ -123,10 +123,10 @@ def test_a_reference_that_is_used_anew_is_another_letter(account):
 
 
 def test_letters_of_others_are_others(account):
-    other = Message(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
+    other = ShortMessage(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
     assert hear(account, headed("ST", 1, 2), other, headed("OP", 2, 2, 8)) == []
     assert hear(account, headed("OP", 2, 3)) == []
-    assert PartedLetter.objects.count() == 4
+    assert InboundSmsParts.objects.count() == 4
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_letters_of_others_are_others(account):
         headed("STOP", 0, 2),
         headed("STOP", 3, 2),
         headed("STOP", 1, 0),
-        Message(PERSON, OURS, b"\4\0\2\7\2STOP", 0x40),
-        Message(PERSON, OURS, b"STOP", parameters={Tag.SAR_MSG_REF_NUM: b"\0\7"}),
+        ShortMessage(PERSON, OURS, b"\4\0\2\7\2STOP", 0x40),
+        ShortMessage(PERSON, OURS, b"STOP", parameters={Tag.SAR_MSG_REF_NUM: b"\0\7"}),
     ],
     ids=["alone", "no first", "beyond", "of none", "short header", "half the parameters"],
 )
@@ -148,20 +148,20 @@ def test_a_place_that_cannot_be_is_ignored(account, message):
 def test_the_longest_is_put_together(org):
     whole = []
     for number in range(1, 256):
-        said = Inbound("+12025550123", "1", "é" * 67, part=Part(65535, 255, number))
-        whole += sms_parts.whole([Letter(org.pk, 1, said, datetime.now(UTC), "")])
-    assert [letter.said for letter in whole] == [Inbound("+12025550123", "1", "é" * 67 * 255)]
+        said = InboundSms("+12025550123", "1", "é" * 67, part=SmsPart(65535, 255, number))
+        whole += sms_parts.assemble([ReceivedSms(org.pk, 1, said, datetime.now(UTC), "")])
+    assert [letter.said for letter in whole] == [InboundSms("+12025550123", "1", "é" * 67 * 255)]
 
 
 def test_any_shuffle_comes_to_the_same(org):
-    parts = [Part(1, 4, number) for number in range(1, 5)]
+    parts = [SmsPart(1, 4, number) for number in range(1, 5)]
     for account_id, order in enumerate(itertools.permutations(parts)):
         given = [
-            Letter(org.pk, account_id, Inbound("1", "2", f"{part.number} ", part=part),
+            ReceivedSms(org.pk, account_id, InboundSms("1", "2", f"{part.number} ", part=part),
                    datetime.now(UTC), "")
             for part in order
         ]  # fmt: skip
-        found = [sms_parts.whole([letter]) for letter in given]
+        found = [sms_parts.assemble([letter]) for letter in given]
         assert [len(each) for each in found] == [0, 0, 0, 1]
         assert found[-1][0].said.text == "1 2 3 4 "
 
@@ -169,11 +169,11 @@ def test_any_shuffle_comes_to_the_same(org):
 def test_what_is_not_whole_after_a_day_is_dropped_and_told_of(account):
     hear(account, headed("ST", 1, 2, 1), headed("ST", 1, 2, 2), headed("OP", 2, 2, 2))
     hear(account, headed("ST", 1, 2, 3))
-    old = PartedLetter.objects.count()
-    PartedLetter.objects.update(received_at=datetime.now(UTC) - timedelta(hours=23))
+    old = InboundSmsParts.objects.count()
+    InboundSmsParts.objects.update(received_at=datetime.now(UTC) - timedelta(hours=23))
     sms_parts.purge()
-    assert PartedLetter.objects.count() == old == 3
-    PartedLetter.objects.update(received_at=datetime.now(UTC) - timedelta(hours=25))
+    assert InboundSmsParts.objects.count() == old == 3
+    InboundSmsParts.objects.update(received_at=datetime.now(UTC) - timedelta(hours=25))
     with capture_logs() as logs:
         sms_parts.purge()
     assert logs == [
@@ -191,10 +191,10 @@ def test_statements_do_not_grow_with_the_parts(account):
     def statements(*messages):
         keep(account, *messages)
         with CaptureQueriesContext(connection) as seen:
-            callbacks.work()
+            callbacks.apply_due()
         return len([query for query in seen if "SAVEPOINT" not in query["sql"]])
 
-    whole = statements(Message(PERSON, OURS, b"Hello"))
+    whole = statements(ShortMessage(PERSON, OURS, b"Hello"))
     parts = [headed("Hello ", number, 9) for number in range(1, 10)]
     assert [statements(parts[0]), statements(*parts[1:])] == [whole + 2, whole + 2]
 
@@ -205,13 +205,13 @@ def test_parts_in_two_workers_hands_are_one_word(account):
 
     def second() -> None:
         keep(account, headed("OP", 2, 2))
-        answered.extend(callbacks.work()[1])
+        answered.extend(callbacks.apply_due()[1])
         connections.close_all()
 
     keep(account, headed("ST", 1, 2))
     thread = threading.Thread(target=second)
     with transaction.atomic():
-        assert callbacks.work() == (1, [])
+        assert callbacks.apply_due() == (1, [])
         thread.start()
         thread.join(0.5)
         assert thread.is_alive()

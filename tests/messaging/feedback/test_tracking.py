@@ -6,10 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
 from messaging.consent import ledger
 from messaging.content.tracked_links import CLICK
-from messaging.feedback import tracking
+from messaging.feedback import tasks, tracking
 from messaging.models import Delivery, Event, Hit, SendingRules
 from messaging.pages.tracking_views import GIF
 from messaging.policy import organization_policy
@@ -174,7 +173,7 @@ def test_a_thousand_opens_are_one_row(sent_mail):
     assert Hit.objects.count() == 1
     tasks.apply_callbacks()
     get(image())
-    assert (Hit.objects.count(), tracking.work()) == (1, 0)
+    assert (Hit.objects.count(), tracking.apply_due()) == (1, 0)
 
 
 def test_telling_is_one_statement(sent_mail):
@@ -191,9 +190,9 @@ def test_applying_takes_as_many_statements_whatever_there_is(org, api, mail_scen
             mail_scene.send(api, mail_scene.person(email=f"p{people}{number}@x.example"), **OWN)
         sent()
         for delivery in Delivery.objects.all():
-            tracking.keep(delivery.pk, CLICK, machine=False)
+            tracking.store(delivery.pk, CLICK, machine=False)
         with CaptureQueriesContext(connection) as queries:
-            assert tracking.work() == people
+            assert tracking.apply_due() == people
         counts.append(len(queries))
     assert counts[0] == counts[1]
 

@@ -33,16 +33,16 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
 
         def perform(self, requests, report=None):
             get(image(), GMAIL)
-            made["applied"] = tracking.work()
+            made["applied"] = tracking.apply_due()
             connections.close_all()
             return mail_scene.transport.perform(requests)
 
     deliver.deliver([claim], Early(), receipts.apply)
     assert made == {"applied": 1}
     assert events(message_id) == ["accepted", "sent"]
-    assert tracking.work() == 0  # put off for some seconds
+    assert tracking.apply_due() == 0  # put off for some seconds
     Hit.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
-    assert tracking.work() == 1
+    assert tracking.apply_due() == 1
     assert events(message_id) == ["accepted", "sent", "delivered", "open"]
 
 

@@ -146,7 +146,7 @@ class Stumbling(Twilio):
 
     kind = "stumbling"
 
-    def read(self, callback):
+    def read_callback(self, callback):
         raise KeyError("MessageStatus")
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from messaging.providers.base import Dispatch, Email
 from messaging.providers.smtp import Smtp
 from rme.core.outcomes import (
     Fault,
@@ -12,6 +11,7 @@ from rme.core.outcomes import (
     Rejected,
     Retryable,
 )
+from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import smtp
 from tests.fakes.smtp import SmtpServer

@@ -2,8 +2,8 @@
 
 from messaging.providers.anymail import Anymail, AnymailSettings
 from messaging.providers.anymail.services import SERVICES, ServiceName
-from messaging.providers.base import Dispatch, Email
 from rme.core.outcomes import Outcome
+from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import http1, mail_services
 from tests.fakes.http1 import Http1Server, Seen

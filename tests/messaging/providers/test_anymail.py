@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from messaging.providers.anymail import AnymailSettings
 from messaging.providers.anymail.services import ServiceName
-from messaging.providers.base import Dispatch, Email
 from rme.core.outcomes import Accepted, Misconfigured, Unknown
+from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import http1, mail_services
 from tests.fakes.http1 import Http1Server, Seen

@@ -10,8 +10,8 @@ import pytest
 
 from messaging.providers.anymail import Anymail, AnymailSettings
 from messaging.providers.anymail.services import ServiceName
-from messaging.providers.base import Callback, Report, UnknownCode
 from rme.core import ids
+from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode
 from tests.fakes import mail_services
 from tests.fakes.mail_events import ARRAYS, MAKERS, SAYS, WORDS
 from tests.fakes.mail_services import BASIC, REPORTING
@@ -25,9 +25,9 @@ def account(service: ServiceName, **given: str) -> Anymail:
     return Anymail(AnymailSettings.model_validate({**mail_services.settings(service), **given}))
 
 
-def arrived(call: Call, later: timedelta = timedelta(), url: str = URL) -> Callback:
+def arrived(call: Call, later: timedelta = timedelta(), url: str = URL) -> CallbackRequest:
     moment = datetime.now(UTC) + later
-    return Callback(url, call.method, call.query, call.headers, call.body, moment)
+    return CallbackRequest(url, call.method, call.query, call.headers, call.body, moment)
 
 
 def report(service: ServiceName, word: str = "delivered", attempt: UUID | None = None) -> Call:
@@ -38,12 +38,12 @@ def report(service: ServiceName, word: str = "delivered", attempt: UUID | None =
 def test_a_report_is_authentic_as_it_was_signed_alone(service: ServiceName) -> None:
     call = report(service)
     own = account(service)
-    assert own.authentic(arrived(call))
+    assert own.is_authentic(arrived(call))
     kept = {n: v for n, v in call.headers.items() if n in ("content-type", "user-agent")}
     if service not in ("mailgun", "unisender_go"):  # these sign in the body
-        assert not own.authentic(arrived(call._replace(headers=kept)))
-    assert not own.authentic(arrived(Call("POST", "", kept, b"{}")))
-    assert not own.authentic(arrived(call._replace(method="GET")))
+        assert not own.is_authentic(arrived(call._replace(headers=kept)))
+    assert not own.is_authentic(arrived(Call("POST", "", kept, b"{}")))
+    assert not own.is_authentic(arrived(call._replace(method="GET")))
 
 
 @pytest.mark.parametrize("service", sorted(set(SIGNING) - {"mailgun"}))
@@ -52,7 +52,7 @@ def test_a_changed_body_is_not_authentic(service: ServiceName) -> None:
     call = report(service, attempt=attempt)
     changed = call.body.replace(str(attempt).encode(), str(other).encode())
     assert changed != call.body
-    assert not account(service).authentic(arrived(call._replace(body=changed)))
+    assert not account(service).is_authentic(arrived(call._replace(body=changed)))
 
 
 @pytest.mark.parametrize("service", REPORTING)
@@ -68,39 +68,39 @@ def test_another_accounts_secret_signs_nothing(service: ServiceName) -> None:
     given = {"callback_secret": secrets.get(service, "another" * 5)}
     if service == "unisender_go":
         given = {"api_key": "another-key"}
-    assert not account(service, **given).authentic(arrived(report(service)))
+    assert not account(service, **given).is_authentic(arrived(report(service)))
 
 
 @pytest.mark.parametrize("service", sorted(set(REPORTING) - {"unisender_go"}))
 def test_without_a_secret_nothing_is_authentic(service: ServiceName) -> None:
     own = account(service, callback_secret="")
-    assert not own.authentic(arrived(report(service)))
-    assert not own.authentic(arrived(Call("POST", "", {"authorization": "Basic Og=="})))
+    assert not own.is_authentic(arrived(report(service)))
+    assert not own.is_authentic(arrived(Call("POST", "", {"authorization": "Basic Og=="})))
 
 
 def test_a_service_that_reports_nothing_is_not_heard() -> None:
-    assert not account("scaleway").authentic(arrived(report("brevo")))
-    assert account("scaleway").read(arrived(report("brevo"))) == []
+    assert not account("scaleway").is_authentic(arrived(report("brevo")))
+    assert account("scaleway").read_callback(arrived(report("brevo"))) == []
 
 
 @pytest.mark.parametrize("service", ["mailgun", "resend", "sendgrid"])
 def test_a_call_that_was_signed_long_ago_is_a_replay(service: ServiceName) -> None:
     call, own = report(service), account(service)
-    assert own.authentic(arrived(call, timedelta(hours=25)))
-    assert not own.authentic(arrived(call, timedelta(hours=27)))
-    assert not own.authentic(arrived(call, -timedelta(minutes=6)))
+    assert own.is_authentic(arrived(call, timedelta(hours=25)))
+    assert not own.is_authentic(arrived(call, timedelta(hours=27)))
+    assert not own.is_authentic(arrived(call, -timedelta(minutes=6)))
 
 
 @pytest.mark.parametrize("service", sorted(set(REPORTING) - {"postal"}))
 def test_an_event_of_long_ago_is_no_news(service: ServiceName) -> None:
     call = report(service, SAYS.get(service, WORDS)[1])
-    assert account(service).read(arrived(call, timedelta(days=6)))
-    assert account(service).read(arrived(call, timedelta(days=8))) == []
+    assert account(service).read_callback(arrived(call, timedelta(days=6)))
+    assert account(service).read_callback(arrived(call, timedelta(days=8))) == []
 
 
 def test_mandrill_signs_the_accounts_own_address() -> None:
     call = report("mandrill", "hard")
-    assert not account("mandrill").authentic(arrived(call, url="https://rme.example/hooks/two"))
+    assert not account("mandrill").is_authentic(arrived(call, url="https://rme.example/hooks/two"))
 
 
 def expected(service: ServiceName, word: str) -> tuple[str, bool]:
@@ -114,8 +114,8 @@ def expected(service: ServiceName, word: str) -> tuple[str, bool]:
 )
 def test_a_report_says_what_became_of_an_attempt(service: ServiceName, word: str) -> None:
     attempt = ids.new_id()
-    (said,) = account(service).read(arrived(report(service, word, attempt)))
-    assert isinstance(said, Report)
+    (said,) = account(service).read_callback(arrived(report(service, word, attempt)))
+    assert isinstance(said, DeliveryReceipt)
     assert (said.attempt_id, (said.type, said.soft)) == (attempt, expected(service, word))
     assert "x.test" not in (said.reason or "")
     assert said.machine is False
@@ -127,13 +127,13 @@ def test_what_is_kept_of_a_call_is_enough_to_read_it(service: ServiceName) -> No
     call = report(service, word)
     kept = {n: v for n, v in call.headers.items() if n in ("content-type", "user-agent")}
     own = account(service)
-    assert len(own.read(arrived(call._replace(headers=kept)))) == 1
+    assert len(own.read_callback(arrived(call._replace(headers=kept)))) == 1
 
 
 def test_a_reason_is_in_the_services_words() -> None:
     attempt = ids.new_id()
-    (said,) = account("brevo").read(arrived(report("brevo", "hard", attempt)))
-    assert said == Report(attempt, "bounced", "bounced 550 … unknown")
+    (said,) = account("brevo").read_callback(arrived(report("brevo", "hard", attempt)))
+    assert said == DeliveryReceipt(attempt, "bounced", "bounced 550 … unknown")
 
 
 @pytest.mark.parametrize("service", ARRAYS)
@@ -142,13 +142,13 @@ def test_one_odd_event_does_not_lose_the_others(service: ServiceName) -> None:
     word = SAYS.get(service, WORDS)[1]
     good = [MAKERS[service](str(each), word) for each in attempts]
     call = mail_services.signed(service, URL, [good[0], good[1]])
-    assert [r.attempt_id for r in account(service).read(arrived(call))] == attempts
+    assert [r.attempt_id for r in account(service).read_callback(arrived(call))] == attempts
     if service == "mandrill":  # its array is inside a form
         return
     odd: list[Any] = [good[0], 7, {}, {"event": []}, {"msys": 3}, good[1]]
     call = mail_services.signed(service, URL, odd)
-    assert account(service).authentic(arrived(call))
-    assert [r.attempt_id for r in account(service).read(arrived(call))] == attempts
+    assert account(service).is_authentic(arrived(call))
+    assert [r.attempt_id for r in account(service).read_callback(arrived(call))] == attempts
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_a_machine_that_opened_is_told(
     }.get(service, lambda: event)()
     inner.update(change)
     payload = [event] if service in ARRAYS else event
-    (said,) = account(service).read(arrived(mail_services.signed(service, URL, payload)))
-    assert isinstance(said, Report)
+    (said,) = account(service).read_callback(arrived(mail_services.signed(service, URL, payload)))
+    assert isinstance(said, DeliveryReceipt)
     assert (said.type, said.machine) == ("open", kind)
 
 
@@ -211,23 +211,23 @@ def test_bounces_of_a_dead_address_are_told_from_others(
         inner.pop("type")
     inner.update(change)
     payload = [event] if service in ARRAYS else event
-    (said,) = account(service).read(arrived(mail_services.signed(service, URL, payload)))
-    assert isinstance(said, Report)
+    (said,) = account(service).read_callback(arrived(mail_services.signed(service, URL, payload)))
+    assert isinstance(said, DeliveryReceipt)
     assert (said.type, said.soft) == outcome
 
 
 def test_an_unknown_event_is_told_as_one() -> None:
     event = MAKERS["brevo"](str(ids.new_id()), "abducted")
     call = mail_services.signed("brevo", URL, event)
-    assert account("brevo").authentic(arrived(call))
-    assert account("brevo").read(arrived(call)) == [UnknownCode("brevo.unknown")]
+    assert account("brevo").is_authentic(arrived(call))
+    assert account("brevo").read_callback(arrived(call)) == [UnknownCode("brevo.unknown")]
 
 
 @pytest.mark.parametrize("service", REPORTING)
 @pytest.mark.parametrize("mark", ["", "7", "not-a-uuid", "x" * 300, "\x00"])
 def test_what_is_not_ours_is_no_report(service: ServiceName, mark: str) -> None:
     call = mail_services.report(service, URL, mark, SAYS.get(service, WORDS)[0])
-    assert account(service).read(arrived(call)) == []
+    assert account(service).read_callback(arrived(call)) == []
 
 
 JUNK = [
@@ -261,5 +261,5 @@ def test_junk_is_neither_authentic_nor_read(service: ServiceName, number: int, k
     for value in ("", "é", "AAAA", "9" * 40):
         headers = {"content-type": kind, "authorization": f"Basic {value}"}
         call = Call("POST", "", {**headers, **dict.fromkeys(marks, value)}, JUNK[number])
-        assert not account(service).authentic(arrived(call))
-        assert account(service).read(arrived(call)) == []
+        assert not account(service).is_authentic(arrived(call))
+        assert account(service).read_callback(arrived(call)) == []

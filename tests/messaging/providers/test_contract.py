@@ -14,12 +14,12 @@ from uuid import UUID
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Content, Dispatch, Email, Provider, Push, Sms
 from rme.core.channels import Channel
 from rme.core.outcomes import Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Content, Dispatch, Email, Provider, Push, Sms
 from rme.transport import Transport
 from rme.transport.smpp import close_all
-from rme.transport.smpp.pdu import Command
+from rme.transport.smpp.pdu import CommandId
 from tests.fakes import http1, smpp, smtp, tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Server
@@ -126,7 +126,7 @@ def _after(
         return SmtpServer({"END": mail}, tls=server_context())
     if protocol == "smpp":
         whole = http1.Seen(0, "POST", "/", (), b"")
-        steps: dict[int, smpp.Step] = {Command.SUBMIT_SM: lambda c, _: http(c, whole)}
+        steps: dict[int, smpp.Step] = {CommandId.SUBMIT_SM: lambda c, _: http(c, whole)}
         return SmppServer(steps, server_context())
     if protocol == "http2":
         whole = http1.Seen(0, "POST", "/", (), b"")

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Provider
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Provider
 from rme.transport import Transport
-from rme.transport.smpp.pdu import Command, Pdu
+from rme.transport.smpp.pdu import CommandId, Pdu
 from tests.fakes import tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Connection, Http2Server, Stream
@@ -127,7 +127,7 @@ def _server(protocol: str, answer: Answer) -> AbstractContextManager[tcp.TcpServ
         def say(connection: socket.socket, request: Pdu) -> None:
             connection.sendall(request.answer(answer.smsc, answer.body + b"\0").encode())
 
-        return SmppServer({Command.SUBMIT_SM: say}, server_context())
+        return SmppServer({CommandId.SUBMIT_SM: say}, server_context())
     if protocol == "http2":
 
         def respond(connection: Http2Connection, stream: Stream) -> None:

@@ -206,11 +206,11 @@ def test_a_forged_confirmation_is_refused(org, topics, opened_transport):
 @pytest.fixture
 def opened_transport(topics):
     """Let this thread's transport call this machine."""
-    from rme.transport import process
+    from rme.transport import per_thread
 
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()
     yield
-    process._local.__dict__.clear()
+    per_thread._local.__dict__.clear()
 
 
 def test_a_call_of_many_events_is_taken(api, mail_scene):
@@ -218,5 +218,5 @@ def test_a_call_of_many_events_is_taken(api, mail_scene):
     events_ = [MAKERS["postmark"](str(attempt()), "delivered")] * 2
     assert mail_scene.tell({"Details": "x" * 500_000, **events_[0]}) == 200
     started = time.perf_counter()
-    assert callbacks.work()[0] == 1
+    assert callbacks.apply_due()[0] == 1
     assert time.perf_counter() - started < 2

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from messaging.providers import mime
-from messaging.providers.base import Email
+from rme.core.provider import Email
 
 TEXT = st.text(max_size=400)
 ANY_TEXT = st.one_of(

@@ -6,9 +6,9 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from messaging.providers.base import Dispatch, Email
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Outcome, Retryable, Unknown
+from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server, Seen

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from messaging.providers.base import Callback, Report, UnknownCode
 from messaging.providers.ses import Ses
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode
 from rme.transport import Transport
 from tests.fakes import sns
 from tests.fakes.providers import Call
@@ -30,9 +30,11 @@ def heard(topics: Sns, transport: Transport, **given: Any) -> Ses:
     return account(transport, sns_url=topics.origin, ca_pem=ca_pem(), **given)
 
 
-def arrived(call: Call, later: timedelta = timedelta()) -> Callback:
+def arrived(call: Call, later: timedelta = timedelta()) -> CallbackRequest:
     moment = datetime.now(UTC) + later
-    return Callback("https://rme.example/hooks/one", "POST", "", call.headers, call.body, moment)
+    return CallbackRequest(
+        "https://rme.example/hooks/one", "POST", "", call.headers, call.body, moment
+    )
 
 
 def event(kind: str = "Delivery", attempt: UUID | None = None, **more: Any) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def test_what_sns_signed_is_authentic(topics: Sns, transport: Transport, version
     own = heard(topics, transport)
     for _ in range(3):
         call = sns.signed(topics.notification(event(), SignatureVersion=version))
-        assert own.authentic(arrived(call))
+        assert own.is_authentic(arrived(call))
     assert [seen.path for seen in topics.seen] == [sns.CERTIFICATE]  # fetched once
 
 
@@ -83,29 +85,29 @@ def test_a_changed_message_is_not_authentic(
         for name, value in after.items()
     }
     call = sns.signed(topics.notification(event()), **filled)
-    assert not heard(topics, transport).authentic(arrived(call))
+    assert not heard(topics, transport).is_authentic(arrived(call))
     assert {seen.path for seen in topics.seen} <= {sns.CERTIFICATE}
 
 
 def test_another_key_signs_nothing(topics: Sns, transport: Transport) -> None:
     call = sns.signed(topics.notification(event()), key=1)
-    assert not heard(topics, transport).authentic(arrived(call))
+    assert not heard(topics, transport).is_authentic(arrived(call))
 
 
 def test_another_topic_is_not_heard_whoever_signed(topics: Sns, transport: Transport) -> None:
     other = "arn:aws:sns:eu-west-1:999999999999:theirs"
     call = sns.signed(topics.notification(event(), TopicArn=other))
-    assert not heard(topics, transport).authentic(arrived(call))
+    assert not heard(topics, transport).is_authentic(arrived(call))
     own = sns.signed(topics.notification(event()))
-    assert not heard(topics, transport, topic_arn="").authentic(arrived(own))
+    assert not heard(topics, transport, topic_arn="").is_authentic(arrived(own))
     assert topics.seen == []  # nothing is fetched for a stranger
 
 
 def test_a_message_of_long_ago_is_a_replay(topics: Sns, transport: Transport) -> None:
     own, call = heard(topics, transport), sns.signed(topics.notification(event()))
-    assert own.authentic(arrived(call, timedelta(minutes=110)))
-    assert not own.authentic(arrived(call, timedelta(minutes=130)))
-    assert not own.authentic(arrived(call, -timedelta(minutes=10)))
+    assert own.is_authentic(arrived(call, timedelta(minutes=110)))
+    assert not own.is_authentic(arrived(call, timedelta(minutes=130)))
+    assert not own.is_authentic(arrived(call, -timedelta(minutes=10)))
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END"])
@@ -114,17 +116,17 @@ def test_a_certificate_that_is_none_vouches_for_nothing(
 ) -> None:
     topics.body = body
     call = sns.signed(topics.notification(event()))
-    assert not heard(topics, transport).authentic(arrived(call))
+    assert not heard(topics, transport).is_authentic(arrived(call))
 
 
 def test_a_subscription_to_our_topic_is_confirmed(topics: Sns, transport: Transport) -> None:
     own, callback = heard(topics, transport), arrived(sns.signed(topics.confirmation()))
-    assert own.authentic(callback)
+    assert own.is_authentic(callback)
     own.confirm(callback)
     assert topics.seen[-1].path == (
         f"/?Action=ConfirmSubscription&TopicArn={TOPIC}&Token=2336412f37"
     )
-    assert own.read(callback) == []
+    assert own.read_callback(callback) == []
 
 
 @pytest.mark.parametrize(
@@ -178,20 +180,22 @@ def test_what_ses_reports(
     attempt = ids.new_id()
     call = sns.signed(topics.notification(event(kind, attempt, **more)))
     word, reason, soft = expected
-    assert account().read(arrived(call)) == [Report(attempt, word, reason, soft=soft)]
+    assert account().read_callback(arrived(call)) == [
+        DeliveryReceipt(attempt, word, reason, soft=soft)
+    ]
 
 
 def test_a_machine_that_opened_is_told(topics: Sns) -> None:
     opened = {"userAgent": "x (via ggpht.com GoogleImageProxy)"}
     call = sns.signed(topics.notification(event("Open", open=opened)))
-    (said,) = account().read(arrived(call))
-    assert isinstance(said, Report)
+    (said,) = account().read_callback(arrived(call))
+    assert isinstance(said, DeliveryReceipt)
     assert said.machine is True
 
 
 def test_an_unknown_event_is_told_as_one(topics: Sns) -> None:
     call = sns.signed(topics.notification(event("Abduction")))
-    assert account().read(arrived(call)) == [UnknownCode("Abduction")]
+    assert account().read_callback(arrived(call)) == [UnknownCode("Abduction")]
 
 
 @pytest.mark.parametrize(
@@ -210,4 +214,4 @@ def test_an_unknown_event_is_told_as_one(topics: Sns) -> None:
 )
 def test_what_is_not_ours_is_no_report(topics: Sns, message: str) -> None:
     said = {**topics.notification("x"), "Message": message.encode(errors="replace").decode()}
-    assert account().read(arrived(sns.signed(said))) == []
+    assert account().read_callback(arrived(sns.signed(said))) == []

@@ -2,9 +2,9 @@ from uuid import UUID
 
 import pytest
 
-from messaging.providers.base import Content, Dispatch, Email, ProviderSettings, Push, Sms
 from messaging.providers.simulator import Simulator
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Content, Dispatch, Email, ProviderSettings, Push, Sms
 from rme.transport import Transport
 
 ATTEMPT = UUID(int=1)

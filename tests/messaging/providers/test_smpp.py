@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 import smpp34
 
-from messaging.providers.base import Dispatch, Sms
 from messaging.providers.smpp import CODES, Smpp
 from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.provider import Dispatch, Sms
 from rme.transport import Transport, smpp
-from rme.transport.smpp.pdu import Command, Pdu
+from rme.transport.smpp.pdu import CommandId, Pdu
 from tests.fakes.smpp import SmppServer, refuse
 from tests.fakes.smsc import Smsc, wait_for
 
@@ -154,7 +154,7 @@ def test_long_text_as_one_payload(smsc: Smsc, send: Send) -> None:
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_refusal_has_its_outcome(transport: Transport, code: int) -> None:
-    with SmppServer({Command.SUBMIT_SM: refuse(code)}) as server:
+    with SmppServer({CommandId.SUBMIT_SM: refuse(code)}) as server:
         (outcome,) = provider(server.port).send([dispatch("Hi")], transport)
     assert outcome == CODES[code]
 
@@ -177,7 +177,7 @@ def test_refusal_of_the_smsc(smsc: Smsc, send: Send, code: int, expected: Outcom
 
 
 def test_code_that_nobody_knows_is_a_refusal_for_now(transport: Transport) -> None:
-    with SmppServer({Command.SUBMIT_SM: refuse(0x401)}) as server:
+    with SmppServer({CommandId.SUBMIT_SM: refuse(0x401)}) as server:
         (outcome,) = provider(server.port).send([dispatch("Hi")], transport)
     assert outcome == Retryable("refused: 0x401")
 
@@ -193,7 +193,7 @@ def test_code_that_nobody_knows_is_a_refusal_for_now(transport: Transport) -> No
     ],
 )
 def test_refused_bind_has_its_outcome(transport: Transport, code: int, expected: Outcome) -> None:
-    with SmppServer({Command.BIND_TRANSMITTER: refuse(code)}) as server:
+    with SmppServer({CommandId.BIND_TRANSMITTER: refuse(code)}) as server:
         assert provider(server.port).send([dispatch("Hi")], transport) == [expected]
 
 
@@ -243,7 +243,7 @@ def test_parts_have_one_outcome(
     def answer(connection: socket.socket, request: Pdu) -> None:
         connection.sendall(request.answer(left.pop(0), b"first\0" if left else b"last\0").encode())
 
-    with SmppServer({Command.SUBMIT_SM: answer}) as server:
+    with SmppServer({CommandId.SUBMIT_SM: answer}) as server:
         (outcome,) = provider(server.port).send([dispatch("x" * 400)], transport)
     assert outcome == expected
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from messaging.providers.base import Callback, Inbound, Part, Report, UnknownCode
 from messaging.providers.smpp import Smpp
 from rme.core.outcomes import Accepted
-from rme.transport.smpp import Address, Message, Pdu
-from rme.transport.smpp.pdu import Command, Tag
+from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, SmsPart, UnknownCode
+from rme.transport.smpp import Address, Pdu, ShortMessage
+from rme.transport.smpp.pdu import CommandId, Tag
 
 PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
 TEXT = "id:{} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{} err:{} text:x"
@@ -22,37 +22,43 @@ def provider(**given: Any) -> Smpp:
     return Smpp(Smpp.Settings.model_validate(settings))
 
 
-def call(body: bytes) -> Callback:
-    return Callback("", "LINK", "", {}, body, datetime.now(UTC))
+def call(body: bytes) -> CallbackRequest:
+    return CallbackRequest("", "LINK", "", {}, body, datetime.now(UTC))
 
 
-def read(message: Message, **given: Any) -> list[Report | Inbound]:
-    return list(provider(**given).read(call(message.encode())))
+def read(message: ShortMessage, **given: Any) -> list[DeliveryReceipt | InboundSms]:
+    return list(provider(**given).read_callback(call(message.encode())))
 
 
-def receipt(text: str = "", **parameters: bytes) -> Message:
+def receipt(text: str = "", **parameters: bytes) -> ShortMessage:
     named = {Tag[name.upper()]: value for name, value in parameters.items()}
-    return Message(PERSON, OURS, text.encode(), 0x04, parameters=named)
+    return ShortMessage(PERSON, OURS, text.encode(), 0x04, parameters=named)
 
 
 @pytest.mark.parametrize(
     ("stat", "error", "expected"),
     [
-        ("DELIVRD", "000", Report(None, "delivered", "DELIVRD 000", provider_id="abc")),
-        ("delivrd", "000", Report(None, "delivered", "delivrd 000", provider_id="abc")),
-        ("UNDELIV", "027", Report(None, "failed", "UNDELIV 027", provider_id="abc")),
-        ("UNDELIV", "001", Report(None, "bounced", "UNDELIV 001", provider_id="abc")),
-        ("DELIVRD", "001", Report(None, "delivered", "DELIVRD 001", provider_id="abc")),
-        ("EXPIRED", "099", Report(None, "failed", "EXPIRED 099", soft=True, provider_id="abc")),
-        ("REJECTD", "099", Report(None, "failed", "REJECTD 099", provider_id="abc")),
-        ("DELETED", "099", Report(None, "failed", "DELETED 099", provider_id="abc")),
-        ("ACCEPTD", "000", Report(None, "sent", "ACCEPTD 000", provider_id="abc")),
+        ("DELIVRD", "000", DeliveryReceipt(None, "delivered", "DELIVRD 000", provider_id="abc")),
+        ("delivrd", "000", DeliveryReceipt(None, "delivered", "delivrd 000", provider_id="abc")),
+        ("UNDELIV", "027", DeliveryReceipt(None, "failed", "UNDELIV 027", provider_id="abc")),
+        ("UNDELIV", "001", DeliveryReceipt(None, "bounced", "UNDELIV 001", provider_id="abc")),
+        ("DELIVRD", "001", DeliveryReceipt(None, "delivered", "DELIVRD 001", provider_id="abc")),
+        (
+            "EXPIRED",
+            "099",
+            DeliveryReceipt(None, "failed", "EXPIRED 099", soft=True, provider_id="abc"),
+        ),
+        ("REJECTD", "099", DeliveryReceipt(None, "failed", "REJECTD 099", provider_id="abc")),
+        ("DELETED", "099", DeliveryReceipt(None, "failed", "DELETED 099", provider_id="abc")),
+        ("ACCEPTD", "000", DeliveryReceipt(None, "sent", "ACCEPTD 000", provider_id="abc")),
         ("ENROUTE", "000", None),
         ("UNKNOWN", "000", None),
         ("SOMETHING", "000", UnknownCode("SOMETHI")),
     ],
 )
-def test_receipt_as_text(stat: str, error: str, expected: Report | UnknownCode | None) -> None:
+def test_receipt_as_text(
+    stat: str, error: str, expected: DeliveryReceipt | UnknownCode | None
+) -> None:
     said = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"])
     assert said == ([expected] if expected else [])
 
@@ -63,7 +69,7 @@ def test_receipt_as_text(stat: str, error: str, expected: Report | UnknownCode |
 )
 def test_receipt_by_parameters(state: int, kind: str) -> None:
     message = receipt(receipted_message_id=b"ABC\0", message_state=bytes([state]))
-    assert read(message) == [Report(None, kind, None, soft=state == 3, provider_id="abc")]
+    assert read(message) == [DeliveryReceipt(None, kind, None, soft=state == 3, provider_id="abc")]
 
 
 def test_a_state_of_no_table_is_told_as_one() -> None:
@@ -80,13 +86,13 @@ def test_parameters_go_before_the_text() -> None:
     message = receipt(
         TEXT.format("other", "UNDELIV", "1"), receipted_message_id=b"A", message_state=b"\2"
     )
-    assert read(message) == [Report(None, "delivered", "UNDELIV 1", provider_id="a")]
+    assert read(message) == [DeliveryReceipt(None, "delivered", "UNDELIV 1", provider_id="a")]
 
 
 def test_the_first_of_a_field_counts() -> None:
     """A person's text stands at the end, and may look like a receipt."""
     text = TEXT.format("1", "UNDELIV", "2").replace("text:x", "text:stat:DELIVRD id:9")
-    assert read(receipt(text)) == [Report(None, "failed", "UNDELIV 2", provider_id="1")]
+    assert read(receipt(text)) == [DeliveryReceipt(None, "failed", "UNDELIV 2", provider_id="1")]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +109,14 @@ def test_ids_are_the_same_in_answers_and_receipts(
     ids: str, answered: str, reported: str, same: str
 ) -> None:
     own = provider(message_ids=ids)
-    answer = Pdu(Command.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
+    answer = Pdu(CommandId.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
     assert own._outcome(answer) == Accepted(same)
-    (said,) = own.read(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
-    assert said == Report(None, "delivered", "DELIVRD 000", provider_id=same)
+    (said,) = own.read_callback(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
+    assert said == DeliveryReceipt(None, "delivered", "DELIVRD 000", provider_id=same)
     told = receipt(receipted_message_id=answered.encode(), message_state=b"\2")
-    assert own.read(call(told.encode())) == [Report(None, "delivered", None, provider_id=same)]
+    assert own.read_callback(call(told.encode())) == [
+        DeliveryReceipt(None, "delivered", None, provider_id=same)
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "stat:DELIVRD", "id: stat:", "id:1", "hello"])
@@ -119,48 +127,48 @@ def test_receipt_that_names_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (Message(PERSON, OURS, b"STOP"), Inbound("+12025550123", "12025550100", "STOP")),
+        (ShortMessage(PERSON, OURS, b"STOP"), InboundSms("+12025550123", "12025550100", "STOP")),
         (
-            Message(Address("12025550123"), OURS, b"stop"),
-            Inbound("+12025550123", "12025550100", "stop"),
+            ShortMessage(Address("12025550123"), OURS, b"stop"),
+            InboundSms("+12025550123", "12025550100", "stop"),
         ),
         (
-            Message(PERSON, OURS, "СТОП".encode("utf-16-be"), data_coding=8),
-            Inbound("+12025550123", "12025550100", "СТОП"),
+            ShortMessage(PERSON, OURS, "СТОП".encode("utf-16-be"), data_coding=8),
+            InboundSms("+12025550123", "12025550100", "СТОП"),
         ),
         (
-            Message(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
-            Inbound("+12025550123", "12025550100", "STOP", part=Part(1, 2, 1)),
+            ShortMessage(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
+            InboundSms("+12025550123", "12025550100", "STOP", part=SmsPart(1, 2, 1)),
         ),
         (
-            Message(PERSON, OURS, b"STOP", payload=True),
-            Inbound("+12025550123", "12025550100", "STOP"),
+            ShortMessage(PERSON, OURS, b"STOP", payload=True),
+            InboundSms("+12025550123", "12025550100", "STOP"),
         ),
-        (Message(Address("Bank", 5), OURS, b"Hi"), Inbound("Bank", "12025550100", "Hi")),
+        (ShortMessage(Address("Bank", 5), OURS, b"Hi"), InboundSms("Bank", "12025550100", "Hi")),
         (
-            Message(Address("4915112345", 2, 1), OURS, b"STOP"),
-            Inbound("4915112345", "12025550100", "STOP"),
+            ShortMessage(Address("4915112345", 2, 1), OURS, b"STOP"),
+            InboundSms("4915112345", "12025550100", "STOP"),
         ),
     ],
     ids=["plain", "no-type", "ucs2", "header", "payload", "name", "national"],
 )
-def test_what_a_person_wrote(message: Message, expected: Inbound) -> None:
+def test_what_a_person_wrote(message: ShortMessage, expected: InboundSms) -> None:
     assert read(message) == [expected]
 
 
 @pytest.mark.parametrize("esm_class", [0x08, 0x10, 0x18])
 def test_other_kinds_say_nothing(esm_class: int) -> None:
-    assert read(Message(PERSON, OURS, b"id:1 stat:DELIVRD", esm_class)) == []
+    assert read(ShortMessage(PERSON, OURS, b"id:1 stat:DELIVRD", esm_class)) == []
 
 
 @given(st.binary(max_size=120), st.integers(0, 255), st.sampled_from([0, 1, 3, 4, 8, 255]))
 def test_junk_is_read_by_nobody(junk: bytes, esm_class: int, coding: int) -> None:
-    message = Message(PERSON, OURS, junk, esm_class, coding)
+    message = ShortMessage(PERSON, OURS, junk, esm_class, coding)
     for body in (junk, message.encode()):
-        for said in provider(message_ids="HEX_IN_RECEIPTS").read(call(body)):
-            assert isinstance(said, Report | Inbound)
-            assert "\0" not in (said.text if isinstance(said, Inbound) else said.provider_id)
+        for said in provider(message_ids="HEX_IN_RECEIPTS").read_callback(call(body)):
+            assert isinstance(said, DeliveryReceipt | InboundSms)
+            assert "\0" not in (said.text if isinstance(said, InboundSms) else said.provider_id)
 
 
 def test_nothing_that_comes_by_http_is_authentic() -> None:
-    assert not provider().authentic(call(receipt(TEXT.format("1", "DELIVRD", "0")).encode()))
+    assert not provider().is_authentic(call(receipt(TEXT.format("1", "DELIVRD", "0")).encode()))

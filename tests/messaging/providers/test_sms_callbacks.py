@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Callback, Inbound, Provider, Report, UnknownCode
 from rme.core import ids
+from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, SETTINGS, Call
 
@@ -23,8 +23,8 @@ def provider(kind: str, **given: Any) -> Any:
     return made(made.Settings.model_validate({**SETTINGS[kind], **given}))
 
 
-def arrived(call: Call, url: str = URL, later: timedelta = timedelta()) -> Callback:
-    return Callback(
+def arrived(call: Call, url: str = URL, later: timedelta = timedelta()) -> CallbackRequest:
+    return CallbackRequest(
         url, call.method, call.query, call.headers, call.body, datetime.now(UTC) + later
     )
 
@@ -38,15 +38,15 @@ def test_a_report_is_authentic_as_it_was_signed_alone(kind: str) -> None:
     attempt = fresh()
     call = fakes.report(kind, URL, attempt, "delivered")
     own = provider(kind)
-    assert own.authentic(arrived(call))
-    assert not own.authentic(arrived(call._replace(headers={}, query="")))
+    assert own.is_authentic(arrived(call))
+    assert not own.is_authentic(arrived(call._replace(headers={}, query="")))
     changed = {
         "twilio": call._replace(body=call.body.replace(b"delivered", b"sent")),
         "vonage": call._replace(body=call.body.replace(b"delivered", b"submitted")),
         "kannel": call._replace(query=call.query.replace(str(attempt), str(fresh()))),
         "http_sms": call._replace(query=call.query.replace(str(attempt), str(fresh()))),
     }
-    assert not own.authentic(arrived(changed[kind]))
+    assert not own.is_authentic(arrived(changed[kind]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,13 +54,13 @@ def test_another_accounts_secret_signs_nothing(kind: str) -> None:
     call = fakes.report(kind, URL, fresh(), "delivered")
     names = {"twilio": "auth_token", "vonage": "signature_secret"}
     other = provider(kind, **{names.get(kind, "callback_secret"): "another" * 8})
-    assert not other.authentic(arrived(call))
+    assert not other.is_authentic(arrived(call))
 
 
 @pytest.mark.parametrize("kind", ["twilio", "kannel", "http_sms"])
 def test_a_signature_is_of_one_accounts_url(kind: str) -> None:
     call = fakes.report(kind, URL, fresh(), "delivered")
-    assert not provider(kind).authentic(arrived(call, "https://rme.example/hooks/two"))
+    assert not provider(kind).is_authentic(arrived(call, "https://rme.example/hooks/two"))
 
 
 @pytest.mark.parametrize("kind", ["vonage", "kannel", "http_sms"])
@@ -68,8 +68,8 @@ def test_without_a_secret_nothing_is_authentic(kind: str) -> None:
     name = {"vonage": "signature_secret"}.get(kind, "callback_secret")
     own = provider(kind, **{name: ""})
     call = fakes.report(kind, URL, fresh(), "delivered")
-    assert not own.authentic(arrived(call))
-    assert not own.authentic(arrived(Call("GET", "key=&from=1&text=STOP")))
+    assert not own.is_authentic(arrived(call))
+    assert not own.is_authentic(arrived(Call("GET", "key=&from=1&text=STOP")))
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_without_a_secret_nothing_is_authentic(kind: str) -> None:
 )
 def test_a_call_of_long_ago_is_a_replay(kind: str, window: timedelta) -> None:
     call = fakes.report(kind, URL, fresh(), "delivered")
-    assert provider(kind).authentic(arrived(call, later=window - timedelta(minutes=1)))
-    assert not provider(kind).authentic(arrived(call, later=window + timedelta(minutes=1)))
-    assert not provider(kind).authentic(arrived(call, later=-timedelta(minutes=6)))
+    assert provider(kind).is_authentic(arrived(call, later=window - timedelta(minutes=1)))
+    assert not provider(kind).is_authentic(arrived(call, later=window + timedelta(minutes=1)))
+    assert not provider(kind).is_authentic(arrived(call, later=-timedelta(minutes=6)))
 
 
 @pytest.mark.parametrize(
@@ -106,20 +106,20 @@ def test_vonage_claims_that_say_nothing(claims: dict[str, Any]) -> None:
         call = fakes.vonage(said, **claims)
     except TypeError:  # the library writes no such claim
         return
-    assert not provider("vonage").authentic(arrived(call))
+    assert not provider("vonage").is_authentic(arrived(call))
 
 
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer x", "Bearer a.b.c", "Basic x", "Bearer é"]
 )
 def test_vonage_headers_that_are_no_token(header: str) -> None:
-    assert not provider("vonage").authentic(arrived(Call("POST", "", {"authorization": header})))
+    assert not provider("vonage").is_authentic(arrived(Call("POST", "", {"authorization": header})))
 
 
 def test_vonage_takes_no_unsigned_token() -> None:
     token = "eyJhbGciOiJub25lIn0.eyJpYXQiOjE5MDAwMDAwMDB9."
     call = Call("POST", "", {"authorization": f"Bearer {token}"})
-    assert not provider("vonage").authentic(arrived(call))
+    assert not provider("vonage").is_authentic(arrived(call))
 
 
 def test_twilio_signs_as_its_own_documentation_does() -> None:
@@ -133,7 +133,7 @@ def test_twilio_signs_as_its_own_documentation_does() -> None:
     }
     own = fakes.twilio("https://mycompany.com/myapp.php", "foo=1&bar=2", form, "12345")
     assert own.headers["x-twilio-signature"] == "0/KCTR6DLpKmkAf8muzZqo1nDgQ="
-    assert provider("twilio", auth_token="12345").authentic(
+    assert provider("twilio", auth_token="12345").is_authentic(
         arrived(own, "https://mycompany.com/myapp.php")
     )
 
@@ -142,7 +142,7 @@ def test_twilio_signs_as_its_own_documentation_does() -> None:
 @pytest.mark.parametrize("word", ["sent", "delivered", "failed"])
 def test_a_report_says_what_became_of_an_attempt(kind: str, word: str) -> None:
     attempt = fresh()
-    (said,) = provider(kind).read(arrived(fakes.report(kind, URL, attempt, word)))
+    (said,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, word)))
     assert (said.attempt_id, said.type) == (attempt, word)
 
 
@@ -151,8 +151,8 @@ def test_a_report_says_what_became_of_an_attempt(kind: str, word: str) -> None:
 )
 def test_a_dead_number_is_a_bounce(kind: str, reason: str) -> None:
     attempt = fresh()
-    (said,) = provider(kind).read(arrived(fakes.report(kind, URL, attempt, "dead")))
-    assert said == Report(attempt, "bounced", reason)
+    (said,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, "dead")))
+    assert said == DeliveryReceipt(attempt, "bounced", reason)
 
 
 @pytest.mark.parametrize(
@@ -177,23 +177,23 @@ def test_kannel_bits(status: str, kind: str | UnknownCode | None) -> None:
     call = fakes.signed(URL, attempt, f"status={quote(status)}&reason=ACK%2F")
     expected: list[object] = [kind] if kind else []
     if isinstance(kind, str):
-        expected = [Report(attempt, kind, "ACK/", status == "34")]
-    assert list(provider("kannel").read(arrived(call))) == expected
+        expected = [DeliveryReceipt(attempt, kind, "ACK/", status == "34")]
+    assert list(provider("kannel").read_callback(arrived(call))) == expected
 
 
 @pytest.mark.parametrize(("code", "soft"), [("30003", True), ("30007", False), ("", False)])
 def test_twilio_codes_that_are_known(code: str, soft: bool) -> None:
     attempt = fresh()
     call = fakes.report("twilio", URL, attempt, "failed", code)
-    expected = [Report(attempt, "failed", f"Twilio {code}" if code else None, soft)]
-    assert list(provider("twilio").read(arrived(call))) == expected
+    expected = [DeliveryReceipt(attempt, "failed", f"Twilio {code}" if code else None, soft)]
+    assert list(provider("twilio").read_callback(arrived(call))) == expected
 
 
 def test_a_code_that_no_table_has_is_told_beside_the_report() -> None:
     attempt = fresh()
     call = fakes.report("twilio", URL, attempt, "failed", "30999")
-    assert list(provider("twilio").read(arrived(call))) == [
-        Report(attempt, "failed", "Twilio 30999"),
+    assert list(provider("twilio").read_callback(arrived(call))) == [
+        DeliveryReceipt(attempt, "failed", "Twilio 30999"),
         UnknownCode("30999"),
     ]
 
@@ -203,14 +203,14 @@ def test_a_code_that_no_table_has_is_told_beside_the_report() -> None:
 def test_a_status_that_no_table_has_is_told(kind: str, status: str, told: bool) -> None:
     call = fakes.report(kind, URL, fresh(), status)
     expected = [UnknownCode("teleported")] if told else []
-    assert list(provider(kind).read(arrived(call))) == expected
+    assert list(provider(kind).read_callback(arrived(call))) == expected
 
 
 def test_what_says_nothing_new_is_no_unknown_code() -> None:
     for kind, words in (("twilio", ("queued", "sending")), ("http_sms", ("queued", "Accepted"))):
         for word in words:
             call = fakes.report(kind, URL, fresh(), word)
-            assert list(provider(kind).read(arrived(call))) == []
+            assert list(provider(kind).read_callback(arrived(call))) == []
 
 
 INBOUND = {
@@ -236,22 +236,22 @@ INBOUND = {
 def test_what_a_person_wrote(kind: str) -> None:
     callback = arrived(INBOUND[kind])
     own = provider(kind)
-    assert own.authentic(callback)
-    (said,) = own.read(callback)
-    assert isinstance(said, Inbound)
+    assert own.is_authentic(callback)
+    (said,) = own.read_callback(callback)
+    assert isinstance(said, InboundSms)
     assert (said.sender, said.text, said.answered) == ("+12025550123", "Stop", False)
 
 
 def test_twilio_says_that_it_answered() -> None:
     form = {"From": "+12025550123", "Body": "Stop", "OptOutType": "STOP"}
-    (said,) = provider("twilio").read(arrived(fakes.twilio(URL, "", form)))
-    assert said == Inbound("+12025550123", "", "Stop", answered=True)
+    (said,) = provider("twilio").read_callback(arrived(fakes.twilio(URL, "", form)))
+    assert said == InboundSms("+12025550123", "", "Stop", answered=True)
 
 
 @pytest.mark.parametrize("t", ["", "x", "0", "99999999999", "999999999999999999", "-5"])
 def test_kannel_takes_what_a_person_wrote_with_its_time_alone(t: str) -> None:
     query = f"key={quote(SECRET)}&t={t}&from=%2B12025550123&text=Stop"
-    assert not provider("kannel").authentic(arrived(Call("GET", query)))
+    assert not provider("kannel").is_authentic(arrived(Call("GET", query)))
 
 
 CALLED: dict[str, dict[str, Any]] = {
@@ -281,10 +281,12 @@ JUNK = [
 @pytest.mark.parametrize("number", range(len(JUNK)))
 def test_junk_is_neither_authentic_nor_read(kind: str, number: int) -> None:
     own = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(CALLED[kind]))
-    assert not own.authentic(arrived(JUNK[number]))
-    assert list(own.read(arrived(JUNK[number]))) == []
+    assert not own.is_authentic(arrived(JUNK[number]))
+    assert list(own.read_callback(arrived(JUNK[number]))) == []
 
 
 def test_every_kind_that_is_called_back_is_among_these() -> None:
-    called = {kind for kind, made in REGISTRY.items() if made.authentic is not Provider.authentic}
+    called = {
+        kind for kind, made in REGISTRY.items() if made.is_authentic is not Provider.is_authentic
+    }
     assert called == set(CALLED)

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Dispatch, Sms
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
+from rme.core.provider import Dispatch, Sms
 from rme.transport import Transport
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server

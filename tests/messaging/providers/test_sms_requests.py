@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Dispatch, Sms
+from rme.core.provider import Dispatch, Sms
 from rme.transport import Transport
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server, Seen

@@ -7,12 +7,12 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from pydantic import ValidationError
 
-from messaging.providers.base import Dispatch, Email
 from messaging.providers.smtp import Smtp
 from rme.core.outcomes import (
     Accepted,
     Misconfigured,
 )
+from rme.core.provider import Dispatch, Email
 from rme.transport import AddressPolicy, MailSecurity, Transport
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import SmtpServer

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from messaging.providers import REGISTRY
-from messaging.providers.base import Report, Taken, UnknownCode
 from rme.core import ids
+from rme.core.provider import AcceptedMessage, DeliveryReceipt, UnknownCode
 from rme.transport import Failure, FailureKind, Reply
 from tests.fakes.providers import SETTINGS
 
@@ -18,14 +18,14 @@ answer = partial(Reply, 200)
     ("reply", "expected"),
     [
         (answer(body=b'{"status": "delivered", "error_code": null}'),
-         [Report(ATTEMPT, "delivered")]),
-        (answer(body=b'{"status": "read"}'), [Report(ATTEMPT, "open")]),
+         [DeliveryReceipt(ATTEMPT, "delivered")]),
+        (answer(body=b'{"status": "read"}'), [DeliveryReceipt(ATTEMPT, "open")]),
         (answer(body=b'{"status": "undelivered", "error_code": 30003}'),
-         [Report(ATTEMPT, "failed", "Twilio 30003", soft=True)]),
+         [DeliveryReceipt(ATTEMPT, "failed", "Twilio 30003", soft=True)]),
         (answer(body=b'{"status": "failed", "error_code": 21211}'),
-         [Report(ATTEMPT, "bounced", "Twilio 21211")]),
+         [DeliveryReceipt(ATTEMPT, "bounced", "Twilio 21211")]),
         (answer(body=b'{"status": "undelivered", "error_code": 30999}'),
-         [Report(ATTEMPT, "failed", "Twilio 30999"), UnknownCode("30999")]),
+         [DeliveryReceipt(ATTEMPT, "failed", "Twilio 30999"), UnknownCode("30999")]),
         (answer(body=b'{"status": "lost"}'), [UnknownCode("lost")]),
         (answer(body=b'{"status": "queued"}'), []),
         (Reply(404, body=b'{"status": 404, "code": 20404}'), []),
@@ -41,10 +41,12 @@ answer = partial(Reply, 200)
 )  # fmt: skip
 def test_twilio_reads_what_it_is_told(reply, expected):
     own = REGISTRY["twilio"].Settings.model_validate({**SETTINGS["twilio"], "status_by": "POLL"})
-    assert REGISTRY["twilio"](own).told(Taken(ATTEMPT, "SM1"), reply) == expected
+    assert (
+        REGISTRY["twilio"](own).read_poll_reply(AcceptedMessage(ATTEMPT, "SM1"), reply) == expected
+    )
 
 
 def test_an_id_cannot_lead_elsewhere():
     own = REGISTRY["twilio"].Settings.model_validate({**SETTINGS["twilio"], "status_by": "POLL"})
-    asked = REGISTRY["twilio"](own).question(Taken(ATTEMPT, "../Calls?x=ü"))
+    asked = REGISTRY["twilio"](own).poll_request(AcceptedMessage(ATTEMPT, "../Calls?x=ü"))
     assert asked.url.endswith("/Messages/..%2FCalls%3Fx%3D%C3%BC.json")

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import tasks
+from messaging.delivery import tasks
 from messaging.models import Attempt, Delivery, ProviderAccount
 from rme import __version__
 from rme.core import ids

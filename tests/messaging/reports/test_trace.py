@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.consent import ledger, suppressions
+from messaging.consent.gates import active_suppressions
 from messaging.models import Category, Delivery, Pause, ProviderAccount, SendingRules
 from rme.core.cache import TtlCache
 from tests import factories
@@ -87,7 +88,7 @@ def test_a_refusal_at_accept_names_its_entry(api, org):
     suppressions.suppress(
         [suppressions.NewSuppression(org.pk, "EMAIL", person.email, "STOP", "API")]
     )
-    listed = suppressions.listed(org.pk, [person.email], []).addresses
+    listed = active_suppressions.read(org.pk, [person.email], []).addresses
     answer = api.send(message(person)).json()
     assert steps(api, answer["error"]["messageId"]) == [
         {

@@ -10,9 +10,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 from standardwebhooks.webhooks import Webhook
 
-from messaging.models import Notice, WebhookEndpoint
+from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import signatures
-from messaging.webhooks.dispatcher import Round
+from messaging.webhooks.dispatcher import Dispatcher
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from rme.transport import AddressPolicy, Transport
@@ -61,7 +61,7 @@ def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> Webhook
 def tell(seconds: float = 20.0, transport: Transport | None = None) -> None:
     """Tell endpoints what is due, to the end."""
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-    hand = Round(transport or Transport(policy, per_host=300))
+    hand = Dispatcher(transport or Transport(policy, per_host=300))
     try:
         hand.run(time.monotonic() + seconds)
         hand.finish()
@@ -72,7 +72,7 @@ def tell(seconds: float = 20.0, transport: Transport | None = None) -> None:
 def pass_time(**by: float) -> None:
     """Let time pass for endpoints and what they are to be told."""
     ago = timedelta(**by)
-    Notice.objects.update(due_at=F("due_at") - ago, noted_at=F("noted_at") - ago)
+    WebhookDelivery.objects.update(due_at=F("due_at") - ago, queued_at=F("queued_at") - ago)
     WebhookEndpoint.objects.update(
         free_at=F("free_at") - ago, failing_since=F("failing_since") - ago
     )
@@ -80,7 +80,7 @@ def pass_time(**by: float) -> None:
 
 def waits() -> list[float | None]:
     """Give in how many seconds each notice is due, in the order of their ids."""
-    rows = Notice.objects.order_by("id").annotate(wait=F("due_at") - Now())
+    rows = WebhookDelivery.objects.order_by("id").annotate(wait=F("due_at") - Now())
     return [row.wait and round(row.wait.total_seconds(), 1) for row in rows]
 
 

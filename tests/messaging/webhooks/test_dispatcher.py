@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from messaging.models import Delivery, Event, Message, Notice, WebhookEndpoint
+from messaging.models import Delivery, Event, Message, WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import endpoints, outbox
 from rme.core.db.clock import iso
 from rme.transport import AddressPolicy, Transport
@@ -19,7 +19,7 @@ from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, tell, verif
 from tests.rest import message, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
-S = Notice.Status
+S = WebhookDelivery.Status
 
 
 # --- what is sent ---------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_a_refusal_tells_why(api, org, receiver):
 def test_a_test_has_a_body_of_its_own(org, receiver):
     row = endpoint(org, receiver.url, "message.sent", description="CRM")
     (identifier,) = note(row)
-    noted = Notice.objects.get().noted_at
+    noted = WebhookDelivery.objects.get().queued_at
     tell()
     (seen,) = receiver.seen
     assert seen.header("webhook-id") == str(identifier)
@@ -84,7 +84,7 @@ def test_a_test_has_a_body_of_its_own(org, receiver):
 
 def test_both_secrets_sign_for_a_day(org, receiver):
     row = endpoint(org, receiver.url)
-    fresh = endpoints.rotate(row)
+    fresh = endpoints.rotate_secret(row)
     note(row)
     tell()
     WebhookEndpoint.objects.update(former_until=datetime.now(UTC) - timedelta(seconds=1))
@@ -103,7 +103,7 @@ def test_both_secrets_sign_for_a_day(org, receiver):
 
 def test_secrets_are_encrypted_in_the_database(org):
     row = endpoint(org, "https://hooks.example.com/")
-    endpoints.rotate(row)
+    endpoints.rotate_secret(row)
     with connection.cursor() as cursor:
         cursor.execute("SELECT secret || former_secret FROM messaging_webhookendpoint")
         (stored,) = cursor.fetchone()
@@ -153,7 +153,7 @@ def test_what_is_not_public_is_never_called(org, settings, url):
     note(endpoint(org, url))
     resolve = ["rebound.example:443:127.0.0.1", "localhost:443:127.0.0.1"]
     tell(transport=Transport(AddressPolicy(), resolve=resolve))
-    (notice,) = Notice.objects.all()
+    (notice,) = WebhookDelivery.objects.all()
     (attempt,) = notice.attempts
     assert (notice.status, attempt["status"]) == (S.PENDING, None)
     assert attempt["error"] in {
@@ -185,4 +185,4 @@ def test_another_organizations_event_is_not_told(org, api, receiver):
     tell()
     assert receiver.seen == []
     assert Delivery.objects.count() == 1
-    assert uuid.UUID(str(Notice.objects.get().event_id)) == Event.objects.get().pk
+    assert uuid.UUID(str(WebhookDelivery.objects.get().event_id)) == Event.objects.get().pk

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import structlog
 
-from messaging.models import Notice
+from messaging.models import WebhookDelivery
 from messaging.webhooks import dispatcher, endpoints
 from rme.transport import AddressPolicy, Transport
 from tests import factories
@@ -17,7 +17,7 @@ from tests.messaging.webhooks.hooks_scene import endpoint, hang, pass_time, tell
 from tests.rest import message
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
-S = Notice.Status
+S = WebhookDelivery.Status
 
 
 def test_410_switches_the_endpoint_off_at_once(org, api, receiver):
@@ -32,10 +32,10 @@ def test_410_switches_the_endpoint_off_at_once(org, api, receiver):
     told = {"event": "endpoint.disabled", "log_level": "warning"}
     assert logs == [{**told, "endpoint_id": row.pk, "organization_id": "acme"}]
     pass_time(hours=1)
-    endpoints.forget(org.pk)
+    endpoints.invalidate(org.pk)
     api.send(message(factories.contact(org)))
     tell()
-    assert (len(receiver.seen), Notice.objects.count()) == (1, 3)  # neither told nor noted
+    assert (len(receiver.seen), WebhookDelivery.objects.count()) == (1, 3)  # neither told nor noted
     endpoints.enable(row)
     tell()
     assert {status for status, _ in states()} == {S.DELIVERED}
@@ -72,7 +72,9 @@ def test_five_days_without_a_success_switch_an_endpoint_off(org, receiver):
     for days in (0, 3, 3, 3, 3, 3):
         pass_time(days=days)
         note(row)
-        Notice.objects.exclude(pk=Notice.objects.latest("id").pk).update(due_at=None)
+        WebhookDelivery.objects.exclude(pk=WebhookDelivery.objects.latest("id").pk).update(
+            due_at=None
+        )
         tell()
         row.refresh_from_db()
         enabled.append(row.enabled)
@@ -118,14 +120,14 @@ def test_endpoints_that_are_quick_do_not_wait_for_those_that_hang(org, receiver)
     assert len(receiver.seen) == 200
     assert arrived[0] < 2.5 < took  # all had come while the others hung
     assert len(hanging.seen) == 3  # one probe each
-    assert Notice.objects.filter(status=S.DELIVERED).count() == 200
+    assert WebhookDelivery.objects.filter(status=S.DELIVERED).count() == 200
 
 
 def test_what_comes_while_one_hangs_is_told_too(org, receiver):
     with Http1Server(hang) as hanging:
         note(endpoint(org, hanging.url))
         late = endpoint(org, receiver.url)
-        hand = dispatcher.Round(Transport(AddressPolicy(["127.0.0.1"])))
+        hand = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
         assert hand.run(time.monotonic() + 0.3) is False
         note(late)
         assert hand.run(time.monotonic() + 1) is False

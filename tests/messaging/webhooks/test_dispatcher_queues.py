@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.models import Notice
+from messaging.models import WebhookDelivery
 from messaging.webhooks import dispatcher, outbox
 from rme.core.db import clock, locks
 from rme.transport import AddressPolicy, Transport
@@ -16,13 +16,13 @@ from tests.messaging.webhooks.dispatcher_scene import note, states
 from tests.messaging.webhooks.hooks_scene import endpoint, pass_time, tell
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
-S = Notice.Status
+S = WebhookDelivery.Status
 
 
 def test_a_worker_that_died_is_followed_by_another_with_the_same_ids(org, receiver):
     row = endpoint(org, receiver.url)
     expected = note(row, 3)
-    dead = dispatcher.Round(Transport(AddressPolicy(["127.0.0.1"])))
+    dead = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
     dead.begin(outbox.claim(10))
     while len(receiver.seen) < 1:
         dead.flight.step(0.1)  # it was told, and nothing was written down
@@ -42,10 +42,10 @@ def test_one_that_comes_back_from_the_dead_frees_nothing(org):
     (frozen,) = outbox.claim(10)
     pass_time(seconds=outbox.LEASE_SECONDS + 1)
     (held,) = outbox.claim(10)
-    turn = dispatcher.Turn(frozen, deque(frozen.due))
+    turn = dispatcher.EndpointQueue(frozen, deque(frozen.due))
     (due,) = turn.take()
-    turn.hear(due, dispatcher.Answer(200, "", "", 0.0), 1)
-    outbox.settle([turn.settled()])
+    turn.hear(due, dispatcher.EndpointResponse(200, "", "", 0.0), 1)
+    outbox.record([turn.settled()])
     row.refresh_from_db()
     assert held.fence == frozen.fence + 1 == row.fence
     assert row.free_at > datetime.now(UTC) + timedelta(seconds=50)  # the other holds it still
@@ -66,11 +66,11 @@ def test_one_worker_takes_queues_at_a_time(org, receiver):
     holder = threading.Thread(target=hold)
     holder.start()
     taken.wait(5)
-    dispatcher.notify()
+    dispatcher.dispatch()
     assert receiver.seen == []
     go.set()
     holder.join()
-    dispatcher.notify()
+    dispatcher.dispatch()
     assert len(receiver.seen) == 1
 
 
@@ -82,13 +82,13 @@ def test_statements_do_not_grow_with_notices(org):
         note(row, count)
         with CaptureQueriesContext(connection) as took:
             (claim,) = outbox.claim(10)
-            turn = dispatcher.Turn(claim, deque(claim.due))
+            turn = dispatcher.EndpointQueue(claim, deque(claim.due))
             turn.succeeded = True
             for due in list(turn.line):
                 turn.under_way += 1
-                turn.hear(due, dispatcher.Answer(200, "", "", 0.0), 1)
+                turn.hear(due, dispatcher.EndpointResponse(200, "", "", 0.0), 1)
             turn.line.clear()
-            outbox.settle([turn.settled()])
+            outbox.record([turn.settled()])
         counts.append((len(turn.told), len(took)))
     assert counts == [(1, 3), (100, 3)]
 
@@ -102,7 +102,7 @@ def test_statements_do_not_grow_with_endpoints(org, receiver):
             claims = outbox.claim(100)
         counts.append((sum(len(claim.due) for claim in claims), len(took)))
         pass_time(seconds=100)
-        Notice.objects.update(due_at=None, status=S.DELIVERED)
+        WebhookDelivery.objects.update(due_at=None, status=S.DELIVERED)
     assert counts == [(25, 2), (500, 2)]
 
 

@@ -5,14 +5,14 @@ from email.utils import format_datetime
 
 import pytest
 
-from messaging.models import Notice
+from messaging.models import WebhookDelivery
 from messaging.webhooks import dispatcher, outbox
 from tests.fakes.http1 import Http1Server
 from tests.messaging.webhooks.dispatcher_scene import note, states
 from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, pass_time, tell, waits
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
-S = Notice.Status
+S = WebhookDelivery.Status
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
@@ -21,7 +21,7 @@ def test_any_2xx_is_a_success(org, status):
         row = endpoint(org, receiver.url)
         note(row)
         tell()
-    (notice,) = Notice.objects.all()
+    (notice,) = WebhookDelivery.objects.all()
     (attempt,) = notice.attempts
     assert (notice.status, notice.due_at, attempt["status"], attempt["answer"]) == (
         S.DELIVERED,
@@ -39,7 +39,7 @@ def test_anything_else_is_tried_again(org, status):
         note(row)
         tell()
         assert len(receiver.seen) == 1
-    (notice,) = Notice.objects.all()
+    (notice,) = WebhookDelivery.objects.all()
     (attempt,) = notice.attempts
     assert (notice.status, notice.tries, attempt["status"]) == (S.PENDING, 1, status)
     assert attempt["answer"] == ("no �<b>�" + "x" * 600)[:500]
@@ -54,7 +54,7 @@ def test_an_answer_that_is_too_long_counts_by_its_status(org):
         note(row)
         tell()
     assert states() == [(S.DELIVERED, 1), (S.PENDING, 1)]
-    errors = [notice.attempts[0]["error"] for notice in Notice.objects.order_by("id")]
+    errors = [notice.attempts[0]["error"] for notice in WebhookDelivery.objects.order_by("id")]
     assert errors == [None, "the answer is too long"]
 
 
@@ -68,7 +68,7 @@ def test_the_schedule_of_tries(org, receiver):
         (wait,) = waits()
         seen.append(wait)
         pass_time(seconds=wait + 0.5)
-        Notice.objects.update(noted_at=datetime.now(UTC))  # its age is another matter
+        WebhookDelivery.objects.update(queued_at=datetime.now(UTC))  # its age is another matter
     assert [
         round(wait / usual, 1) for wait, usual in zip(seen, dispatcher.SCHEDULE, strict=True)
     ] == [pytest.approx(1, abs=0.11)] * 9

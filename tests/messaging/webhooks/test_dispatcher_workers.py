@@ -13,9 +13,10 @@ import pytest
 from django.conf import settings as deployment
 from django.db import connection
 
-from messaging.models import Notice
-from messaging.tasks import housekeeping, notify_endpoints
+from messaging.delivery.tasks import housekeeping
+from messaging.models import WebhookDelivery
 from messaging.webhooks import dispatcher, outbox, replays
+from messaging.webhooks.tasks import notify_endpoints
 from rme.celery import app
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
@@ -27,8 +28,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ENDPOINTS, EACH = 5, 40
 WORKER = """
 import django; django.setup()
-from messaging import notify
-notify.notify()
+from messaging.webhooks import dispatcher
+dispatcher.dispatch()
 """
 
 
@@ -57,7 +58,7 @@ def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
 
     with Http1Server(answer) as receiver:
         rows = [endpoint(org, f"{receiver.url}{n}") for n in range(ENDPOINTS)]
-        expected = {str(replays.add_test(row)): row.pk for row in rows for _ in range(EACH)}
+        expected = {str(replays.queue_test(row)): row.pk for row in rows for _ in range(EACH)}
         killed = worker()
         until = time.monotonic() + 20
         while len(receiver.seen) < 60 and time.monotonic() < until:
@@ -66,17 +67,19 @@ def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
         killed.wait()
         before = len(receiver.seen)
         assert 60 <= before < ENDPOINTS * EACH
-        assert Notice.objects.filter(status="PENDING").exists()
+        assert WebhookDelivery.objects.filter(status="PENDING").exists()
         pass_time(seconds=outbox.LEASE_SECONDS + 1)
         until = time.monotonic() + 10
-        while Notice.objects.filter(status="PENDING").exists() and time.monotonic() < until:
+        while (
+            WebhookDelivery.objects.filter(status="PENDING").exists() and time.monotonic() < until
+        ):
             tell(5.0)
         times = Counter(seen.header("webhook-id") for seen in receiver.seen)
     assert set(times) == set(expected)
-    assert set(Notice.objects.values_list("status", flat=True)) == {"DELIVERED"}
+    assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert 0 < sum(times.values()) - len(times) <= ENDPOINTS * outbox.PAGE
     assert max(times.values()) == 2
-    dispatcher.notify()  # the lock of the killed one is free
+    dispatcher.dispatch()  # the lock of the killed one is free
 
 
 def test_what_is_slow_keeps_no_worker(settings):
@@ -88,14 +91,14 @@ def test_what_is_slow_keeps_no_worker(settings):
         respond(sock, 204)
 
     with Http1Server(answer) as slow:
-        replays.add_test(endpoint(org, slow.url))
+        replays.queue_test(endpoint(org, slow.url))
         began = time.monotonic()
-        dispatcher.notify(0.3)
+        dispatcher.dispatch(0.3)
         assert time.monotonic() - began < 1.4
-        assert Notice.objects.get().attempts is None
-        while Notice.objects.get().due_at and time.monotonic() < began + 10:
+        assert WebhookDelivery.objects.get().attempts is None
+        while WebhookDelivery.objects.get().due_at and time.monotonic() < began + 10:
             time.sleep(0.05)
-    assert (Notice.objects.get().status, len(slow.seen)) == ("DELIVERED", 1)
+    assert (WebhookDelivery.objects.get().status, len(slow.seen)) == ("DELIVERED", 1)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and thread.name == "notify":
             thread.join(5)  # it gives its connection back
@@ -106,9 +109,9 @@ def test_beat_orders_it_every_second_and_the_task_does_it(settings):
     assert entry == {"task": notify_endpoints.name, "schedule": 1.0}
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     with Receiver() as receiver:
-        replays.add_test(endpoint(factories.organization(), receiver.url))
+        replays.queue_test(endpoint(factories.organization(), receiver.url))
         notify_endpoints.apply()
         assert [kind for _, kind in receiver.told] == ["webhook.test"]
-    Notice.objects.update(noted_at=datetime.now(UTC) - outbox.DELIVERED_KEPT * 2)
+    WebhookDelivery.objects.update(queued_at=datetime.now(UTC) - outbox.DELIVERED_KEPT * 2)
     housekeeping.apply()
-    assert not Notice.objects.exists()
+    assert not WebhookDelivery.objects.exists()

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.next_steps import Receipt
 from messaging.feedback import receipts
-from messaging.models import Attempt, Delivery, Event, Notice, WebhookEndpoint
+from messaging.feedback.receipts import Receipt
+from messaging.models import Attempt, Delivery, Event, WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from messaging.models.statuses import EventType
 from messaging.webhooks import endpoints
@@ -28,7 +28,7 @@ URL = "https://hooks.example.com/"
 
 def noted(row):
     """Give the types that were noted for an endpoint, in the order of the events."""
-    rows = Notice.objects.filter(endpoint_id=row.pk).order_by("event_id")
+    rows = WebhookDelivery.objects.filter(endpoint_id=row.pk).order_by("event_id")
     return [kind.removeprefix("message.") for kind in rows.values_list("type", flat=True)]
 
 
@@ -48,7 +48,9 @@ def test_every_event_of_a_message_is_noted(api, org):
     assert noted(row) == ["accepted"]
     work()
     assert noted(row) == ["accepted", "sent", "delivered"]
-    assert list(Notice.objects.values_list("event_id", "organization_id", "status", "tries")) == [
+    assert list(
+        WebhookDelivery.objects.values_list("event_id", "organization_id", "status", "tries")
+    ) == [
         (event_id, "acme", "PENDING", 0)
         for event_id in Event.objects.order_by("id").values_list("id", flat=True)
     ]
@@ -71,7 +73,7 @@ def test_a_delivery_that_somebody_else_holds_gets_no_event_and_nobody_is_told(ap
     sent = Event.objects.get(type="sent")
     assert str(sent.delivery_id) == moved.id
     assert noted(row) == ["accepted", "accepted", "sent"]
-    assert Notice.objects.get(type="message.sent").event_id == sent.pk
+    assert WebhookDelivery.objects.get(type="message.sent").event_id == sent.pk
     assert Delivery.objects.get(pk=held.id).status == "SENDING"
     assert list(Attempt.objects.values_list("outcome", flat=True)) == ["Accepted", "Accepted"]
 
@@ -88,7 +90,7 @@ def test_an_endpoint_is_told_of_what_it_asked_for(api, org):
 def test_another_organizations_endpoint_is_told_of_nothing(api, org):
     theirs = endpoint(factories.organization("other"), URL)
     api.send(message(factories.contact(org)))
-    assert (noted(theirs), Notice.objects.count()) == ([], 0)
+    assert (noted(theirs), WebhookDelivery.objects.count()) == ([], 0)
 
 
 def _late(api, person):
@@ -162,7 +164,7 @@ def test_statements_of_an_accept_do_not_grow_with_endpoints_or_messages(api, org
             api.bulk([message(person) for person in people])
         took.append(len(captured))
     assert len(set(took)) == 1
-    assert Notice.objects.count() == (1 + count) + (1 + count) * 4
+    assert WebhookDelivery.objects.count() == (1 + count) + (1 + count) * 4
 
 
 def test_subscriptions_are_read_once_for_all_and_felt_when_changed(org, api):

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.models import Event, Notice
+from messaging.models import Event, WebhookDelivery
 from messaging.webhooks import outbox, replays
 from rme.core import ids
 from tests import factories
@@ -15,18 +15,18 @@ from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
-S = Notice.Status
+S = WebhookDelivery.Status
 
 
 def end(status, *, days=0):
     """Let all notices end in a way, some days ago."""
-    Notice.objects.update(
-        status=status, due_at=None, tries=10, noted_at=datetime.now(UTC) - timedelta(days=days)
+    WebhookDelivery.objects.update(
+        status=status, due_at=None, tries=10, queued_at=datetime.now(UTC) - timedelta(days=days)
     )
 
 
 def count(**by):
-    return Notice.objects.filter(**by).count()
+    return WebhookDelivery.objects.filter(**by).count()
 
 
 def test_failed_ones_are_told_again_from_the_beginning(api, org):
@@ -34,8 +34,10 @@ def test_failed_ones_are_told_again_from_the_beginning(api, org):
     api.send(message(factories.contact(org)))
     work()
     end(S.FAILED, days=20)
-    Notice.objects.filter(type="message.sent").update(status=S.DELIVERED)
-    before = set(Notice.objects.filter(endpoint_id=row.pk).values_list("event_id", flat=True))
+    WebhookDelivery.objects.filter(type="message.sent").update(status=S.DELIVERED)
+    before = set(
+        WebhookDelivery.objects.filter(endpoint_id=row.pk).values_list("event_id", flat=True)
+    )
     assert replays.replay_failed(row) == 2
     (claim,) = outbox.claim(10)
     assert (claim.endpoint, len(claim.due)) == (row, 2)
@@ -72,14 +74,16 @@ def test_a_time_is_told_again_whether_it_was_told_or_not(org):
         message_id=ids.new_id(), delivery_id=ids.new_id(), type="sent",
     )])  # fmt: skip
     for event_id in (told, waiting):
-        Notice.objects.create(
+        WebhookDelivery.objects.create(
             organization_id=org.pk, endpoint_id=row.pk, event_id=event_id, type="message.sent"
         )
-    Notice.objects.filter(event_id=told).update(status=S.DELIVERED, due_at=None, tries=3)
-    Notice.objects.filter(event_id=waiting).update(tries=2)
+    WebhookDelivery.objects.filter(event_id=told).update(status=S.DELIVERED, due_at=None, tries=3)
+    WebhookDelivery.objects.filter(event_id=waiting).update(tries=2)
     now = datetime.now(UTC)
     assert replays.replay(row, now - timedelta(hours=6), now - timedelta(hours=2)) == 2
-    rows = Notice.objects.order_by("event_id").values_list("event_id", "type", "status", "tries")
+    rows = WebhookDelivery.objects.order_by("event_id").values_list(
+        "event_id", "type", "status", "tries"
+    )
     assert list(rows) == [
         (told, "message.sent", "PENDING", 0),
         (never, "message.open", "PENDING", 0),
@@ -114,21 +118,21 @@ def test_a_replay_is_one_statement(org, many):
     ],
 )
 def test_what_is_past_goes(org, status, days, left):
-    replays.add_test(endpoint(org, URL))
-    Notice.objects.update(
-        status=status, noted_at=datetime.now(UTC) - timedelta(days=days),
+    replays.queue_test(endpoint(org, URL))
+    WebhookDelivery.objects.update(
+        status=status, queued_at=datetime.now(UTC) - timedelta(days=days),
         **({} if status is S.PENDING else {"due_at": None}),
     )  # fmt: skip
     outbox.purge()
     waits = left is S.PENDING
-    found = [(row.status, row.due_at is not None) for row in Notice.objects.all()]
+    found = [(row.status, row.due_at is not None) for row in WebhookDelivery.objects.all()]
     assert found == ([(left, waits)] if left else [])
 
 
 def test_it_goes_by_a_statement_a_kind(org):
     row = endpoint(org, URL)
     for _ in range(3):
-        replays.add_test(row)
+        replays.queue_test(row)
     end(S.DELIVERED, days=8)
     with CaptureQueriesContext(connection) as captured:
         outbox.purge()
@@ -137,25 +141,25 @@ def test_it_goes_by_a_statement_a_kind(org):
 
 def test_what_no_endpoint_stands_behind_is_not_taken_and_goes(org):
     row = endpoint(org, URL)
-    replays.add_test(row)
+    replays.queue_test(row)
     row.delete()
     assert outbox.claim(10) == []
     pass_time(days=5)
     outbox.purge()
-    assert list(Notice.objects.values_list("status", flat=True)) == ["FAILED"]
+    assert list(WebhookDelivery.objects.values_list("status", flat=True)) == ["FAILED"]
 
 
 def test_all_of_an_endpoint_can_be_dropped(org):
     row, other = endpoint(org, URL), endpoint(org, URL)
     for each in (row, other):
-        replays.add_test(each)
-    outbox.drop(row.pk)
-    assert list(Notice.objects.values_list("endpoint_id", flat=True)) == [other.pk]
+        replays.queue_test(each)
+    outbox.delete_deliveries(row.pk)
+    assert list(WebhookDelivery.objects.values_list("endpoint_id", flat=True)) == [other.pk]
 
 
 def test_endpoints_are_taken_at_random_and_at_most_as_many_as_asked_for(org):
     for n in range(5):
-        replays.add_test(endpoint(org, f"{URL}{n}"))
+        replays.queue_test(endpoint(org, f"{URL}{n}"))
     first = outbox.claim(2)
     second = outbox.claim(10)
     taken = [claim.endpoint.pk for claim in (*first, *second)]
@@ -165,8 +169,8 @@ def test_endpoints_are_taken_at_random_and_at_most_as_many_as_asked_for(org):
 
 def test_a_page_is_the_oldest_that_is_due(org):
     row = endpoint(org, URL)
-    noted = [replays.add_test(row) for _ in range(outbox.PAGE + 5)]
-    Notice.objects.filter(event_id=noted[0]).update(
+    noted = [replays.queue_test(row) for _ in range(outbox.PAGE + 5)]
+    WebhookDelivery.objects.filter(event_id=noted[0]).update(
         due_at=datetime.now(UTC) + timedelta(seconds=60)
     )
     (claim,) = outbox.claim(1)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rme.transport import AddressPolicy, Failure, FailureKind, Reply, Request, Transport
-from rme.transport.in_flight import Flight
+from rme.transport.in_flight import RequestsInFlight
 from tests.fakes import http2, tcp
 from tests.fakes.http1 import Http1Server
 from tests.fakes.http2 import Http2Connection, Http2Server, Stream, raw
@@ -170,7 +170,7 @@ def test_who_never_says_what_it_takes_is_not_sent_anything(transport: Transport)
 
 
 def test_who_came_later_does_not_wait_for_a_connection_that_is_deaf() -> None:
-    flight: Flight[str] = Flight(Transport(AddressPolicy(["localhost"])))
+    flight: RequestsInFlight[str] = RequestsInFlight(Transport(AddressPolicy(["localhost"])))
     with Http2Server(first=lambda sock, _: tcp.stall(sock)) as server:
         flight.add("early", ask(server, connect_timeout=0.8))
         ended = flight.step(0.2)

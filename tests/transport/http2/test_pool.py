@@ -7,10 +7,10 @@ import pytest
 
 from rme.transport import AddressPolicy, FailureKind, Reply, Request
 from rme.transport.addresses import Origin
-from rme.transport.http2.pool import Multiplex
+from rme.transport.http2.pool import Http2Pool
 from rme.transport.http2.stream import Stream
 from rme.transport.loop import Loop
-from rme.transport.resolver import Names
+from rme.transport.resolver import Resolver
 from tests.fakes import http2, tcp
 from tests.fakes.http2 import Http2Connection, Http2Server
 from tests.fakes.tls import ca_pem
@@ -21,8 +21,8 @@ class Driver:
 
     def __init__(self) -> None:
         self.loop = Loop(per_host=10)
-        self.names = Names(self.loop, AddressPolicy(["localhost"]), [])
-        self.multiplex = Multiplex(self.loop, self.names)
+        self.names = Resolver(self.loop, AddressPolicy(["localhost"]), [])
+        self.multiplex = Http2Pool(self.loop, self.names)
 
     def begin(self, server: Http2Server, timeout: float = 20.0) -> Stream:
         """Set a request on its way, until it is written."""

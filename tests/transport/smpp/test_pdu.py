@@ -7,12 +7,12 @@ from smpplib import consts
 from smpplib.client import Client
 from smpplib.smpp import make_pdu, parse_pdu
 
-from rme.transport.smpp import Address, Message, Pdu, Senseless, pdu
-from rme.transport.smpp.pdu import Command, Tag
+from rme.transport.smpp import Address, InvalidPdu, Pdu, ShortMessage, pdu
+from rme.transport.smpp.pdu import CommandId, Tag
 
 THEIRS = Client("127.0.0.1", 1, allow_unknown_opt_params=True)
 """Never connected: smpplib takes its numbers from one."""
-MESSAGE = Message(
+MESSAGE = ShortMessage(
     Address("Ann", 5, 0),
     Address("12025550123", 1, 1),
     b"\x05\0\3\x01\2\1Hi",
@@ -25,7 +25,7 @@ MESSAGE = Message(
 
 
 def test_submit_is_read_by_smpp34() -> None:
-    seen = smpp34.decode(Pdu(Command.SUBMIT_SM, 7, body=MESSAGE.encode()).encode())
+    seen = smpp34.decode(Pdu(CommandId.SUBMIT_SM, 7, body=MESSAGE.encode()).encode())
     assert isinstance(seen, smpp34.SubmitSm)
     assert (seen.source_addr, seen.source_addr_ton, seen.source_addr_npi) == ("Ann", 5, 0)
     assert (seen.destination_addr, seen.dest_addr_ton, seen.dest_addr_npi) == ("12025550123", 1, 1)
@@ -36,7 +36,7 @@ def test_submit_is_read_by_smpp34() -> None:
 
 
 def test_submit_is_read_by_smpplib() -> None:
-    wire = Pdu(Command.SUBMIT_SM, 7, body=MESSAGE.encode()).encode()
+    wire = Pdu(CommandId.SUBMIT_SM, 7, body=MESSAGE.encode()).encode()
     seen = parse_pdu(wire, client=THEIRS, allow_unknown_opt_params=True)
     assert (seen.command, seen.sequence, seen.status) == ("submit_sm", 7, 0)
     assert (seen.source_addr, seen.destination_addr) == (b"Ann", b"12025550123")
@@ -46,7 +46,7 @@ def test_submit_is_read_by_smpplib() -> None:
 
 def test_bind_is_read_by_smpplib() -> None:
     body = pdu.bind("esme", "secret", "VMS", Address("^49", 1, 1))
-    seen = parse_pdu(Pdu(Command.BIND_TRANSCEIVER, 1, body=body).encode(), client=THEIRS)
+    seen = parse_pdu(Pdu(CommandId.BIND_TRANSCEIVER, 1, body=body).encode(), client=THEIRS)
     assert (seen.command, seen.system_id, seen.password) == ("bind_transceiver", b"esme", b"secret")
     assert (seen.system_type, seen.interface_version) == (b"VMS", consts.SMPP_VERSION_34)
     assert (seen.addr_ton, seen.addr_npi, seen.address_range) == (1, 1, b"^49")
@@ -71,8 +71,8 @@ def test_smpplibs_delivery_is_read() -> None:
     buffer = bytearray(made.generate() + b"rest")
     found = pdu.take(buffer)
     assert found is not None
-    assert (found.command, found.sequence, bytes(buffer)) == (Command.DELIVER_SM, 9, b"rest")
-    assert Message.decode(found.body) == Message(
+    assert (found.command, found.sequence, bytes(buffer)) == (CommandId.DELIVER_SM, 9, b"rest")
+    assert ShortMessage.decode(found.body) == ShortMessage(
         Address("12025550123", 1, 1),
         Address("12025550100", 1, 1),
         b"id:1 stat:DELIVRD",
@@ -86,32 +86,32 @@ def test_smpp34s_delivery_is_read() -> None:
     made = smpp34.DeliverSm("1", "2", sequence_number=3, tlvs=[payload], data_coding=8)
     found = pdu.take(bytearray(made.encode()))
     assert found is not None
-    expected = Message(Address("1"), Address("2"), b"x" * 300, data_coding=8, payload=True)
-    assert Message.decode(found.body) == expected
+    expected = ShortMessage(Address("1"), Address("2"), b"x" * 300, data_coding=8, payload=True)
+    assert ShortMessage.decode(found.body) == expected
 
 
 @given(st.binary(max_size=80))
 def test_junk_is_refused_in_one_way(junk: bytes) -> None:
-    for read in (lambda: pdu.take(bytearray(junk)), lambda: Message.decode(junk)):
+    for read in (lambda: pdu.take(bytearray(junk)), lambda: ShortMessage.decode(junk)):
         try:
             read()
-        except Senseless:
+        except InvalidPdu:
             continue
 
 
 @given(st.binary(max_size=300), st.text(alphabet="0123456789", max_size=20), st.integers(0, 255))
 def test_message_comes_back(text: bytes, number: str, octet: int) -> None:
-    made = Message(
+    made = ShortMessage(
         Address(number, octet, octet), Address("1"), text, octet, octet, payload=len(text) > 254
     )
-    assert Message.decode(made.encode()) == made
+    assert ShortMessage.decode(made.encode()) == made
 
 
 def test_half_a_pdu_waits() -> None:
-    wire = Pdu(Command.ENQUIRE_LINK, 5).encode()
+    wire = Pdu(CommandId.ENQUIRE_LINK, 5).encode()
     buffer = bytearray()
     for byte in wire[:-1]:
         buffer.append(byte)
         assert pdu.take(buffer) is None
     buffer.append(wire[-1])
-    assert (pdu.take(buffer), buffer) == (Pdu(Command.ENQUIRE_LINK, 5), bytearray())
+    assert (pdu.take(buffer), buffer) == (Pdu(CommandId.ENQUIRE_LINK, 5), bytearray())

@@ -9,15 +9,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging import providers, tasks
+from messaging import providers
+from messaging.delivery import tasks
 from messaging.delivery.accounts import rates
 from messaging.models import Category, Delivery, Message, ProviderAccount
 from messaging.policy import organization_policy
-from messaging.providers.base import Provider
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outcomes import Accepted
+from rme.core.provider import Provider, ProviderSettings
 from rme.core.redis import rate_limits
 from rme.core.redis.rate_limits import Grant, Limit
 from tests import factories
@@ -35,7 +36,7 @@ class Counting(Provider):
     sent: Counter[str] = Counter()
     order: list[str] = []
 
-    class Settings(providers.base.ProviderSettings):
+    class Settings(ProviderSettings):
         name: str
 
     def send(self, dispatches, transport, progress=None):

@@ -12,11 +12,11 @@ from messaging.delivery.accounts.circuits import Standing
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, ProviderAccount
 from messaging.policy import organization_policy
-from messaging.providers.base import Provider
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Misconfigured, Retryable
+from rme.core.provider import Provider, ProviderSettings
 from rme.transport import Transport
 from tests import factories
 from tests.rest import message, work
@@ -73,7 +73,7 @@ class Told(Provider):
     answers: dict[str, object] = {}
     sent: Counter[str] = Counter()
 
-    class Settings(providers.base.ProviderSettings):
+    class Settings(ProviderSettings):
         name: str
 
     def send(self, dispatches, transport, progress=None):

@@ -1,0 +1,99 @@
+"""Celery tasks of delivery.
+
+A task carries no ids: it asks the database what is ready, in the order that is fair at that
+moment. So the broker never holds a backlog that one organization fills for all others, and losing
+it loses nothing.
+"""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from celery import shared_task
+
+from messaging.delivery import claims, deliver, retention, sweeper, wakeups
+from messaging.delivery.accounts import concurrency, rates
+from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
+from messaging.models import PARTITIONED
+from messaging.policy import organization_policy
+from messaging.webhooks import outbox
+from rme.core.db import availability, clock, partitions
+from rme.core.outbound import outbound_transport
+from rme.core.process import worker
+from rme.core.redis import heartbeats
+from rme.core.redis.wakeups import clear_wakeup
+from rme.tenants.oauth import assertions, tokens
+
+RUN_SECONDS = 5.0
+"""How long one run goes on while there is work; then it requests another."""
+
+
+@shared_task(name=wakeups.SEND_READY)
+def send_ready(channel: str) -> None:
+    """Send what is ready on a channel, claim by claim."""
+    clear_wakeup(channel)
+    until = time.monotonic() + RUN_SECONDS
+    has_woken, several = False, claims.SEVERAL
+    limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
+    at_limit: set[str] = set()  # whose accounts take no more now: the sweeper wakes for them
+    while waiting := claims.ready(channel, at_limit):
+        started = time.monotonic()
+        chosen = [each for each, _ in claims.turn(waiting, several)]
+        rooms = _rooms(channel, {each: limits.get(each, claims.WINDOW) for each in chosen})
+        at_limit.update(each for each, room in rooms.items() if not room)
+        batches = claims.claim_many(channel, waiting[0][0], rooms)
+        if any(batch.full for batch in batches) and not has_woken:
+            wakeups.wake([channel])  # there is more than that: another worker joins
+            has_woken = True
+        counts = deliver.deliver(
+            batches, outbound_transport(), receipts.apply, partial(wakeups.wake, [channel])
+        )
+        seconds = time.monotonic() - started
+        limits |= {each: claims.size(count, seconds) for each, count in counts.items()}
+        several = claims.breadth(len(batches), seconds)
+        if time.monotonic() > until:
+            wakeups.wake([channel])
+            return
+
+
+def _rooms(channel: str, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return how many of those wanted of each organization may leave now."""
+    organization_policy.of_many(list(wanted))  # read for all at once
+    free = concurrency.rooms(wanted, channel)
+    some = {each: count for each, count in free.items() if count}
+    return {**free, **rates.rooms(some, channel)}
+
+
+@shared_task(name="messaging.sweep")
+def sweep() -> None:
+    """Release, recover and expire what is due, and wake the channels that have something ready.
+
+    Beat requests it every second; any number may run at once.
+    """
+    until = time.monotonic() + RUN_SECONDS
+    while sweeper.release() and time.monotonic() < until:
+        wakeups.wake(sweeper.waiting_channels(), retry=True)
+    while sweeper.reclaim() == sweeper.BATCH:
+        pass
+    while sweeper.resolve_unknown() == sweeper.BATCH:
+        pass
+    while sweeper.fall_back() == sweeper.BATCH:
+        pass
+    wakeups.wake(sweeper.waiting_channels(), retry=True)
+    if not worker.is_unprompted():
+        heartbeats.mark_alive("scheduler")
+
+
+@shared_task(name="messaging.housekeeping")
+@availability.unlimited()
+def housekeeping() -> None:
+    """Delete what has expired, create the partitions of the next months, drop old ones."""
+    callbacks.purge()
+    sms_parts.purge()
+    provider_references.purge()
+    tracking.purge()
+    outbox.purge()
+    assertions.sweep()
+    tokens.sweep()
+    partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
+    retention.apply(now=clock.now())

@@ -1,0 +1,67 @@
+"""Providers' own ids of messages: kept, and looked up, where reports name nothing else; or kept to
+ask by.
+"""
+
+from collections.abc import Collection
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import connection
+
+from messaging.models import ProviderReference
+from rme.core import ids
+from rme.core.db import clock
+from rme.core.db.sql import Row
+from rme.core.outcomes import Accepted, Outcome
+from rme.core.provider import Provider
+
+KEPT = timedelta(days=7)
+"""Networks give up after three days."""
+ASK_AFTER = timedelta(seconds=15)
+"""When a provider that has to be asked is asked first: by then most phones have a message."""
+_T = ProviderReference._meta.db_table
+
+Key = tuple[int, str]
+"""An account, and what it calls the message."""
+
+# The newest counts: an SMSC begins its numbers anew some day.
+_FIND = f"""
+SELECT DISTINCT ON (r.account_id, r.reference) r.account_id, r.reference, r.id
+FROM unnest(%s::bigint[], %s::text[]) AS w(account_id, reference)
+JOIN {_T} r ON r.account_id = w.account_id AND r.reference = w.reference
+ORDER BY r.account_id, r.reference, r.id DESC
+"""
+
+
+def row(
+    attempt_id: str, account_id: int | None, provider: Provider | None, outcome: Outcome | None
+) -> list[Row]:
+    """Give the row that an answer makes, none for most."""
+    if provider is None or not (provider.names_its_own_ids or provider.polls):
+        return []
+    if account_id is None or not isinstance(outcome, Accepted) or not outcome.provider_id:
+        return []
+    return [
+        {
+            "id": attempt_id,
+            "account_id": account_id,
+            "reference": outcome.provider_id[:255],
+            "ask_at": clock.now() + ASK_AFTER if provider.polls else None,
+        }
+    ]
+
+
+def find(wanted: Collection[Key]) -> dict[Key, UUID]:
+    """Find the attempts that accounts' own ids are of. One statement, and none for nothing."""
+    if not wanted:
+        return {}
+    accounts, references = zip(*sorted(wanted), strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(_FIND, [list(accounts), list(references)])
+        return {(account, reference): found for account, reference, found in cursor.fetchall()}
+
+
+def purge() -> None:
+    """Delete what no report comes on any more. The id of an attempt begins with its time."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {_T} WHERE id < %s", [ids.at_least(clock.now() - KEPT)])

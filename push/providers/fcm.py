@@ -1,0 +1,247 @@
+"""Firebase Cloud Messaging, HTTP v1: to Android apps, by a Google service account.
+
+https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode
+
+| answer | error code | means |
+|---|---|---|
+| 200 | | taken |
+| 400 | INVALID_ARGUMENT that names the token | the token is dead |
+| 400 | anything else | this content never |
+| 401 | THIRD_PARTY_AUTH_ERROR | a person must act |
+| 401, 403 | anything else | one new access token, then a person must act |
+| 403 | SENDER_ID_MISMATCH | the token is another sender's: dead for us, with a warning |
+| 404 | UNREGISTERED | the token is dead |
+| 404 | anything else | a person must act: no such project |
+| 429 | QUOTA_EXCEEDED | patience: Retry-After, else 60 s |
+| 500, 503 | INTERNAL, UNAVAILABLE | patience: Retry-After, else 10 s, doubling |
+| anything else | | unknown |
+"""
+
+import re
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, ClassVar
+from urllib.parse import urlencode
+
+import jwt
+import orjson
+import structlog
+from pydantic import Field, SecretStr, field_validator
+
+from push.providers import access_tokens
+from push.providers.access_tokens import Life, Token
+from push.providers.base import (
+    Again,
+    Answer,
+    Backoff,
+    Sender,
+    SenderSettings,
+    Shot,
+    accepted,
+    login_refused,
+    no_login,
+    now,
+    read_object,
+    retry_after,
+    too_large,
+)
+from rme.core.credentials import DESTINATION, CaPem
+from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
+from rme.core.provider import Push
+from rme.transport import Failure, Reply, Request, Transport
+
+log = structlog.get_logger(__name__)
+
+PAYLOAD_LIMIT = 4096
+SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+HOUR = 3600
+TOKEN_LIFE = Life(renew=50 * 60, end=58 * 60)
+"""Google's live for an hour."""
+_NEEDED = ("project_id", "client_email", "private_key", "private_key_id", "token_uri")
+_INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
+"""A Firebase installation id, which has a field of its own; registration tokens are longer."""
+
+
+@lru_cache(maxsize=64)
+def _account(text: str) -> dict[str, str]:
+    """Read a service account's key file. Raises ValueError, which tells nothing of it."""
+    given = read_object(text.encode())
+    if not all(isinstance(given.get(name), str) and given[name] for name in _NEEDED):
+        raise ValueError(f"must be a service account's JSON with {', '.join(_NEEDED)}")
+    if not re.fullmatch(r"[a-z0-9:.-]{1,100}", given["project_id"]):
+        raise ValueError("its project_id is none")
+    try:
+        jwt.encode({}, given["private_key"], algorithm="RS256")
+    except (ValueError, TypeError, jwt.PyJWTError):
+        raise ValueError("its private_key is no RSA key in PEM") from None
+    return {name: given[name] for name in _NEEDED}
+
+
+class FcmSettings(SenderSettings):
+    """A service account of a Firebase project."""
+
+    service_account_json: SecretStr = Field(description="The key file of a service account.")
+    base_url: Annotated[str, DESTINATION] = "https://fcm.googleapis.com"
+    ca_pem: CaPem = ""
+    timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
+
+    @field_validator("service_account_json")
+    @classmethod
+    def _is_an_account(cls, value: SecretStr) -> SecretStr:
+        _account(value.get_secret_value())
+        return value
+
+
+class Fcm(Sender):
+    """Push to Android apps."""
+
+    kind: ClassVar[str] = "fcm"
+    label: ClassVar[str] = "Firebase Cloud Messaging"
+    platforms: ClassVar[frozenset[str]] = frozenset({"ANDROID"})
+    Settings: ClassVar[type[SenderSettings]] = FcmSettings
+    settings: FcmSettings
+
+    @cached_property
+    def account(self) -> dict[str, str]:
+        return _account(self.settings.service_account_json.get_secret_value())
+
+    @cached_property
+    def name(self) -> str:
+        """Name the credential."""
+        return f"fcm:{access_tokens.name_of(*self.account.values())}"
+
+    def credential(self, transport: Transport, refused: str) -> str:
+        """Give the access token: asked for once an hour, shared by all processes."""
+        return access_tokens.get(
+            self.name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused
+        ).text
+
+    def _log_in(self, transport: Transport) -> Token:
+        account, given, moment = self.account, self.settings, now()
+        claims = {
+            "iss": account["client_email"],
+            "scope": SCOPE,
+            "aud": account["token_uri"],
+            "iat": moment,
+            "exp": moment + HOUR,
+        }
+        headers = {"kid": account["private_key_id"]}
+        assertion = jwt.encode(claims, account["private_key"], "RS256", headers)
+        (reply,) = transport.perform(
+            [
+                Request(
+                    url=account["token_uri"],
+                    body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
+                    headers=(("Content-Type", "application/x-www-form-urlencoded"),),
+                    connect_timeout=min(5.0, given.timeout),
+                    timeout=given.timeout,
+                    http2=True,
+                    ca_pem=given.ca_pem,
+                )
+            ]
+        )
+        if isinstance(reply, Failure):
+            raise no_login(reply)
+        said = read_object(reply.body)
+        text, life = said.get("access_token"), said.get("expires_in")
+        if reply.status != 200 or not isinstance(text, str) or not text:
+            raise login_refused(reply)
+        life = life if isinstance(life, int) and 0 < life < HOUR else HOUR
+        return Token(text, moment - (HOUR - life))
+
+    def lane(self, shot: Shot) -> str:
+        return self.name
+
+    def request(self, shot: Shot, credential: str) -> Request | Outcome:
+        given = self.settings
+        message = _message(shot.content)
+        # What Google counts: all that the app is given.
+        counted = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
+        return too_large(counted, PAYLOAD_LIMIT) or Request(
+            url=f"{given.base_url}/v1/projects/{self.account['project_id']}/messages:send",
+            body=orjson.dumps({"message": message}),
+            headers=(
+                ("Authorization", f"Bearer {credential}"),
+                ("Content-Type", "application/json"),
+            ),
+            connect_timeout=min(5.0, given.timeout),
+            timeout=given.timeout,
+            http2=True,
+            ca_pem=given.ca_pem,
+        )
+
+    def is_taken(self, reply: Reply) -> bool:
+        return reply.status == 200
+
+    def answer(self, shot: Shot, reply: Reply) -> Answer:
+        error = read_object(reply.body).get("error")
+        error = error if isinstance(error, dict) else {}
+        code = _code(error)
+        match reply.status, code:
+            case 200, _:
+                return accepted(read_object(reply.body).get("name"))
+            case 400, _ if _names_token(error):
+                return Gone(code)
+            case 400 | 413, _:
+                return Rejected(code, Fault.CONTENT)
+            case 401, "THIRD_PARTY_AUTH_ERROR":
+                return Misconfigured(code)
+            case 403, "SENDER_ID_MISMATCH":
+                log.warning("push.sender_mismatch", attempt=shot.attempt_id)
+                return Gone(code)
+            case 401 | 403, _:
+                return Again(Misconfigured(code))
+            case 404, "UNREGISTERED":
+                return Gone(code)
+            case 404, _:
+                return Misconfigured(code)
+            case 429, _:
+                return Backoff(code, first=60.0, wish=retry_after(reply))
+            case 500 | 503, _:
+                return Backoff(code, first=10.0, wish=retry_after(reply))
+        return Unknown(f"unexpected answer: {reply.status}")
+
+
+def _message(content: Push) -> dict[str, Any]:
+    named = "fid" if _INSTALLATION.fullmatch(content.token) else "token"
+    shown = {"title": content.title, "body": content.body, "image": content.image}
+    data = {**content.data, **({"link": content.link} if content.link else {})}
+    android: dict[str, Any] = {"priority": "HIGH" if content.priority == "HIGH" else "NORMAL"}
+    notification: dict[str, Any] = {}
+    if content.collapse_key:
+        android["collapse_key"] = notification["tag"] = content.collapse_key
+    if content.badge is not None:
+        notification["notification_count"] = content.badge
+    if content.ttl is not None:
+        android["ttl"] = f"{content.ttl}s"
+    if notification:
+        android["notification"] = notification
+    return {
+        named: content.token,
+        "notification": {name: text for name, text in shown.items() if text},
+        "data": {name: str(value) for name, value in data.items()},
+        "android": android,
+    }
+
+
+def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
+    given = error.get("details")
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+def _code(error: dict[str, Any]) -> str:
+    """Give FCM's own error code, else Google's status."""
+    codes = [each["errorCode"] for each in _details(error) if each.get("errorCode")]
+    return str(next(iter(codes), error.get("status") or "no error code"))[:64]
+
+
+def _names_token(error: dict[str, Any]) -> bool:
+    """Say whether a refusal is about the token, and not about the content."""
+    violations = [
+        violation
+        for each in _details(error)
+        if isinstance(each.get("fieldViolations"), list)
+        for violation in each["fieldViolations"]
+        if isinstance(violation, dict)
+    ]
+    return any(each.get("field") in ("message.token", "message.fid") for each in violations)

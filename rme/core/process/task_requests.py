@@ -1,0 +1,44 @@
+"""Request a task of the workers. It never fails, since a task is only a hint: beat requests each
+again within seconds, and its work is in the database.
+"""
+
+import structlog
+from celery import current_app
+from kombu.exceptions import KombuError
+from redis import RedisError
+
+from rme.core.cache import TtlCache
+from rme.core.redis.wakeups import request_wakeup
+
+log = structlog.get_logger(__name__)
+
+_broker_is_away: TtlCache[str, bool] = TtlCache(seconds=1)
+"""Filled while the broker or Redis is away: callers return at once, without a time-out each."""
+
+
+def request_once(
+    name: str, task: str, *arguments: str, queue: str = "default", retry: bool = False
+) -> None:
+    """Request a task unless a request of this name waits for a worker.
+
+    `retry` tries it even where the broker was away a moment ago.
+    """
+    _request(name, task, arguments, queue=queue, once=True, retry=retry)
+
+
+def request(task: str, *, queue: str = "default") -> None:
+    """Request a task."""
+    _request(task, task, (), queue=queue, once=False, retry=False)
+
+
+def _request(
+    name: str, task: str, arguments: tuple[str, ...], *, queue: str, once: bool, retry: bool
+) -> None:
+    if not retry and _broker_is_away.get("", lambda: None):
+        return
+    try:
+        if not once or request_wakeup(name):
+            current_app.send_task(task, arguments, queue=queue, ignore_result=True)
+    except (RedisError, KombuError, OSError) as error:
+        _broker_is_away.put("", True)
+        log.warning("wakeup.lost", name=name, error=type(error).__name__)

@@ -1,0 +1,45 @@
+"""The one contract of all that take a message: email, SMS and push providers alike.
+
+Frozen values go in, outcomes (`rme.core.outcomes`) come out. `content` is what is sent, `callbacks`
+what providers report, `base` the provider itself, and `http` what providers over HTTP share. How to
+write a provider: docs/adding-a-provider.md.
+"""
+
+from rme.core.provider.base import (
+    Dispatch,
+    Progress,
+    Provider,
+    ProviderSettings,
+    StoreReceived,
+    no_progress,
+    send_together,
+)
+from rme.core.provider.callbacks import (
+    AcceptedMessage,
+    CallbackRequest,
+    DeliveryReceipt,
+    InboundSms,
+    SmsPart,
+    UnknownCode,
+)
+from rme.core.provider.content import Content, Email, Push, Sms
+
+__all__ = [
+    "AcceptedMessage",
+    "CallbackRequest",
+    "Content",
+    "DeliveryReceipt",
+    "Dispatch",
+    "Email",
+    "InboundSms",
+    "Progress",
+    "Provider",
+    "ProviderSettings",
+    "Push",
+    "Sms",
+    "SmsPart",
+    "StoreReceived",
+    "UnknownCode",
+    "no_progress",
+    "send_together",
+]

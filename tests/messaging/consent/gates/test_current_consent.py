@@ -1,0 +1,66 @@
+"""Consent: which entry decides, and the chain of the ledger."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from messaging.consent import ledger
+from messaging.consent.gates import current_consent
+from messaging.models import ConsentEntry
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+T = datetime(2026, 1, 1, tzinfo=UTC)
+IN, OUT = "OPTED_IN", "OPTED_OUT"
+
+
+def decide(org, *entries, opt_in=True):
+    ledger.record(
+        org.pk,
+        [
+            ledger.ConsentDecision("ada", channel, category, status, "API", T + timedelta(days=day))
+            for channel, category, status, day in entries
+        ],
+    )
+    present = current_consent.read(org.pk, ["ada"], ["EMAIL"], ["NEWS"])
+    return present.allows("ada", "EMAIL", "NEWS", opt_in=opt_in)
+
+
+@pytest.mark.parametrize(
+    ("entries", "opt_in", "allowed"),
+    [
+        ([], True, False),
+        ([], False, True),
+        ([("EMAIL", "NEWS", IN, 1)], True, True),
+        ([("EMAIL", "NEWS", OUT, 1)], False, False),
+        ([("EMAIL", "NEWS", IN, 1), ("EMAIL", "NEWS", OUT, 2)], True, False),
+        ([("EMAIL", "NEWS", OUT, 1), ("EMAIL", "NEWS", IN, 2)], True, True),
+        ([("EMAIL", "NEWS", IN, 1), ("EMAIL", "NEWS", OUT, 1)], True, False),  # a tie
+        ([("EMAIL", "NEWS", OUT, 2), ("EMAIL", "NEWS", IN, 1)], True, False),  # out of order
+        ([("ALL", "ALL", IN, 1)], True, True),
+        ([("ALL", "NEWS", IN, 1)], True, True),
+        ([("EMAIL", "ALL", OUT, 1)], False, False),
+        ([("ALL", "ALL", OUT, 1), ("EMAIL", "NEWS", IN, 2)], True, True),  # more specific
+        ([("EMAIL", "NEWS", IN, 1), ("ALL", "ALL", OUT, 2)], True, False),  # heard
+        ([("EMAIL", "NEWS", IN, 1), ("EMAIL", "ALL", OUT, 2)], True, False),
+        ([("SMS", "NEWS", OUT, 1)], False, True),  # another channel
+        ([("EMAIL", "OTHER", OUT, 1)], False, True),  # another category
+    ],
+)
+def test_which_entry_decides(entries, opt_in, allowed):
+    assert decide(factories.organization(), *entries, opt_in=opt_in) is allowed
+
+
+def test_another_organization_does_not_count():
+    org, other = factories.organization(), factories.organization("other")
+    ledger.record(org.pk, [ledger.ConsentDecision("ada", "EMAIL", "NEWS", IN, "API", T)])
+    assert decide(other) is False
+
+
+def test_each_line_holds_the_digest_of_the_one_before():
+    org = factories.organization()
+    for _ in range(2):
+        ledger.record(org.pk, [ledger.ConsentDecision("a", "ALL", "ALL", IN, "API", T)] * 2)
+    lines = list(ConsentEntry.objects.order_by("id").values_list("previous", "digest"))
+    assert [previous for previous, _ in lines] == ["", *(digest for _, digest in lines[:-1])]
+    assert len({digest for _, digest in lines}) == 4

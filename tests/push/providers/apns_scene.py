@@ -1,0 +1,10 @@
+"""Tokens of two devices, and a sender to Apple."""
+
+from tests.push.providers.attempts import sender
+
+TOKEN = "ab" * 32
+OTHER = "cd" * 32
+
+
+def made(service, **given):
+    return sender("apns", service.settings(**given))

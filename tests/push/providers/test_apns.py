@@ -1,0 +1,230 @@
+"""APNs: what leaves, over which connection, and with which token."""
+
+import time
+
+import orjson
+import pytest
+import time_machine
+from pydantic import ValidationError
+
+from push.providers import access_tokens, apns
+from rme.core.cache import TtlCache
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Gone,
+    Misconfigured,
+    Rejected,
+    Retryable,
+)
+from rme.core.redis.connection import redis_client
+from tests.fakes.apns import KEY, apple
+from tests.push.providers.apns_scene import OTHER, TOKEN, made
+from tests.push.providers.attempts import outcome, shot
+
+
+# --- what leaves ----------------------------------------------------------------------------------
+def test_a_push_is_written_as_apple_wants_it(transport):
+    content = {
+        "data": {"order": "7"},
+        "badge": 3,
+        "image": "https://x.test/a.png",
+        "link": "https://x.test/",
+        "ttl": 60,
+        "collapse_key": "order-7",
+    }
+    with apple() as service:
+        found = outcome(made(service), transport, shot(1, **content))
+        (seen,) = service.seen
+    assert found == Accepted("00000000-0000-0000-0000-000000000001")
+    expires = int(seen.headers.pop("apns-expiration"))
+    assert 0 <= time.time() + 60 - expires < 10
+    del seen.headers["authorization"], seen.headers[":authority"]
+    assert seen.headers == {
+        ":method": "POST",
+        ":path": f"/3/device/{TOKEN}",
+        ":scheme": "https",
+        "apns-id": "00000000-0000-0000-0000-000000000001",
+        "apns-topic": "com.example.app",
+        "apns-push-type": "alert",
+        "apns-priority": "10",
+        "apns-collapse-id": "order-7",
+        "content-length": str(len(seen.body)),
+    }
+    assert orjson.loads(bytes(seen.body)) == {
+        "aps": {
+            "alert": {"title": "Hello", "body": "Hi"},
+            "sound": "default",
+            "badge": 3,
+            "mutable-content": 1,
+        },
+        "data": {"order": "7"},
+        "image": "https://x.test/a.png",
+        "link": "https://x.test/",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "value"),
+    [
+        ({"priority": "NORMAL"}, "apns-priority", "5"),
+        ({"title": "", "body": ""}, "apns-push-type", "background"),
+        ({"title": "", "body": ""}, "apns-priority", "5"),
+        ({"app": "com.example.other"}, "apns-topic", "com.example.other"),
+        ({"ttl": 0}, "apns-expiration", "0"),
+        ({}, "apns-collapse-id", None),
+        ({"collapse_key": "k" * 64}, "apns-collapse-id", "k" * 64),
+        (
+            {"collapse_key": "\u00e9"},
+            "apns-collapse-id",
+            "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c",
+        ),
+    ],
+)
+def test_headers_follow_the_notification(transport, fields, name, value):
+    with apple() as service:
+        assert isinstance(outcome(made(service), transport, shot(**fields)), Accepted)
+        assert service.seen[0].headers.get(name) == value
+
+
+def test_the_sandbox_is_another_host(transport):
+    with apple() as production, apple() as sandbox:
+        both = made(production, sandbox_url=sandbox.url)
+        found = both.send([shot(1), shot(2, environment="SANDBOX")], transport)
+        assert [type(one) for one in found] == [Accepted, Accepted]
+        assert (len(production.seen), len(sandbox.seen)) == (1, 1)
+
+
+def test_a_window_shares_a_connection_and_a_token(transport):
+    with apple() as service:
+        window = [shot(number) for number in range(1, 51)]
+        for _ in range(2):
+            found = made(service).send(window, transport)
+            assert {type(one) for one in found} == {Accepted}
+        assert (len(service.seen), service.server.connections) == (100, 1)
+        assert len(service.provider_tokens) == 1
+
+
+def test_keys_side_by_side_have_connections_of_their_own(transport):
+    with apple() as service:
+        one, two = made(service), made(service, key_id="OTHER12345")
+        for number in range(2):
+            for account in (one, two):
+                assert isinstance(outcome(account, transport, shot(number)), Accepted)
+        assert set(service.keys.values()) == {KEY, "OTHER12345"}
+        assert service.server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")],
+)
+def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, status, reason):
+    with apple(**{TOKEN: (status, {"reason": reason})}) as service:
+        account = made(service)
+        assert outcome(account, transport, shot(1)) == Retryable(reason)
+        assert isinstance(outcome(account, transport, shot(2, token=OTHER)), Accepted)
+        assert isinstance(outcome(account, transport, shot(3, token=OTHER)), Accepted)
+        assert [seen.connection for seen in service.seen] == [0, 1, 1]
+
+
+def test_too_many_provider_tokens_make_no_new_one(transport):
+    refusal = (429, {"reason": "TooManyProviderTokenUpdates"})
+    with apple(**{TOKEN: refusal}) as service:
+        account, old = aged(service, 30)  # old enough to be renewed, were it refused
+        outcome(account, transport, shot(1))
+        redis_client().delete(f"rme:push:hold:{account.lane(shot())}")
+        outcome(account, transport, shot(2, token=OTHER))
+        assert service.provider_tokens == {old}
+
+
+@pytest.mark.parametrize("token", ["simulator-bounce", "../../x", "AB" * 32, "ab" * 31, ""])
+def test_what_is_no_token_does_not_leave(transport, token):
+    with apple() as service:
+        content = shot(1)._replace(content=apns.Push(token, "IOS", "T", "B"))
+        assert outcome(made(service), transport, content) == Gone("BadDeviceToken")
+        assert service.seen == []
+
+
+def test_a_payload_is_measured_before_it_leaves(transport):
+    with apple() as service:
+        account = made(service)
+        fits, more = shot(1, body="x" * 4033), shot(2, body="x" * 4034)
+        found = account.send([fits, more], transport)
+        assert [len(seen.body) for seen in service.seen] == [4096]
+    assert isinstance(found[0], Accepted)
+    assert found[1] == Rejected("4097 bytes; at most 4096 can be pushed", Fault.CONTENT)
+
+
+def test_other_platforms_are_left_alone(transport):
+    with apple() as service:
+        found = outcome(made(service), transport, shot(platform="ANDROID"))
+        assert (found, service.seen) == (Retryable("serves no ANDROID"), [])
+
+
+# --- the provider token ---------------------------------------------------------------------------
+def aged(service, minutes):
+    """Give an account whose token was made a while ago, and that token."""
+    account, then = made(service), time.time() - 60 * minutes
+    with time_machine.travel(then, tick=False):
+        old = access_tokens.Token(account._sign().text, then)
+    access_tokens.keep(account._name, apns.TOKEN_LIFE, old)
+    TtlCache.clear_all()  # it comes from Redis
+    return account, old.text
+
+
+@pytest.mark.parametrize(("minutes", "renewed"), [(0, False), (39, False), (41, True), (56, True)])
+def test_a_token_is_renewed_by_its_age(transport, minutes, renewed):
+    with apple() as service:
+        account, old = aged(service, minutes)
+        outcome(account, transport, shot())
+        assert (old not in service.provider_tokens) is renewed
+
+
+@pytest.mark.parametrize(("minutes", "renewed"), [(19, False), (21, True)])
+def test_an_expired_token_is_renewed_when_it_is_old_enough(transport, minutes, renewed):
+    with apple() as service:
+        account, old = aged(service, minutes)
+        service.expired.add(old)
+        found = account.send([shot(1), shot(2)], transport)
+        tried = len(service.seen)
+    if renewed:
+        assert ([type(one) for one in found], tried) == ([Accepted, Accepted], 4)
+    else:
+        assert (found, tried) == ([Misconfigured("ExpiredProviderToken")] * 2, 2)
+
+
+def test_a_new_token_that_is_refused_too_is_our_fault(transport):
+    with apple(**{TOKEN: (403, {"reason": "ExpiredProviderToken"})}) as service:
+        account, _ = aged(service, 30)
+        assert outcome(account, transport, shot()) == Misconfigured("ExpiredProviderToken")
+        assert (len(service.seen), len(service.provider_tokens)) == (2, 2)
+
+
+def test_the_token_names_its_key(transport):
+    import jwt
+
+    with apple() as service:
+        outcome(made(service), transport, shot())
+        (text,) = service.provider_tokens
+    assert jwt.get_unverified_header(text) == {"alg": "ES256", "kid": KEY}
+
+
+# --- settings -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"team_id": "short"},
+        {"key_id": "lower12345"},
+        {"private_key": "no key"},
+        {"topic": "a b"},
+        {"timeout": 26},
+        {"unknown": 1},
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(given):
+    from tests.fakes.apns import settings
+
+    with pytest.raises(ValidationError) as refused:
+        apns.ApnsSettings.model_validate({**settings(1, "", 5.0), **given})
+    assert "PRIVATE KEY" not in str(refused.value)

@@ -1,0 +1,33 @@
+"""A link whose window is full: what waits is given back, and what was answered is reported."""
+
+import socket
+import threading
+
+from rme.transport import NOT_STARTED
+from rme.transport.smpp.pdu import Pdu
+from tests.fakes.smpp import SmppServer, accept
+from tests.transport.smpp.session_scene import BODY, POLICY, line, statuses
+
+
+def test_what_waits_for_the_window_is_given_back_and_the_rest_comes() -> None:
+    go, reports = threading.Event(), []
+    count = iter(range(100))
+
+    def slow(connection: socket.socket, request: Pdu) -> None:
+        if next(count) >= 3:  # the bind is one
+            go.wait(10)
+        accept(connection, request)
+
+    def report(answers: object) -> None:
+        reports.append(answers)
+        go.set()
+
+    with SmppServer(otherwise=slow) as server:
+        made = line(server.port, window=3)
+        answers = made.submit([BODY] * 12, POLICY, 0.3, report)
+        assert answers[5:] == [NOT_STARTED] * 7
+        assert statuses(answers[:5]) == [0] * 5
+        ((*first,),) = reports
+        assert statuses(first[:2]) == [0, 0]
+        assert first[2:] == [None] * 3 + [NOT_STARTED] * 7
+        assert statuses(made.submit([BODY] * 12, POLICY, 5.0)) == [0] * 12

@@ -1,0 +1,141 @@
+"""A transport with a patience: what it gives back, what it reports, and places at a host."""
+
+import threading
+import time
+
+import pytest
+
+from rme.transport import NOT_STARTED, AddressPolicy, Failure, Reply, Request, Transport
+from rme.transport.host_limits import HostLimits
+from tests.fakes.http1 import Http1Server, respond
+from tests.fakes.slow_smtp import SlowSmtp
+from tests.transport.mails import mail
+
+OPEN = AddressPolicy(["127.0.0.1"])
+
+
+@pytest.fixture
+def root():
+    made = Transport(OPEN)
+    yield made
+    made.close()
+
+
+def test_what_is_slow_is_reported_when_it_comes_and_what_waits_is_given_back(root):
+    go, reports = threading.Event(), []
+
+    def answer(sock, seen):
+        if seen.body == b"slow":
+            go.wait(10)
+        respond(sock, 200, seen.body)
+
+    def note(answered):
+        reports.append([(place, isinstance(result, Reply)) for place, result in answered])
+        go.set()
+
+    bodies = [b"fast"] * 3 + [b"slow"] * 12
+    with Http1Server(answer) as server:
+        own = root.for_worker(0, start_timeout=0.3, streams=40)
+        results = own.perform([Request(server.url, body) for body in bodies], note)
+    said = [result.body if isinstance(result, Reply) else result for result in results]
+    assert said == [b"fast"] * 3 + [b"slow"] * 10 + [NOT_STARTED] * 2
+    first = [(place, True) for place in range(3)] + [(13, False), (14, False)]
+    assert reports[0] == first
+    later = sorted(each for report in reports[1:] for each in report)
+    assert later == [(place, True) for place in range(3, 13)]
+
+
+def test_nothing_is_reported_where_all_is_answered_in_time(root):
+    reports = []
+    with Http1Server() as server:
+        own = root.for_worker(0, start_timeout=10, streams=40)
+        results = own.perform([Request(server.url, b"x")] * 20, reports.append)
+    assert [result.status for result in results] == [200] * 20
+    assert reports == []
+
+
+def test_a_mail_under_way_is_not_given_back(root):
+    with SlowSmtp(lambda recipient: True) as server:
+        own = root.for_worker(0, start_timeout=0.2, streams=40)
+        threading.Timer(0.6, server.go.set).start()
+        results = own.perform([mail(server)] * 12)
+        assert [getattr(result, "status", 0) for result in results] == [250] * 10 + [0] * 2
+        assert results[10:] == [NOT_STARTED] * 2
+        assert len(server.taken) == 10
+
+
+def test_threads_together_have_so_many_under_way_to_a_host(root):
+    go = threading.Event()
+
+    def answer(sock, seen):
+        go.wait(10)
+        respond(sock, 200)
+
+    results = {}
+
+    def send(number):
+        own = root.for_worker(number, start_timeout=0.4, streams=40)
+        results[number] = own.perform([Request(server.url, b"x")] * 12)
+
+    with Http1Server(answer) as server:
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(1.0)
+        assert len(server.seen) == 20
+        go.set()
+        for thread in threads:
+            thread.join()
+        # All places were returned.
+        assert (
+            len(root.for_worker(9, start_timeout=5, streams=40).perform([Request(server.url)] * 30))
+            == 30
+        )
+    every = [result for found in results.values() for result in found]
+    assert sum(isinstance(result, Reply) for result in every) == 20
+    assert sum(result is NOT_STARTED for result in every) == 28
+
+
+def test_a_place_that_another_thread_returns_is_used(root):
+    def answer(sock, seen):
+        time.sleep(0.1)
+        respond(sock, 200)
+
+    results = {}
+
+    def send(number):
+        own = root.for_worker(number, start_timeout=20, streams=40)
+        results[number] = own.perform([Request(server.url, b"x")] * 10)
+
+    with Http1Server(answer) as server:
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    every = [result for found in results.values() for result in found]
+    assert [type(result) for result in every] == [Reply] * 40
+
+
+def test_siblings_share_no_connection_and_keep_their_own(root):
+    with Http1Server() as server:
+        for number in (0, 1, 0, 1):
+            root.for_worker(number, start_timeout=5, streams=40).perform(
+                [Request(server.url, b"x")]
+            )
+        assert server.connections == 2
+
+
+def test_a_place_is_free_again_when_it_was_returned():
+    slots, where = HostLimits(), object()
+    assert [slots.take(where, 2) for _ in range(3)] == [True, True, False]
+    slots.free(where)
+    assert slots.take(where, 2)
+
+
+def test_a_broken_host_gives_its_places_back(root):
+    own = root.for_worker(0, start_timeout=1, streams=40)
+    for _ in range(3):
+        results = own.perform([Request("http://127.0.0.1:1/", b"x")] * 15)
+        assert {type(result) for result in results} == {Failure}
+    assert not own.host_limits._taken
