@@ -144,12 +144,12 @@ DATABASES: dict[str, dict[str, Any]] = {
             "keepalives_count": 2,
             "tcp_user_timeout": 8000,
             **_database.get("OPTIONS", {}),  # such as sslmode, from the address
-            # Binding on the server lets psycopg prepare what repeats: planning over the partitions
-            # costs ten times what most statements do. A plan that is kept may have been made while
-            # the tables were small, and must not read them whole for ever: our joins go from a few
-            # rows to others by key, so all else is discouraged.
+            # Binding on the server lets psycopg prepare repeated statements: planning over the
+            # partitions costs ten times what most statements do.
             "server_side_binding": True,
             "prepare_threshold": 2,
+            # Compiling costs more than any statement of ours takes.
+            "options": "-c jit=off",
             "pool": {
                 "min_size": 1,
                 "max_size": int(ENV.get("DATABASE_POOL", "10")),

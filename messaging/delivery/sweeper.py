@@ -227,7 +227,7 @@ def waiting_channels() -> list[str]:
 
 def _due(status: Status) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(sql.NEVER_SORT)
+        cursor.execute(sql.BY_INDEX)
         cursor.execute(_DUE, [status, BATCH])
         return [dict(zip(_NAMES, row, strict=True)) for row in cursor.fetchall()]
 

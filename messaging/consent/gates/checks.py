@@ -51,7 +51,7 @@ class PendingCheck:
         self,
         candidates: Sequence[Candidate],
         caps: FrequencyCaps,
-        answer: prepared_statements.Answer,
+        answer: prepared_statements.PendingRows,
     ) -> None:
         self._candidates = candidates
         self._caps = caps

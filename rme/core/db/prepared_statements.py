@@ -113,30 +113,43 @@ def pipeline() -> Iterator[None]:
         _run(here, statements)
 
 
-def execute(text: str, parameters: Sequence[Parameter] = ()) -> Rows:
-    """Execute a statement with `%s` for its parameters, and return its rows."""
-    return send(text, parameters).rows()
+def execute(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> Rows:
+    """Execute a statement with `%s` for its parameters, and return its rows; see `send`."""
+    return send(text, parameters, setting=setting).rows()
 
 
-def send(text: str, parameters: Sequence[Parameter] = ()) -> PendingRows:
+def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> PendingRows:
     """Execute a statement; in a `transaction()` not before the rows of one are needed, and in a
     `pipeline()` at its end.
 
-    Raises DatabaseError, and TypeError for parameters that PostgreSQL has no text for here.
+    `setting` is a statement that is executed before it in the same round trip and transaction: a
+    `set_config(…, is_local => true)`. Alone, the two are a transaction, so the setting holds for
+    this statement only; else it holds until the transaction ends.
+
+    Raises DatabaseError, and TypeError for parameters of other types.
     """
     statement = PendingRows(text, [_text(value) for value in parameters])
+    statements = [PendingRows(setting), statement] if setting else [statement]
     if _pipeline.statements is not None:
-        _pipeline.statements.append(statement)
+        _append(_pipeline.statements, statements)
         return statement
     here = connections[DEFAULT_DB_ALIAS]
     direct = _of(_raw(here))
     if direct.level is None:
-        _run(here, [statement])
+        _run(here, statements)
     else:
-        direct.waiting.append(statement)
+        _append(direct.waiting, statements)
         if direct.level != len(here.savepoint_ids):  # what a savepoint undoes must not wait
             _flush(here)
     return statement
+
+
+def _append(waiting: list[PendingRows], statements: Sequence[PendingRows]) -> None:
+    """Add a statement after its setting, unless the setting is among those that wait."""
+    *setting, statement = statements
+    before = {each.text for each in waiting}
+    waiting += [each for each in setting if each.text not in before]
+    waiting.append(statement)
 
 
 def flush() -> None:

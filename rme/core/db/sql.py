@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection, models
+from django.db import models
 
 from rme.core.db import prepared_statements
 
@@ -28,6 +28,8 @@ class Part(NamedTuple):
 
     text: str
     parameters: Sequence[Any] = ()
+    setting: str = ""
+    """A statement that has to be executed before it, such as `BY_INDEX`."""
 
 
 Steps = Mapping[str, Part | None]
@@ -93,7 +95,8 @@ def send(steps: Steps) -> prepared_statements.PendingRows:
         return prepared_statements.PendingRows("", result=[])
     text = _joined(tuple((name, part.text) for name, part in named))
     parameters = [parameter for _, part in named for parameter in part.parameters]
-    return prepared_statements.send(text, parameters)
+    setting = next((part.setting for _, part in named if part.setting), "")
+    return prepared_statements.send(text, parameters, setting=setting)
 
 
 # Texts are kept: to write the same again for every window costs as much as to send it.
@@ -104,24 +107,20 @@ def _joined(steps: tuple[tuple[str, str], ...]) -> str:
     return f"WITH {before} {last}" if before else last
 
 
-NEVER_SORT = "SELECT set_config('enable_sort', 'off', true)"
-"""Before a statement, in its transaction: see `read_in_order`."""
+BY_INDEX = (
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)"
+)
+"""Executed before a statement, in its transaction: makes PostgreSQL read tables by their indexes.
+
+Where statistics say that a table or a partition is empty (they are as old as its last ANALYZE, and
+a plan that is kept may be older), reading it whole looks free, and sorting all rows of all
+partitions looks as cheap as merging their first ones.
+"""
 
 
 def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Execute a statement that reads the first rows of an index in its order, and return its rows.
-
-    Where statistics say that nothing is there, to read all rows of all partitions and sort them
-    looks as cheap as to merge the partitions' first. So sorting is switched off for this statement;
-    in a transaction, for those that follow it there too.
-    """
-    if connection.in_atomic_block:
-        prepared_statements.send(NEVER_SORT)
-        return prepared_statements.execute(text, parameters)
-    with prepared_statements.pipeline():
-        prepared_statements.send(NEVER_SORT)
-        answer = prepared_statements.send(text, parameters)
-    return answer.rows()
+    """Execute a statement that reads the first rows of an index in its order (`BY_INDEX`)."""
+    return prepared_statements.execute(text, parameters, setting=BY_INDEX)
 
 
 def inserting(model: type[models.Model], rows: Sequence[Row], tail: str = "") -> Part | None:

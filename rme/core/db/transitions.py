@@ -55,7 +55,7 @@ def advancing(
         return None
     allowed = [f"{old}>{new}" for old, following in transitions.items() for new in following]
     text = _advance(model._meta.db_table, tuple(rows[0]))
-    return sql.Part(text, [sql.as_json(rows), sql.array(allowed)])
+    return sql.Part(text, [sql.as_json(rows), sql.array(allowed)], sql.BY_INDEX)
 
 
 @lru_cache(maxsize=512)
