@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import chain
 
 from messaging.consent.suppressions import current
-from rme.core.csv_lines import lines
+from rme.core.csv_lines import write_rows
 from rme.core.db.clock import iso
 
-__all__ = ["COLUMNS", "MORE", "export", "lines"]
+__all__ = ["COLUMNS", "MORE", "export"]
 
 COLUMNS = ("channel", "address", "contactId", "reason", "note", "expiresAt")
 """What an import takes."""
@@ -23,4 +23,4 @@ def export(organization_id: str) -> Iterator[str]:
         (*texts, iso(expires_at) or "", source, iso(created_at) or "")
         for *texts, expires_at, source, created_at in entries.iterator(chunk_size=5000)
     )
-    return lines(chain([(*COLUMNS, *MORE)], cells))
+    return write_rows(chain([(*COLUMNS, *MORE)], cells))

@@ -36,7 +36,7 @@ def start(
 ) -> SuppressionImport:
     """Store a file to be imported, all or nothing. Raises Unreadable."""
     reader = Reader(file, part_lines, LINE_LIMIT)
-    columns, delimiter = csv_lines.header(reader.next() or "", COLUMNS, MORE)
+    columns, delimiter = csv_lines.header(reader.read_line() or "", COLUMNS, MORE)
     if "channel" not in columns or not {"address", "contactId"} & set(columns):
         raise Unreadable("The first line must name channel, and one of address and contactId.")
     run = SuppressionImport(

@@ -13,7 +13,7 @@ from messaging.webhooks.events import of_moved
 from push import feedback
 from rme.core import ids
 from rme.core.db import clock, prepared_statements, sql
-from rme.core.db.transitions import advancing
+from rme.core.db.transitions import advance_part
 from rme.core.outcomes import NOT_TRIED, Accepted
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ def attempts(hand: Sequence[Sending]) -> sql.Part | None:
                     "started_at": now,
                 }
             )
-    return sql.inserting(Attempt, rows)
+    return sql.insert_part(Attempt, rows)
 
 
 def outcomes(answered: Answered) -> sql.Steps:
@@ -79,8 +79,8 @@ def outcomes(answered: Answered) -> sql.Steps:
                 }
             )
     return {
-        "outcomes": sql.updating(Attempt, rows),
-        "own_ids": sql.inserting(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
+        "outcomes": sql.update_part(Attempt, rows),
+        "own_ids": sql.insert_part(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
         "feedback": feedback.noting(said),
         "not_made": removing(not_made),
     }
@@ -102,7 +102,7 @@ def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Pen
     moved = sql.send(
         {
             **steps,
-            "moved": advancing(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
+            "moved": advance_part(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
             **of_moved(_events(hand)),
             "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
         }

@@ -70,7 +70,7 @@ def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -
             f"SELECT e.type, e.at, d.contact_id, e.channel, e.provider, e.detail FROM {_E} e "
             f"JOIN {_D} d ON d.id = e.delivery_id "
             "WHERE e.message_id = %s AND e.id >= %s ORDER BY e.at, e.id",
-            [found, ids.earliest_beside(found) if found else None],
+            [found, ids.earliest_concurrent(found) if found else None],
         )
         events = [_event(*row) for row in cursor.fetchall()]
     shown = {**_shown(messages[0], deliveries[found]), "events": events}

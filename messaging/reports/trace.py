@@ -60,7 +60,7 @@ def of_message(organization_id: str, message_id: UUID) -> list[dict[str, Any]]:
         cursor.execute(_DELIVERIES, [organization_id, message_id])
         deliveries = cursor.fetchall()
         steps: dict[UUID, list[tuple[datetime, Step]]] = {row[0]: [] for row in deliveries}
-        cursor.execute(_HAPPENED, [message_id, ids.earliest_beside(message_id)])
+        cursor.execute(_HAPPENED, [message_id, ids.earliest_concurrent(message_id)])
         events = [row for row in cursor.fetchall() if row[0] in steps]
         cursor.execute(_ATTEMPTS, [list(steps)])
         attempts = cursor.fetchall()

@@ -19,10 +19,10 @@ def write_events(rows: Sequence[sql.Row]) -> None:
 def of_moved(rows: Sequence[sql.Row]) -> sql.Steps:
     """Give the steps that write events of those deliveries that the step `moved` returned."""
     return {
-        "events": sql.inserting(
+        "events": sql.insert_part(
             Event, rows, "WHERE delivery_id = ANY(ARRAY(SELECT id FROM moved)) RETURNING id"
         ),
-        "notices": sql.inserting(
+        "notices": sql.insert_part(
             WebhookDelivery, _notices(rows), "WHERE event_id = ANY(ARRAY(SELECT id FROM events))"
         ),
     }

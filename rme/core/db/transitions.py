@@ -1,4 +1,4 @@
-"""The one way a status changes: compare-and-set over a transition table, for many rows at once."""
+"""Status changes: compare-and-set by a transition table, for many rows in one statement."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -12,12 +12,14 @@ from rme.core.db import sql
 Transitions = Mapping[Any, Collection[Any]]
 
 
-def seizing(model: type[models.Model], transitions: Transitions, target: str, due_at: str) -> str:
-    """Give the UPDATE that claims the rows of a CTE named `picked`: for a statement that picks
-    rows, claims them and reads what belongs to them, all at once.
+def claim_update(
+    model: type[models.Model], transitions: Transitions, target: str, due_at: str
+) -> str:
+    """Return the UPDATE that claims the rows of a CTE named `picked`: for a statement that picks
+    rows, claims them and reads related rows in one go.
 
-    `due_at` is the SQL of the lease's end. The fence is counted up, as `advance` does for a claim.
-    The status is compared as an expression, so that no partial index on it seems to be a way in.
+    `due_at` is the SQL of the lease's end. The fencing token is incremented. The status is compared
+    as an expression, so that the planner does not take a partial index on it for an access path.
     """
     table = model._meta.db_table
     sources = ", ".join(f"'{old}'" for old, following in transitions.items() if target in following)
@@ -34,22 +36,22 @@ def advance(
     transitions: Transitions,
     rows: Sequence[sql.Row],
 ) -> set[UUID]:
-    """Move rows to new statuses where the table allows it, and give the ids of those that moved."""
-    moved = sql.execute({"moved": advancing(model, transitions, rows)})
+    """Change the status of rows where the table allows it; return the ids of the changed rows."""
+    moved = sql.execute({"moved": advance_part(model, transitions, rows)})
     return {identifier for (identifier,) in moved}
 
 
-def advancing(
+def advance_part(
     model: type[models.Model],
     transitions: Transitions,
     rows: Sequence[sql.Row],
 ) -> sql.Part | None:
-    """Give the UPDATE that moves rows where the table allows it, and returns their ids.
+    """Return the UPDATE that changes rows where the table allows it, and returns their ids.
 
-    Each row has `id`, `status` (the target) and further columns to set, the same in all. A row
-    that has `fence` moves only if the stored fence is that one: whoever held the row before a later
-    claim cannot write any more. What did not move was not allowed to: somebody else was there
-    first, and the caller leaves it be.
+    Each row has `id`, `status` (the new one) and further columns to set, the same in all rows. A
+    row with `fence` is changed only if the stored fencing token is the same, so that a worker whose
+    lease was claimed by another cannot write any more. A row that was not changed has been changed
+    by another process meanwhile, which the caller accepts.
     """
     if not rows:
         return None
