@@ -99,13 +99,11 @@ def walk(fields: dict[str, Any], pages: int) -> tuple[UUID | None, int]:
 
     cursor, found = None, 0
     for _ in range(pages):
-        page, following = queries.history(
-            "bench", queries.Filter(**fields, limit=200, cursor=cursor)
-        )
-        found += len(page)
-        if following is None:
+        page = queries.history("bench", queries.Filter(**fields, limit=200, cursor=cursor))
+        found += len(page.messages)
+        if page.following is None:
             return None, found
-        cursor = queries.read_cursor(following)
+        cursor = page.following
     return cursor, found
 
 

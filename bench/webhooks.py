@@ -6,6 +6,9 @@
 import argparse
 import asyncio
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 from bench.scene import Scene, free_port, processes, wait_for_port
 
@@ -57,34 +60,35 @@ def webhooks(scene: Scene) -> None:
     WebhookEndpoint.objects.filter(organization_id="bench").delete()
 
 
-def _rows(scene: Scene) -> list[dict[str, object]]:
-    """Accept messages, and give rows of an event for each."""
-    from messaging.accept import acceptance, batch
+def _rows(scene: Scene) -> list[Any]:
+    """Accept messages, and return the row of an event (`EventRow`) for each."""
+    from messaging.accept import Submission, accept_bulk
     from messaging.accept.requests import MessageInput
     from messaging.models import Delivery
+    from messaging.models.statuses import EventType
+    from messaging.webhooks.events import EventRow
     from rme.tenants import organizations
     from rme.tenants.authentication import Caller
 
     caller = Caller(organizations.get("bench"), scene.application_id, user_id=1, test=True)
-    taken = [batch.Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
-    acceptance.accept_bulk(caller, taken, key=None, request_id="bench")
+    taken = [Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
+    accept_bulk(caller, taken, key=None, request_id="bench")
     found = Delivery.objects.filter(organization_id="bench").values_list("id", "message_id")
     return [
-        {
-            "organization_id": "bench",
-            "message_id": message_id,
-            "delivery_id": delivery_id,
-            "type": "sent",
-            "at": "2026-01-01T00:00:00Z",
-            "channel": "EMAIL",
-            "provider": "sink",
-            "detail": None,
-        }
+        EventRow(
+            "bench",
+            message_id,
+            delivery_id,
+            EventType.SENT,
+            datetime(2026, 1, 1, tzinfo=UTC),
+            channel="EMAIL",
+            provider="sink",
+        )
         for delivery_id, message_id in found[:EVENTS]
     ]
 
 
-def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool = False) -> float:
+def _write(rows: list[Any], rounds: int = ROUNDS, *, alone: bool = False) -> float:
     from messaging.models import Event
     from messaging.webhooks.events import write_events
     from rme.core import ids
@@ -92,7 +96,7 @@ def _write(rows: list[dict[str, object]], rounds: int = ROUNDS, *, alone: bool =
 
     took = []
     for _ in range(rounds):
-        fresh = [{"id": ids.new_text_id(), **row} for row in rows]
+        fresh = [replace(row, id=ids.new_text_id()) for row in rows]
         started = time.perf_counter()
         if alone:
             sql.insert({Event: fresh})

@@ -19,8 +19,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
 
-from push import endpoints
-from push.encoding import decoded
+from push import base64url, endpoints
 from push.models import Device, token_digest
 from rme.core.errors import InvalidPayload
 from rme.transport import AddressPolicy
@@ -95,7 +94,7 @@ def _keys(given: dict[str, Any]) -> dict[str, str]:
         ("p256dh", _is_point, "must be a public key on P-256, base64url"),
         ("auth", lambda key: len(key) == 16, "must be 16 bytes, base64url"),
     ):
-        if not check(decoded(given.get(name))):
+        if not check(base64url.decode(given.get(name))):
             raise InvalidPayload.at(f"token.keys.{name}", otherwise)
     return {"auth": given["auth"], "p256dh": given["p256dh"]}
 

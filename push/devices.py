@@ -17,7 +17,6 @@ from push.device_tokens import DeviceToken
 from push.models import Device
 from rme.core import errors, ids
 from rme.core.db import clock, prepared_statements, sql
-from rme.core.db.clock import iso
 from rme.crm.contacts import get_contacts
 from rme.tenants.models import Organization
 
@@ -137,8 +136,12 @@ ON CONFLICT (organization_id, token_digest) DO UPDATE SET
 RETURNING t.*, xmax = 0 AS is_new
 """
 
-Registered = tuple[Device, bool]
-"""A device, and whether it is new."""
+
+class Registered(NamedTuple):
+    """A registered device, and whether it is new."""
+
+    device: Device
+    is_new: bool
 
 
 def register(
@@ -172,7 +175,10 @@ def _store(organization_id: str, given: Sequence[Registration]) -> dict[str, Reg
     # In one order everywhere, so that two calls with the same tokens cannot deadlock.
     rows = [last[digest] for digest in sorted(last)]
     stored = Device.objects.raw(_REGISTER, [sql.as_json(rows)])
-    return {row.token_digest: (row, getattr(row, "is_new")) for row in stored}  # noqa: B009
+    return {
+        row.token_digest: Registered(row, getattr(row, "is_new"))  # noqa: B009 (a column of the statement, not of the model)
+        for row in stored
+    }
 
 
 def replace(organization_id: str, device_id: str, given: Any) -> Device:
@@ -229,30 +235,3 @@ def find(
         rows = rows.filter(pk__lt=before)
     page = list(rows.order_by("-pk")[: limit + 1])
     return page[:limit], page[limit - 1].pk if len(page) > limit else None
-
-
-def shown(row: Device) -> dict[str, Any]:
-    """Give a device as registering answers with it."""
-    return {
-        "deviceId": str(row.pk),
-        "contactId": row.contact_id or None,
-        "platform": row.platform,
-        "active": row.active,
-        "registeredAt": iso(row.registered_at),
-    }
-
-
-def listed(row: Device) -> dict[str, Any]:
-    """Give a device as the list shows it: all but its token, which is a credential."""
-    return {
-        **shown(row),
-        "userId": row.user_id or None,
-        "app": row.app or None,
-        "environment": row.environment,
-        "locale": row.locale or None,
-        "timeZone": row.zone or None,
-        "name": row.name or None,
-        "lastSeenAt": iso(row.last_seen_at),
-        "inactiveReason": row.inactive_reason or None,
-        "inactiveSince": iso(row.inactive_since),
-    }

@@ -92,7 +92,7 @@ def noting(said: Sequence[Said]) -> sql.Part | None:
         for each in said
         if isinstance(each.outcome, Gone)
     ]
-    return sql.insert_part(Feedback, rows)
+    return sql.insert_step(Feedback, rows)
 
 
 def retire() -> tuple[int, int]:

@@ -348,9 +348,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
     "POSTPROCESSING_HOOKS": [
-        "messaging.api.description.messages.add_items",
-        "messaging.api.description.common.add_headers",
-        "messaging.api.description.common.require_bodies",
+        "messaging.api.messages.add_bulk_items",
+        "messaging.api.openapi.add_headers",
+        "messaging.api.openapi.require_bodies",
     ],
     "SERVERS": [{"url": BASE_URL}],
 }

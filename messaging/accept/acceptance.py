@@ -1,43 +1,46 @@
 """Accepting messages: from checked requests to rows in the database, for many at once.
 
-A single send is a bulk of one. Everything is stored by one statement, which is a transaction by
-itself: message, content, deliveries, events and the idempotency key, all or nothing. Handing on
-to the workers comes after it and may fail: the sweep finds what was not handed on.
+A single send is a bulk of one. One statement, which is a transaction by itself, stores message,
+content, deliveries, events and the idempotency key: all or nothing. The workers are woken after it.
+That may fail: the sweeper finds the deliveries that no worker was woken for.
 """
 
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import orjson
 from django.db import IntegrityError
 
 from messaging.accept import idempotency
-from messaging.accept.batch import Batch, Result, Submission, bulk_body
-from messaging.accept.idempotency import Key
-from messaging.accept.requests import MESSAGE
+from messaging.accept.idempotency import RequestKey
+from messaging.accept.planning import plan
+from messaging.accept.plans import Plan
+from messaging.accept.requests import MessageInput
+from messaging.accept.results import (
+    BulkResult,
+    Refusal,
+    Result,
+    SendResult,
+    StoredAnswer,
+    of_plan,
+)
+from messaging.accept.rows import Rows
 from messaging.delivery import wakeups
-from rme.core import errors
-from rme.core.http.json import refuse_nul
-from rme.core.http.parsing import parse
-from rme.tenants import organizations
+from messaging.policy import organization_policy, send_limits
+from rme.core import errors, ids
 from rme.tenants.authentication import Caller
-from rme.tenants.models import Organization
-
-__all__ = [
-    "RECIPIENTS_LIMIT",
-    "MessageResult",
-    "Result",
-    "Submission",
-    "accept",
-    "accept_bulk",
-    "send_push",
-]
 
 RECIPIENTS_LIMIT = 5000
-PROGRAM = 0
-"""Stands for the application and the user of what a program in this process sends."""
+"""The most recipients of one bulk, in all its messages."""
+ATTEMPTS = 3
+"""How often a call is decided again that lost its idempotency key to a concurrent call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One request: checked, or the error found by checking it. A bulk's items have own keys."""
+
+    message: MessageInput | errors.ApiError
+    key: RequestKey | None = None
 
 
 def accept(
@@ -45,136 +48,105 @@ def accept(
     submission: Submission,
     *,
     request_id: str,
-    then: Callable[[Result], Result] | None = None,
+    wait: Callable[[SendResult], SendResult | Refusal] | None = None,
 ) -> Result:
-    """Accept one message. What is refused is answered with the error's body and status.
+    """Accept one message, and return its result; a refused request is a `Refusal`.
 
-    `then` may wait for what becomes of an accepted message, and change the answer. The key is held
-    meanwhile, and gives that answer from then on.
+    `wait` waits for the outcome of an accepted message and returns the final result. The
+    idempotency key is held meanwhile, and its stored answer becomes that result.
     """
     key = submission.key
-    with idempotency.holding(caller.organization.id, caller.application_id, key) as known:
-        if key and known:
-            answer = known.replay(key)
-            return Result(answer.status, answer.body, replayed=True)
-        (result,) = _accept_all(caller, [submission], request_id)
-        if then is None or result.status != 202:
+    with idempotency.holding(caller.organization.id, caller.application_id, key) as stored:
+        if key and stored:
+            return idempotency.replay(stored, key)
+        (result,) = _decide_and_store(caller, [submission], request_id)
+        if wait is None or not isinstance(result, SendResult):
             return result
-        settled = then(result)
-        if key and settled is not result:
-            idempotency.amend(
-                caller.organization.id,
-                caller.application_id,
-                key,
-                status=settled.status,
-                body=settled.body,
-            )
-        return settled
+        final = wait(result)
+        if key and final is not result:
+            idempotency.amend(caller.organization.id, caller.application_id, key, final)
+        return final
 
 
 def accept_bulk(
-    caller: Caller, submissions: Sequence[Submission], *, key: Key | None, request_id: str
-) -> Result:
+    caller: Caller, submissions: Sequence[Submission], *, key: RequestKey | None, request_id: str
+) -> BulkResult | StoredAnswer:
     """Accept up to 500 messages; one bad item fails no other. `key` covers the whole call."""
-    with idempotency.holding(caller.organization.id, caller.application_id, key) as known:
-        if key and known:
-            answer = known.replay(key)
-            return Result(answer.status, answer.body, replayed=True)
-        batch = _accept_all(caller, submissions, request_id, envelope=key)
-        return Result(202, bulk_body(batch))
+    with idempotency.holding(caller.organization.id, caller.application_id, key) as stored:
+        if key and stored:
+            return idempotency.replay(stored, key)
+        return BulkResult(_decide_and_store(caller, submissions, request_id, bulk_key=key))
 
 
-def _accept_all(
+def _decide_and_store(
     caller: Caller,
     submissions: Sequence[Submission],
     request_id: str,
-    envelope: Key | None = None,
+    bulk_key: RequestKey | None = None,
 ) -> list[Result]:
-    """Accept requests by one path; somebody else's use of the same key at once starts it again."""
-    for _ in range(3):
-        batch = Batch(caller, request_id)
-        results = batch.run(submissions)
+    """Decide requests and store them; again from the start if another call stored one of the keys.
+
+    Raises IdempotencyInProgress if that happens three times.
+    """
+    for _ in range(ATTEMPTS):
+        rows = Rows(caller)
+        results = _decide(caller, submissions, request_id, rows)
+        if bulk_key:
+            rows.add_key(bulk_key, BulkResult(results), rows.latest_schedule)
         try:
-            batch.store(results, envelope)
+            rows.store()
         except IntegrityError:
-            idempotency.purge()  # an expired key in the way is no longer; a live one is found now
+            idempotency.purge()  # the key may have expired; if it is live, it is found next time
             continue
-        wakeups.wake(batch.rows.channels)
+        wakeups.wake(rows.channels)
         return results
     raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
 
 
-# --- from a program in this process ---------------------------------------------------------------
+def _decide(
+    caller: Caller, submissions: Sequence[Submission], request_id: str, rows: Rows
+) -> list[Result]:
+    """Return the result of each request, in order, and add to `rows` what is to be stored."""
+    keys = {submission.key.text for submission in submissions if submission.key}
+    stored = idempotency.find(caller.organization.id, caller.application_id, keys)
+    results: dict[int, Result] = {}
+    first_of: dict[str, int] = {}  # the first item of the bulk with each key
+    fresh: dict[int, MessageInput] = {}
+    for index, submission in enumerate(submissions):
+        key = submission.key
+        try:
+            if isinstance(submission.message, errors.ApiError):
+                raise submission.message
+            if key and key.text in stored:
+                results[index] = idempotency.replay(stored[key.text], key)
+            elif key and key.text in first_of:
+                first_key = submissions[first_of[key.text]].key
+                if first_key and first_key.digest != key.digest:
+                    raise errors.IdempotencyKeyReused
+            else:
+                fresh[index] = submission.message
+                if key:
+                    first_of[key.text] = index
+        except errors.ApiError as error:
+            results[index] = Refusal(error, request_id)
+    policy = organization_policy.of(caller.organization.id)
+    send_limits.require(caller.organization.id, policy.sending, len(fresh), test=caller.test)
+    plans = plan(caller, policy, list(fresh.values()))
+    for index, each in zip(fresh, plans, strict=True):
+        results[index] = _add_plan(rows, each, submissions[index].key, request_id)
+    for index, submission in enumerate(submissions):
+        if index not in results and submission.key:  # the same key twice in one bulk
+            results[index] = results[first_of[submission.key.text]]
+    return [results[index] for index in range(len(submissions))]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageResult:
-    """What was accepted: the send result of the REST call."""
-
-    message_id: str
-    status: str
-    resolved_channel: str | None
-    provider: str | None
-    scheduled_for: str | None
-    replayed: bool = False
-
-
-def send_push(
-    organization: Organization | str,
-    contact_id: str,
-    *,
-    title: str,
-    body: str,
-    data: Mapping[str, str] | None = None,
-    badge: int | None = None,
-    channels: Sequence[str] = ("PUSH",),
-    strategy: str = "FIRST_REACHABLE",
-    category: str = "TRANSACTIONAL",
-    idempotency_key: str | None = None,
-) -> MessageResult:
-    """Send to one contact, by the same path as REST: gates, routes, fallback and record.
-
-    On SMS the text is `title: body`, on email the title is the subject. Raises the ApiError that
-    REST would answer; its `message_id` names the message where one was stored.
-    """
-    content = {"title": title, "body": body, "data": data and dict(data), "badge": badge}
-    request = {
-        "channels": list(channels),
-        "strategy": strategy,
-        "category": category,
-        "to": [{"contactId": contact_id}],
-        "content": {name: value for name, value in content.items() if value is not None},
-    }
-    message = parse(MESSAGE, request)
-    refuse_nul(request)
-    key = idempotency.key_of(idempotency_key, request)
-    result = accept(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
-    answer = orjson.loads(result.body)
-    if "error" in answer:
-        raise _refusal(answer["error"])
-    return MessageResult(
-        message_id=answer["messageId"],
-        status=answer["status"],
-        resolved_channel=answer["resolvedChannel"],
-        provider=answer["provider"],
-        scheduled_for=answer["scheduledFor"],
-        replayed=result.replayed,
-    )
-
-
-def _program(organization: Organization | str) -> Caller:
-    key = organization if isinstance(organization, str) else organization.pk
-    try:
-        record = organizations.get(key)
-    except Organization.DoesNotExist:
-        raise errors.NotFound.at("organization", "no such organization") from None
-    return Caller(record, application_id=PROGRAM, user_id=PROGRAM, test=False)
-
-
-def _refusal(told: Mapping[str, Any]) -> errors.ApiError:
-    """Make the error again that was written down as an answer."""
-    return errors.by_code()[told["code"]](
-        told["message"],
-        details=[errors.Detail(each["field"], each["message"]) for each in told["details"]],
-        message_id=told["messageId"],
-    )
+def _add_plan(rows: Rows, each: Plan, key: RequestKey | None, request_id: str) -> Result:
+    """Return the result of a plan, and add the rows of its message and its key."""
+    if each.refusal:
+        return Refusal(each.refusal, request_id)
+    message_id = ids.new_text_id()
+    rows.add(message_id, each)
+    result = of_plan(each, message_id, request_id)
+    if key and result.status_code < 500:
+        rows.add_key(key, result, each.latest_schedule)
+    return result

@@ -1,16 +1,15 @@
 """Cancelling a scheduled message. A cancel and the release of the same message never both win."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from messaging.models import Delivery, Message
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from rme.core import errors, ids
-from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
+from rme.core.db import clock
 
 _FROM = f"""
 FROM {Delivery._meta.db_table} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
@@ -19,7 +18,7 @@ WHERE m.organization_id = %s AND m.id = %s
 # Only what is scheduled is locked: what a worker has in hand must not wait for a cancel. Whoever
 # comes second waits here, and finds the rows no longer scheduled.
 _SCHEDULED = f"""
-SELECT d.id, d.message_id, d.channel {_FROM} AND d.status = 'SCHEDULED'
+SELECT d.id, d.channel {_FROM} AND d.status = 'SCHEDULED'
 ORDER BY d.id FOR UPDATE OF d
 """
 _STATUSES = f"SELECT DISTINCT d.status {_FROM}"
@@ -41,12 +40,21 @@ def cancel(organization_id: str, message_id: str) -> UUID:
             _require_cancelled(message_id, {status for (status,) in cursor.fetchall()})
             return found
         now = clock.now()
-        moved = advance(
-            Delivery,
-            TRANSITIONS,
-            [{"id": row[0], "status": Status.CANCELLED, "due_at": None} for row in rows],
+        cancelled = apply_transitions(
+            [
+                Transition(id=delivery_id, status=Status.CANCELLED, due_at=None)
+                for delivery_id, _ in rows
+            ]
         )
-        write_events([_event(organization_id, row, now) for row in rows if row[0] in moved])
+        write_events(
+            [
+                EventRow(
+                    organization_id, found, delivery_id, EventType.CANCELLED, now, channel=channel
+                )
+                for delivery_id, channel in rows
+                if delivery_id in cancelled
+            ]
+        )
     return found
 
 
@@ -56,17 +64,3 @@ def _require_cancelled(message_id: str, statuses: set[str]) -> None:
         raise errors.NotFound("There is no such message.")
     if Status.CANCELLED not in statuses:
         raise errors.NotCancellable(message_id=message_id)
-
-
-def _event(organization_id: str, row: tuple[Any, ...], now: Any) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": organization_id,
-        "message_id": row[1],
-        "delivery_id": row[0],
-        "type": EventType.CANCELLED,
-        "at": now,
-        "channel": row[2],
-        "provider": None,
-        "detail": None,
-    }

@@ -1,7 +1,7 @@
-"""Keys by which a caller may repeat a request without sending twice.
+"""Idempotency keys, by which a caller may repeat a request without sending twice.
 
-The row of a key is inserted by the statement that stores the message, so that the two cannot
-part; a unique constraint decides between two who come at once.
+The statement that stores the message inserts the row of its key too, so that there is never one
+without the other; a unique constraint decides between two concurrent requests.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
+from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from messaging.models import IdempotencyKey
 from rme.core import errors
 
@@ -22,30 +23,18 @@ _TABLE = IdempotencyKey._meta.db_table
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key as a caller gave it, with the digest of what came with it."""
+class RequestKey:
+    """The key of a request, with the digest of the request's body."""
 
     text: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer that was given the first time."""
+def key_of(header: str | None, body: object) -> RequestKey | None:
+    """Read the Idempotency-Key header. A quoted key (the IETF draft's form) equals the bare one.
 
-    digest: str
-    status: int
-    body: bytes
-
-    def replay(self, key: Key) -> "Answer":
-        """Give the answer again; raises IdempotencyKeyReused for another request."""
-        if key.digest != self.digest:
-            raise errors.IdempotencyKeyReused
-        return self
-
-
-def key_of(header: str | None, body: Any) -> Key | None:
-    """Read the Idempotency-Key header: quoted (as the IETF draft has it) and bare are the same."""
+    Raises InvalidPayload for a key that is empty, too long or not printable ASCII.
+    """
     if header is None:
         return None
     text = header.strip()
@@ -53,17 +42,26 @@ def key_of(header: str | None, body: Any) -> Key | None:
         text = text[1:-1]
     if not 1 <= len(text) <= 255 or not (text.isascii() and text.isprintable()):
         raise errors.InvalidPayload.at("Idempotency-Key", "must be 1 to 255 printable characters")
-    return Key(text, digest(body))
+    return RequestKey(text, digest(body))
 
 
-def digest(body: Any) -> str:
-    """Digest a JSON value: member order and white space do not count."""
+def digest(body: object) -> str:
+    """Return the SHA-256 of a JSON value; member order and white space do not count."""
     canonical = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(canonical).hexdigest()
 
 
-def find(organization_id: str, application_id: int, keys: Collection[str]) -> dict[str, Answer]:
-    """Find the answers of keys that were used and still live, in one query."""
+def replay(stored: StoredAnswer, key: RequestKey) -> StoredAnswer:
+    """Return a stored answer; raise IdempotencyKeyReused if it answered another request."""
+    if key.digest != stored.request_digest:
+        raise errors.IdempotencyKeyReused
+    return stored
+
+
+def find(
+    organization_id: str, application_id: int, keys: Collection[str]
+) -> dict[str, StoredAnswer]:
+    """Return the stored answers of the keys that were used and have not expired, in one query."""
     if not keys:
         return {}
     with connection.cursor() as cursor:
@@ -72,11 +70,14 @@ def find(organization_id: str, application_id: int, keys: Collection[str]) -> di
             "AND application_id = %s AND key = ANY(%s) AND expires_at > now()",
             [organization_id, application_id, list(keys)],
         )
-        return {row[0]: Answer(row[1], row[2], row[3].encode()) for row in cursor.fetchall()}
+        return {
+            key: StoredAnswer(stored_digest, status, body.encode())
+            for key, stored_digest, status, body in cursor.fetchall()
+        }
 
 
-# Whoever has an answer to repeat shares the lock with all others who have. It is not free of one,
-# since the first request may still wait for what becomes of its message (`Prefer: wait`).
+# Requests that repeat a stored answer share the lock. They need it, because the first request may
+# still wait for the outcome of its message (`Prefer: wait`).
 _HOLD = f"""
 SELECT k.digest, k.status, k.body, CASE WHEN k.body IS NULL THEN pg_try_advisory_lock(lock.name)
   ELSE pg_try_advisory_lock_shared(lock.name) END
@@ -87,11 +88,13 @@ LEFT JOIN {_TABLE} k ON k.organization_id = %s AND k.application_id = %s
 
 
 @contextmanager
-def holding(organization_id: str, application_id: int, key: Key | None) -> Iterator[Answer | None]:
-    """Hold a key while its request runs, and give the answer if it was used before.
+def holding(
+    organization_id: str, application_id: int, key: RequestKey | None
+) -> Iterator[StoredAnswer | None]:
+    """Hold a key while its request runs, and yield the stored answer if the key was used before.
 
-    Raises IdempotencyInProgress while the first request holds it. The lock is the connection's: a
-    process that dies lets go of it.
+    Raises IdempotencyInProgress while the first request holds it. The lock belongs to the database
+    connection: it ends with the process.
     """
     if key is None:
         yield None
@@ -100,35 +103,37 @@ def holding(organization_id: str, application_id: int, key: Key | None) -> Itera
     parameters: list[Any] = [name, organization_id, application_id, key.text]
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, parameters)
-        *stored, locked = cursor.fetchone()
-        if not locked:  # whoever held it may have ended meanwhile
+        *row, locked = cursor.fetchone()
+        if not locked:  # the request that held it may have ended meanwhile
             cursor.execute(_HOLD, parameters)
-            *stored, locked = cursor.fetchone()
+            *row, locked = cursor.fetchone()
     if not locked:
         raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
-    stored_digest, status, body = stored
-    known = None if body is None else Answer(stored_digest, status, body.encode())
+    stored_digest, status, body = row
+    stored = None if body is None else StoredAnswer(stored_digest, status, body.encode())
     try:
-        yield known
+        yield stored
     finally:
-        release = "pg_advisory_unlock_shared" if known else "pg_advisory_unlock"
+        release = "pg_advisory_unlock_shared" if stored else "pg_advisory_unlock"
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {release}(hashtextextended(%s, 1))", [name])
 
 
-def amend(organization_id: str, application_id: int, key: Key, *, status: int, body: bytes) -> None:
-    """Change the answer that a key gives. One that is a fault (5xx) does not use the key up."""
+def amend(
+    organization_id: str, application_id: int, key: RequestKey, result: SendResult | Refusal
+) -> None:
+    """Replace the stored answer of a key. A fault (5xx) frees the key instead."""
     rows = IdempotencyKey.objects.filter(
         organization_id=organization_id, application_id=application_id, key=key.text
     )
-    if status < 500:
-        rows.update(status=status, body=body.decode())
+    if result.status_code < 500:
+        rows.update(status=result.status_code, body=result.body.decode())
     else:
         rows.delete()
 
 
 def purge() -> int:
-    """Delete keys whose time is over; give how many."""
+    """Delete keys that have expired; return how many."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {_TABLE} WHERE expires_at <= now()")
         return int(cursor.rowcount)

@@ -7,9 +7,9 @@ read once for all requests, and each recipient is decided from that.
 from collections.abc import Sequence
 
 from messaging.accept import timing
+from messaging.accept.content_choice import choose_texts
 from messaging.accept.plans import Option, Plan, Recipient
 from messaging.accept.requests import MessageInput, duplicates
-from messaging.accept.texts import choose_texts
 from messaging.consent import gates
 from messaging.content import compose, templates
 from messaging.delivery.accounts import rates, routing

@@ -1,4 +1,4 @@
-"""What is decided of a request, while it is decided: its recipients and their channels."""
+"""What planning decides of a request: its recipients and their channels."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,18 +15,18 @@ from rme.crm.connectors.records import ContactRecord, Record
 
 @dataclass(slots=True)
 class Option:
-    """One channel for one recipient: where to, and with which template."""
+    """One channel on which a recipient can be reached, with its address and its template."""
 
     channel: Channel
     address: str | None
     devices: frozenset[tuple[str, str]] = frozenset()
-    """What the person's devices are, for PUSH: (platform, app)."""
+    """For PUSH: the (platform, app) of each of the contact's devices."""
     template: ActiveTemplate | None = None
 
 
 @dataclass(slots=True)
 class Recipient:
-    """One recipient, while it is decided."""
+    """One recipient of a plan. Planning fills it in step by step."""
 
     position: int
     given: RecipientInput
@@ -43,12 +43,10 @@ class Recipient:
     @property
     def trace(self) -> list[list[str | None]] | None:
         """Return the decisions to store; None where the only channel requested was chosen."""
-        if (
-            len(self.decisions) == 1
-            and self.decisions[0].result == CHOSEN
-            and not self.decisions[0].detail
-        ):
-            return None
+        if len(self.decisions) == 1:
+            (only,) = self.decisions
+            if only.result == CHOSEN and not only.detail:
+                return None
         return [list(decision) for decision in self.decisions]
 
     def note(self, channel: str, result: str, detail: str | None = None) -> None:
@@ -56,12 +54,13 @@ class Recipient:
         self.decisions.append(ChannelDecision(channel, result, detail))
 
     def refuse(self, error: errors.ApiError, status: Status = Status.BLOCKED) -> None:
+        """Set the error because of which the recipient gets nothing."""
         self.error, self.status, self.chosen = error, status, None
 
 
 @dataclass(slots=True)
 class Plan:
-    """One request, while it is decided. `error`: it is refused as a whole and leaves no trace."""
+    """One request and its recipients. Planning fills it in step by step."""
 
     given: MessageInput
     rules: CategoryRules
@@ -70,3 +69,20 @@ class Plan:
     sender: Domain | None = None
     record: Record | None = None
     error: errors.ApiError | None = None
+    """Because of which the request is refused as a whole."""
+
+    @property
+    def refusal(self) -> errors.ApiError | None:
+        """Return the error of a request that is refused and not stored; None for all others."""
+        if self.error is not None:
+            return self.error
+        if len(self.recipients) == 1:
+            (only,) = self.recipients
+            if isinstance(only.error, errors.InvalidPayload | errors.NotFound):
+                return only.error
+        return None
+
+    @property
+    def latest_schedule(self) -> datetime | None:
+        """Return the latest time for which a recipient is scheduled."""
+        return max((r.scheduled_for for r in self.recipients if r.scheduled_for), default=None)

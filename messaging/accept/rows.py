@@ -6,32 +6,35 @@ from typing import Any
 import orjson
 
 from messaging.accept import idempotency
-from messaging.accept.idempotency import Key
+from messaging.accept.idempotency import RequestKey
 from messaging.accept.plans import Plan, Recipient
+from messaging.accept.results import BulkResult, Result
 from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
 from messaging.models.statuses import EventType, Status
-from messaging.webhooks.events import with_notices
+from messaging.webhooks.events import EventRow, event_tables
 from rme.core import ids
 from rme.core.db import clock, sql
 from rme.tenants.authentication import Caller
 
 
 class Rows:
-    """What one call is about to write, all by one statement."""
+    """The rows that one call stores, all by one statement."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
         self.now = clock.now()
         self.channels: set[str] = set()
-        """Those on which something may leave at once."""
+        """The channels on which a delivery may be sent at once."""
+        self.latest_schedule: datetime | None = None
+        """The latest time for which a delivery is scheduled."""
         self._messages: list[sql.Row] = []
         self._contents: list[sql.Row] = []
         self._deliveries: list[sql.Row] = []
-        self._events: list[sql.Row] = []
+        self._events: list[EventRow] = []
         self._keys: dict[str, sql.Row] = {}
 
     def add(self, message_id: str, each: Plan) -> None:
-        """Make the rows of one message."""
+        """Add the rows of one message."""
         given, organization_id = each.given, self.caller.organization.id
         template = given.template
         self._messages.append(
@@ -59,6 +62,8 @@ class Rows:
             self._add_events(delivery_id, message_id, recipient)
             if recipient.status is Status.ACCEPTED and recipient.chosen:
                 self.channels.add(recipient.chosen.channel)
+        if (latest := each.latest_schedule) is not None:
+            self.latest_schedule = max(latest, self.latest_schedule or latest)
         body = content_of(each, variables)
         self._contents.append(
             {
@@ -112,35 +117,31 @@ class Rows:
         }[recipient.status]
         for kind in kinds:
             self._events.append(
-                {
-                    "id": ids.new_text_id(),
-                    "organization_id": self.caller.organization.id,
-                    "message_id": message_id,
-                    "delivery_id": delivery_id,
-                    "type": kind,
-                    "at": self.now,
-                    "channel": recipient.chosen.channel if recipient.chosen else None,
-                    "provider": recipient.provider,
-                    "detail": {"reason": recipient.error.code} if recipient.error else None,
-                }
+                EventRow(
+                    self.caller.organization.id,
+                    message_id,
+                    delivery_id,
+                    kind,
+                    self.now,
+                    channel=recipient.chosen.channel if recipient.chosen else None,
+                    provider=recipient.provider,
+                    detail={"reason": recipient.error.code} if recipient.error else None,
+                )
             )
 
-    def keep(self, key: Key, status: int, body: bytes, latest: datetime | None = None) -> None:
-        """Keep an answer under its key, until 24 hours after the latest of what it scheduled."""
+    def add_key(
+        self, key: RequestKey, result: Result | BulkResult, latest_schedule: datetime | None
+    ) -> None:
+        """Add the answer to store under a key, until 24 hours after the latest schedule."""
         self._keys[key.text] = {
             "organization_id": self.caller.organization.id,
             "application_id": self.caller.application_id,
             "key": key.text,
             "digest": key.digest,
-            "status": status,
-            "body": body.decode(),
-            "expires_at": max(self.now, latest or self.now) + idempotency.LIFE,
+            "status": result.status_code,
+            "body": result.body.decode(),
+            "expires_at": max(self.now, latest_schedule or self.now) + idempotency.LIFE,
         }
-
-    def latest(self) -> datetime | None:
-        """Give the latest time for which anything is scheduled."""
-        times = [row["scheduled_for"] for row in self._deliveries if row["scheduled_for"]]
-        return max(times, default=None)
 
     def store(self) -> None:
         """Store all rows by one statement."""
@@ -149,7 +150,7 @@ class Rows:
                 Message: self._messages,
                 MessageContent: self._contents,
                 Delivery: self._deliveries,
-                **with_notices(self._events),
+                **event_tables(self._events),
                 # In one order everywhere, so that two bulks with the same keys cannot deadlock.
                 IdempotencyKey: [self._keys[text] for text in sorted(self._keys)],
             }
@@ -157,7 +158,7 @@ class Rows:
 
 
 def _remaining(each: Plan, recipient: Recipient) -> list[str]:
-    """Give the channels still to try after the chosen one."""
+    """Return the channels still to try after the chosen one."""
     options = [option.channel for option in recipient.options]
     if recipient.chosen is None:
         return []
@@ -165,7 +166,10 @@ def _remaining(each: Plan, recipient: Recipient) -> list[str]:
 
 
 def content_of(each: Plan, variables: dict[str, Any]) -> dict[str, Any]:
-    """Give what is kept to be sent: the body of a `MessageContent`."""
+    """Return the body of a `MessageContent`: what rendering needs besides the template.
+
+    `variables` are those of each recipient, by delivery id.
+    """
     given = each.given
     sender = given.from_
     parts = {

@@ -29,12 +29,22 @@ from messaging.providers.simulator import Simulator
 from messaging.reports import trace
 from rme.core import ids
 from rme.core.channels import Channel
+from rme.core.db.clock import iso
 from rme.tenants.admin.base import ReadOnly, TenantAdmin
 from rme.tenants.admin.lists import TenantList
 from rme.tenants.roles import EVERYBODY, READERS, organizations_for
 
 SIMULATOR = Simulator.kind
-_STEP = ("at", "step", "channel", "result", "provider", "entry", "until", "detail", "latencyMs")
+_STEP = (
+    "step",
+    "channel",
+    "result",
+    "provider",
+    "entry",
+    "until",
+    "detail",
+    "latency_ms",
+)
 ROWS = 500
 """At most this many rows of a message are shown."""
 
@@ -217,11 +227,11 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="trace")
     def trace(self, row: Message) -> str:
         rows = [
-            [one["contactId"], *(step.get(name) for name in _STEP)]
-            for one in trace.of_message(row.organization_id, row.pk)
-            for step in one["steps"]
+            [recipient.contact_id, iso(step.at), *(getattr(step, name) for name in _STEP)]
+            for recipient in trace.of_message(row.organization_id, row.pk)
+            for step in recipient.steps
         ]
-        return _shown(("contact", *_STEP), rows[:ROWS])
+        return _shown(("contact", "at", *_STEP), rows[:ROWS])
 
     @admin.display(description="attempts")
     def attempts(self, row: Message) -> str:

@@ -83,7 +83,8 @@ class ConsentEntryAdmin(TenantAdmin):
             evidence=obj.evidence,
             recorded_by=request.user.get_username(),
         )
-        (obj.pk,) = ledger.record(obj.organization_id, [decision])
+        (entry,) = ledger.record(obj.organization_id, [decision])
+        obj.pk = entry.pk
 
 
 class SuppressionForm(TenantForm):

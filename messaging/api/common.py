@@ -1,30 +1,134 @@
-"""What all calls read of a request."""
+"""What the resources share: the caller of a request, the base of answers, pages and errors."""
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpResponse
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 from rest_framework.request import Request
 
+from rme.core import errors
+from rme.core.db.clock import iso
 from rme.core.http.api import json_response
+from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.tenants.authentication import Caller
+
+T = TypeVar("T")
 
 
 def caller(request: Request) -> Caller:
-    """Give who calls: the authentication class put it there."""
+    """Return the caller, whom the authentication class has found."""
     found: Caller = request.auth  # type: ignore[assignment]
     return found
 
 
 def request_id(request: Request) -> str:
-    """Give the id of the request in hand."""
+    """Return the id of a request."""
     identifier: str = request._request.id  # type: ignore[attr-defined]
     return identifier
 
 
-def page(request: Request, body: dict[str, Any], following: str | None) -> HttpResponse:
-    """Answer with a page of a list, and where the next one is (RFC 8288)."""
-    response = json_response({**body, "nextCursor": following})
+# --- input ----------------------------------------------------------------------------------------
+
+
+def body_of(request: Request) -> Any:
+    """Return the body. Raises InvalidPayload if it contains a NUL character."""
+    body = request.data
+    if may_hold_nul(request._request.body):
+        refuse_nul(body)
+    return body
+
+
+def read_each(
+    request: Request, items: Sequence[Any], read: Callable[[Any], T]
+) -> list[T | errors.InvalidPayload]:
+    """Read each item of a body, or return its error in its place."""
+    look_for_nul = may_hold_nul(request._request.body)
+
+    def read_one(item: Any) -> T | errors.InvalidPayload:
+        try:
+            if look_for_nul:
+                refuse_nul(item)
+            return read(item)
+        except errors.InvalidPayload as error:
+            return error
+
+    return [read_one(item) for item in items]
+
+
+# --- output ---------------------------------------------------------------------------------------
+
+
+def _time(value: object) -> object:
+    return iso(value) if isinstance(value, datetime) else value
+
+
+def _identifier(value: object) -> object:
+    return str(value) if isinstance(value, UUID) else value
+
+
+Time = Annotated[str, BeforeValidator(_time)]
+"""An instant, which is written in ISO 8601, UTC."""
+Identifier = Annotated[str, BeforeValidator(_identifier)]
+
+
+class Output(BaseModel):
+    """Base of what the calls answer. OpenAPI is made from these models, and the answers are too.
+
+    In JSON names are camelCase. A field that has a default is left out where it is None.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", from_attributes=True, populate_by_name=True
+    )
+
+
+class DetailOutput(Output):
+    field: str = Field(examples=["to[0].contactId"])
+    message: str
+
+
+class ErrorObject(Output):
+    code: str = Field(examples=["INVALID_PAYLOAD"])
+    message: str
+    message_id: str | None
+    request_id: str
+    details: list[DetailOutput]
+
+
+class ErrorOutput(Output):
+    """Every error has this shape."""
+
+    error: ErrorObject
+
+
+def error_object(error: errors.ApiError, identifier: str) -> ErrorObject:
+    """Build the error of one item of many. `identifier` is the request's."""
+    return ErrorObject.model_validate(error.as_json(identifier))
+
+
+def answer(
+    output: Output, status: int = 200, headers: Mapping[str, str] | None = None
+) -> HttpResponse:
+    """Answer with an output model as JSON."""
+    text = output.model_dump_json(by_alias=True, exclude_defaults=True)
+    return json_response(text.encode(), status, headers)
+
+
+def no_content() -> HttpResponse:
+    """Answer 204, without a body."""
+    response = HttpResponse(status=204)
+    del response["Content-Type"]
+    return response
+
+
+def page(request: Request, output: Output, following: str | None) -> HttpResponse:
+    """Answer with a page of a list, and with the address of the next page (RFC 8288)."""
+    response = answer(output)
     if following:
         query = request._request.GET.copy()
         query["cursor"] = following

@@ -1,19 +1,70 @@
-"""Recording and reading consent."""
+"""Consent: POST and GET /consent."""
 
-from typing import Any
+from typing import Literal
 
 from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from pydantic import Field, RootModel
 from rest_framework.request import Request
 
-from messaging.api.common import caller, page, request_id
-from messaging.api.description import consent as description
+from messaging.api.common import (
+    ErrorObject,
+    Identifier,
+    Output,
+    Time,
+    answer,
+    caller,
+    error_object,
+    page,
+    read_each,
+    request_id,
+)
+from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import entries
-from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentQuery
-from messaging.reports import queries
+from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentBody, ConsentQuery
+from messaging.models import ConsentEntry
 from rme.core import errors
-from rme.core.http.api import ApiView, json_response
-from rme.core.http.json import may_hold_nul, refuse_nul
+from rme.core.http.api import ApiView
 from rme.core.http.parsing import parse
+from rme.core.http.queries import cursor_of, read_cursor
+
+
+class ConsentOutput(Output):
+    """One entry of the ledger."""
+
+    id: Identifier
+    contact_id: str
+    channel: Literal["EMAIL", "SMS", "PUSH", "ALL"]
+    category: str
+    status: Literal["OPTED_IN", "OPTED_OUT"]
+    source: Literal[
+        "API", "ADMIN", "PREFERENCE_PAGE", "ONE_CLICK", "SMS_KEYWORD", "IMPORT", "DOUBLE_OPT_IN"
+    ]
+    occurred_at: Time = Field(description="ISO 8601, UTC.")
+    recorded_at: Time = Field(description="ISO 8601, UTC.")
+
+
+class ConsentItemOutput(Output):
+    """The entry made of one item, or the item's error."""
+
+    index: int
+    entry: ConsentOutput | None = None
+    error: ErrorObject | None = None
+
+
+class ConsentEntriesOutput(Output):
+    accepted: int
+    rejected: int
+    results: list[ConsentItemOutput]
+
+
+class ConsentAnswer(RootModel[ConsentOutput | ConsentEntriesOutput]):
+    """The entry, or one result for each of many."""
+
+
+class ConsentPageOutput(Output):
+    consent: list[ConsentOutput]
+    next_cursor: str | None
 
 
 class ConsentView(ApiView):
@@ -21,26 +72,36 @@ class ConsentView(ApiView):
 
     query_parameters = {"GET": ConsentQuery.parameters()}
 
-    @description.records()
+    @extend_schema(
+        operation_id="record_consent",
+        summary="Record what one person decided, or up to 500 decisions",
+        request={"application/json": ConsentBody},
+        responses=responses({201: ConsentAnswer}, (*WITH_BODY, errors.NotFound)),
+    )
     def post(self, request: Request) -> HttpResponse:
         """Record one decision, or many; a bad one of many fails no other."""
         body = request.data
         many = isinstance(body, dict) and "entries" in body
         items = parse(CONSENT_ENTRIES, body).entries if many else [body]
-        look = may_hold_nul(request._request.body)
-        results = entries.record(
-            caller(request), [_read(item, look_for_nul=look) for item in items]
-        )
+        read = read_each(request, items, lambda item: parse(CONSENT, item))
+        results = entries.record(caller(request), read)
         if many:
-            return json_response(_each(results, request_id(request)), 201)
+            return answer(_results(results, request_id(request)), 201)
         (only,) = results
         if isinstance(only, errors.ApiError):
             raise only
-        return json_response(only, 201)
+        return answer(ConsentOutput.model_validate(only), 201)
 
-    @description.lists()
+    @extend_schema(
+        operation_id="list_consent",
+        summary="Read the consent ledger, newest first",
+        description="Without `history`: for each contact, channel and category the entry that "
+        "decides now. With it: every entry.",
+        parameters=query(ConsentQuery),
+        responses=responses({200: ConsentPageOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give a page of the ledger, newest first."""
+        """Return a page of the ledger, newest first."""
         wanted = ConsentQuery.read(request.query_params.dict())
         found, last = entries.page(
             caller(request).organization.id,
@@ -50,28 +111,22 @@ class ConsentView(ApiView):
                 category=wanted.category,
                 history=wanted.history,
                 limit=wanted.limit,
-                cursor=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+                cursor=read_cursor(wanted.cursor) if wanted.cursor else None,
             ),
         )
-        following = queries.cursor_of(last) if last else None
-        return page(request, {"consent": found}, following)
+        following = cursor_of(last) if last else None
+        shown = [ConsentOutput.model_validate(entry) for entry in found]
+        return page(request, ConsentPageOutput(consent=shown, next_cursor=following), following)
 
 
-def _read(item: Any, *, look_for_nul: bool) -> entries.CheckedInput:
-    try:
-        if look_for_nul:
-            refuse_nul(item)
-        return parse(CONSENT, item)
-    except errors.InvalidPayload as error:
-        return error
-
-
-def _each(results: list[dict[str, Any] | errors.ApiError], identifier: str) -> dict[str, Any]:
+def _results(
+    results: list[ConsentEntry | errors.ApiError], identifier: str
+) -> ConsentEntriesOutput:
     shown = [
-        {"index": index, "error": result.as_json(identifier)}
+        ConsentItemOutput(index=index, error=error_object(result, identifier))
         if isinstance(result, errors.ApiError)
-        else {"index": index, "entry": result}
+        else ConsentItemOutput(index=index, entry=ConsentOutput.model_validate(result))
         for index, result in enumerate(results)
     ]
-    taken = sum("entry" in each for each in shown)
-    return {"accepted": taken, "rejected": len(shown) - taken, "results": shown}
+    accepted = sum(item.entry is not None for item in shown)
+    return ConsentEntriesOutput(accepted=accepted, rejected=len(shown) - accepted, results=shown)

@@ -1,20 +1,89 @@
-"""Registering, querying, replacing and removing devices."""
+"""Devices: /devices, /devices/{id}, /devices/{id}/replace and /devices/vapid-key."""
 
-from typing import Any
+from typing import Literal
 
 from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from pydantic import Field, RootModel
 from rest_framework.request import Request
 
-from messaging.api.common import caller, page, request_id
-from messaging.api.description import devices as description
-from messaging.reports import queries
+from messaging.api.common import (
+    ErrorObject,
+    Identifier,
+    Output,
+    Time,
+    answer,
+    body_of,
+    caller,
+    error_object,
+    no_content,
+    page,
+    read_each,
+    request_id,
+)
+from messaging.api.openapi import WITH_BODY, query, responses
 from push import devices, vapid
-from push.devices import Registration
-from push.inputs import DEVICES, REPLACE, DevicesQuery, read_device
+from push.inputs import DEVICES, REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
+from push.models import Device
 from rme.core import errors
-from rme.core.http.api import ApiView, json_response
-from rme.core.http.json import may_hold_nul, refuse_nul
+from rme.core.http.api import ApiView
 from rme.core.http.parsing import parse
+from rme.core.http.queries import cursor_of, read_cursor
+
+
+class DeviceOutput(Output):
+    """A device as registering answers with it."""
+
+    device_id: Identifier
+    contact_id: str | None
+    platform: Literal["IOS", "ANDROID", "WEB", "PLATFORM"]
+    active: bool
+    registered_at: Time = Field(description="ISO 8601, UTC: the last registration.")
+
+
+class DeviceListedOutput(DeviceOutput):
+    """A device, without its token."""
+
+    user_id: str | None
+    app: str | None
+    environment: Literal["PRODUCTION", "SANDBOX"]
+    locale: str | None
+    time_zone: str | None
+    name: str | None
+    last_seen_at: Time = Field(description="ISO 8601, UTC.")
+    inactive_reason: str | None = Field(
+        description="What the push service said, or STALE.", examples=["Unregistered"]
+    )
+    inactive_since: Time | None = Field(description="ISO 8601, UTC.")
+
+
+class DevicePageOutput(Output):
+    devices: list[DeviceListedOutput]
+    next_cursor: str | None
+
+
+class DeviceResultOutput(Output):
+    """One device of many as it is now, or what is wrong with it."""
+
+    index: int
+    entry: DeviceOutput | None = None
+    error: ErrorObject | None = None
+
+
+class DeviceBulkOutput(Output):
+    accepted: int
+    rejected: int
+    results: list[DeviceResultOutput]
+
+
+class DeviceRegisteredOutput(RootModel[DeviceOutput | DeviceBulkOutput]):
+    """The new device; of many, what became of each."""
+
+
+class VapidKeyOutput(Output):
+    """What a browser needs to subscribe."""
+
+    key: str = Field(description="The applicationServerKey: a public key on P-256, base64url.")
 
 
 class DevicesView(ApiView):
@@ -22,88 +91,137 @@ class DevicesView(ApiView):
 
     query_parameters = {"GET": DevicesQuery.parameters()}
 
-    @description.lists()
+    @extend_schema(
+        operation_id="list_devices",
+        summary="Query the devices, newest first",
+        description="Give a page of devices, newest first.",
+        parameters=query(DevicesQuery),
+        responses=responses({200: DevicePageOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give a page of devices, newest first."""
+        """Return a page of devices, newest first."""
         wanted = DevicesQuery.read(request.query_params.dict())
         rows, last = devices.find(
             caller(request).organization.id,
             limit=wanted.limit,
             contact_id=wanted.contact_id,
-            before=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+            before=read_cursor(wanted.cursor) if wanted.cursor else None,
         )
-        following = queries.cursor_of(last) if last else None
-        return page(request, {"devices": [devices.listed(row) for row in rows]}, following)
+        following = cursor_of(last) if last else None
+        shown = [_listed(row) for row in rows]
+        return page(request, DevicePageOutput(devices=shown, next_cursor=following), following)
 
-    @description.registers()
+    @extend_schema(
+        operation_id="register_devices",
+        summary="Register a device, or up to 500",
+        description="A token that is registered answers 200: it is the same device, active again, "
+        "of the contact that is named now.",
+        request={"application/json": DeviceBody},
+        responses=responses(
+            {200: DeviceOutput, 201: DeviceRegisteredOutput}, (*WITH_BODY, errors.NotFound)
+        ),
+    )
     def post(self, request: Request) -> HttpResponse:
         """Register one device, or many; a bad one of many fails no other."""
         body = request.data
         many = isinstance(body, dict) and "entries" in body
         items = parse(DEVICES, body).entries if many else [body]
-        look = may_hold_nul(request._request.body)
         results = devices.register(
-            caller(request).organization.id, [_read(item, look_for_nul=look) for item in items]
+            caller(request).organization.id, read_each(request, items, read_device)
         )
         if many:
-            return json_response(_each(results, request_id(request)), 201)
+            return answer(_results(results, request_id(request)), 201)
         (only,) = results
         if isinstance(only, errors.ApiError):
             raise only
-        row, is_new = only
-        return json_response(devices.shown(row), 201 if is_new else 200)
-
-
-def _read(item: Any, *, look_for_nul: bool) -> Registration | errors.InvalidPayload:
-    try:
-        if look_for_nul:
-            refuse_nul(item)
-        return read_device(item)
-    except errors.InvalidPayload as error:
-        return error
-
-
-def _each(results: list[devices.Registered | errors.ApiError], identifier: str) -> dict[str, Any]:
-    shown = [
-        {"index": index, "error": result.as_json(identifier)}
-        if isinstance(result, errors.ApiError)
-        else {"index": index, "entry": devices.shown(result[0])}
-        for index, result in enumerate(results)
-    ]
-    taken = sum("entry" in each for each in shown)
-    return {"accepted": taken, "rejected": len(shown) - taken, "results": shown}
+        return answer(_shown(only.device), 201 if only.is_new else 200)
 
 
 class DeviceView(ApiView):
     """One device."""
 
-    @description.removes()
+    @extend_schema(
+        operation_id="remove_device",
+        summary="Forget a device",
+        responses=responses({204: None}, (errors.NotFound,)),
+    )
     def delete(self, request: Request, device_id: str) -> HttpResponse:
         """Forget a device."""
         devices.remove(caller(request).organization.id, device_id)
-        response = HttpResponse(status=204)
-        del response["Content-Type"]
-        return response
+        return no_content()
 
 
 class ReplaceView(ApiView):
     """A device's token."""
 
-    @description.replaces()
+    @extend_schema(
+        operation_id="replace_device_token",
+        summary="Give a device its new token",
+        description="What a browser tells by `pushsubscriptionchange`, or an app when its token "
+        "was renewed. The device is active again.",
+        request={"application/json": ReplaceInput},
+        responses=responses({200: DeviceOutput}, (*WITH_BODY, errors.NotFound)),
+    )
     def post(self, request: Request, device_id: str) -> HttpResponse:
-        """Give a device its new token."""
-        body = request.data
-        if may_hold_nul(request._request.body):
-            refuse_nul(body)
-        token = parse(REPLACE, body).token
-        row = devices.replace(caller(request).organization.id, device_id, token)
-        return json_response(devices.shown(row))
+        """Replace the token of a device."""
+        token = parse(REPLACE, body_of(request)).token
+        return answer(_shown(devices.replace(caller(request).organization.id, device_id, token)))
 
 
 class VapidKeyView(ApiView):
     """The key that browsers subscribe with."""
 
-    @description.shows_key()
+    @extend_schema(
+        operation_id="show_vapid_key",
+        summary="Give the key that browsers subscribe with",
+        description="Give the public key.",
+        responses=responses({200: VapidKeyOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give the public key."""
-        return json_response({"key": vapid.public_key()})
+        """Return the public key."""
+        return answer(VapidKeyOutput(key=vapid.public_key()))
+
+
+def _columns(row: Device) -> dict[str, object]:
+    return {
+        "device_id": row.pk,
+        "contact_id": row.contact_id or None,
+        "platform": row.platform,
+        "active": row.active,
+        "registered_at": row.registered_at,
+    }
+
+
+def _shown(row: Device) -> DeviceOutput:
+    return DeviceOutput.model_validate(_columns(row))
+
+
+def _listed(row: Device) -> DeviceListedOutput:
+    """Build a device as the list shows it: all but its token, which is a credential."""
+    return DeviceListedOutput.model_validate(
+        {
+            **_columns(row),
+            "user_id": row.user_id or None,
+            "app": row.app or None,
+            "environment": row.environment,
+            "locale": row.locale or None,
+            "time_zone": row.zone or None,
+            "name": row.name or None,
+            "last_seen_at": row.last_seen_at,
+            "inactive_reason": row.inactive_reason or None,
+            "inactive_since": row.inactive_since,
+        }
+    )
+
+
+def _results(
+    results: list[devices.Registered | errors.ApiError], identifier: str
+) -> DeviceBulkOutput:
+    shown = [
+        DeviceResultOutput(index=index, error=error_object(result, identifier))
+        if isinstance(result, errors.ApiError)
+        else DeviceResultOutput(index=index, entry=_shown(result.device))
+        for index, result in enumerate(results)
+    ]
+    accepted = sum(item.entry is not None for item in shown)
+    return DeviceBulkOutput(accepted=accepted, rejected=len(shown) - accepted, results=shown)

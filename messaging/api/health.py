@@ -1,22 +1,92 @@
-"""How the service is."""
+"""Health: GET /health."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import caller
-from messaging.api.description import health as description
+from messaging.api.common import Output, caller
+from messaging.api.openapi import responses
 from messaging.reports import health
 from rme.core.http.api import ApiView, json_response
 
+Condition = Literal["ok", "degraded", "down"]
+ChannelName = Literal["EMAIL", "SMS", "PUSH"]
+
+
+class CheckOutput(Output):
+    status: Condition
+    latency_ms: float = Field(description="How long it took to find out.")
+    detail: str | None = Field(description="What is wrong; null where nothing is.")
+
+
+class ChecksOutput(Output):
+    """What the service stands on, as the process that answers sees it."""
+
+    database: CheckOutput
+    redis: CheckOutput = Field(description="While it is down, no limit of calls or sends holds.")
+    broker: CheckOutput
+    workers: CheckOutput
+    scheduler: CheckOutput
+
+
+class QueueOutput(Output):
+    """What is ready to be sent on a channel and has not gone."""
+
+    channel: ChannelName
+    ready: int
+    oldest_seconds: float
+
+
+class ProviderOutput(Output):
+    """A provider account; its numbers are of the last hour."""
+
+    name: str
+    channel: ChannelName
+    status: Literal["ok", "degraded", "down", "paused", "draining"]
+    circuit: Literal["CLOSED", "OPEN", "HALF_OPEN"]
+    success_rate: float | None = Field(
+        description="The share that was taken, of the attempts that were not refused for the "
+        "recipient's or the content's sake."
+    )
+    p95_latency_ms: int | None
+    last_success_at: str | None = Field(description="ISO 8601, UTC.")
+    last_error: str | None
+
+
+class FindingOutput(Output):
+    """What a person must set right. `error`: sends fail or wait because of it."""
+
+    severity: Literal["error", "warning"]
+    code: str = Field(examples=["NO_PROVIDER", "SENDER_DOMAIN_UNVERIFIED"])
+    message: str
+
+
+class HealthOutput(Output):
+    """`down`: nothing can be accepted; `degraded`: a part of the service does not answer."""
+
+    status: Condition
+    version: str
+    time: str = Field(description="ISO 8601, UTC.")
+    checks: ChecksOutput
+    queues: list[QueueOutput]
+    providers: list[ProviderOutput]
+    configuration: list[FindingOutput]
+
 
 class HealthView(ApiView):
-    """The health report, which answers 200 whatever it has to tell."""
+    """The health report. Its status is 200, whatever it reports."""
 
     counted_as: ClassVar[str] = "health"
 
-    @description.shows()
+    @extend_schema(
+        operation_id="get_health",
+        summary="Get the health of the service, its providers and their configuration",
+        description="Give the health of the service and of the caller's providers.",
+        responses=responses({200: HealthOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give the health of the service and of the caller's providers."""
+        """Return the health of the service and of the caller's providers."""
         return json_response(health.report(caller(request).organization.id))

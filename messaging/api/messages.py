@@ -1,63 +1,352 @@
-"""Sending, reading and cancelling messages."""
+"""Messages: /messages, /messages/bulk and /messages/{id}.
 
-from typing import Any
+The JSON of a send result is written by `messaging.accept.results`, since an idempotency key stores
+it. Its models here describe it.
+"""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from pydantic import Field, RootModel
 from rest_framework.request import Request
 
-from messaging.accept import acceptance, cancel, dry_run, idempotency, waiting
-from messaging.accept.requests import BULK, BULK_ITEM, MESSAGE, MessageInput
-from messaging.api.common import caller, page, request_id
-from messaging.api.description import messages as description
-from messaging.api.history_query import HistoryQuery
+from messaging.accept import (
+    RECIPIENTS_LIMIT,
+    Submission,
+    accept,
+    accept_bulk,
+    cancel,
+    dry_run,
+    idempotency,
+    results,
+    waiting,
+)
+from messaging.accept.requests import (
+    BULK,
+    BULK_ITEM,
+    MESSAGE,
+    BulkInput,
+    BulkItem,
+    MessageInput,
+)
+from messaging.api.common import (
+    ErrorObject,
+    Identifier,
+    Output,
+    Time,
+    answer,
+    body_of,
+    caller,
+    error_object,
+    page,
+    read_each,
+    request_id,
+)
+from messaging.api.openapi import WITH_BODY, query, responses
+from messaging.content import rendering
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
-from rme.core.http.json import may_hold_nul, refuse_nul
+from rme.core.http.fields import CategoryName, ChannelName, Instant, RecordId, Upper
 from rme.core.http.parsing import parse
-from rme.core.http.queries import DetailQuery, SendQuery
+from rme.core.http.queries import Cursor, Limit, Query, Switch, cursor_of, read_cursor
+from rme.core.provider import Email, Push, Sms
+
+StatusName = Literal[
+    "ACCEPTED",
+    "SCHEDULED",
+    "SENDING",
+    "SENT",
+    "DELIVERED",
+    "FAILED",
+    "BLOCKED",
+    "CANCELLED",
+    "EXPIRED",
+    "UNKNOWN",
+]
 
 
-def answer(result: acceptance.Result) -> HttpResponse:
-    """Answer with what accepting gave; a repeated request says that it is one."""
-    replayed = {"Idempotent-Replayed": "true"} if result.replayed else {}
-    return json_response(result.body, result.status, {**result.headers, **replayed})
+# --- input ----------------------------------------------------------------------------------------
+
+
+class SendQuery(Query):
+    """The query of POST /messages."""
+
+    dry_run: Switch = Field(
+        default=False, description="Only tell what would become of it: nothing is stored or sent."
+    )
+
+
+class DetailQuery(Query):
+    """The query of GET /messages/{id}."""
+
+    include: Literal["trace"] | None = Field(
+        default=None, description="`trace`: why the message went as it did."
+    )
+
+
+class HistoryQuery(Query):
+    """The query of GET /messages."""
+
+    contact_id: RecordId | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    status: Annotated[StatusName, Upper] | None = None
+    channel: ChannelName | None = None
+    category: CategoryName | None = None
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+# --- output ---------------------------------------------------------------------------------------
+
+
+class RecipientOutput(Output):
+    contact_id: str
+    status: StatusName
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: Time | None = Field(description="ISO 8601, UTC.")
+    error: ErrorObject | None
+
+
+class SendOutput(Output):
+    """The send result. `recipients` is there where there is more than one."""
+
+    message_id: str
+    status: StatusName
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: Time | None = Field(description="ISO 8601, UTC.")
+    recipients: list[RecipientOutput] | None = None
+
+
+class RehearsedOutput(Output):
+    """What a recipient would get."""
+
+    contact_id: str
+    status: StatusName | None
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: Time | None
+    error: ErrorObject | None
+    trace: list["StepOutput"]
+    content: dict[str, Any] | None = Field(description="What would be handed over, by channel.")
+    render_error: str | None = Field(description="Why the text could not be rendered.")
+
+
+class RehearsalOutput(Output):
+    """What a dry run tells. Nothing was stored, so no `messageId` stands anywhere.
+
+    The fields of the send result that it would have had stand here and in `result`; they are null
+    where it would be refused.
+    """
+
+    message_id: None
+    status: StatusName | None
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: Time | None = Field(description="ISO 8601, UTC.")
+    would_send: bool
+    result: dict[str, Any] | None = Field(description="The send result that it would have had.")
+    error: ErrorObject | None
+    recipients: list[RehearsedOutput]
+
+
+class BulkItemOutput(Output):
+    """The send result of one item, or its error."""
+
+    index: int
+    message_id: str | None = None
+    status: StatusName | None = None
+    resolved_channel: str | None = None
+    provider: str | None = None
+    scheduled_for: Time | None = None
+    recipients: list[RecipientOutput] | None = None
+    error: ErrorObject | None = None
+
+
+class BulkOutput(Output):
+    accepted: int
+    rejected: int
+    results: list[BulkItemOutput]
+
+
+class ReasonOutput(Output):
+    code: str
+    message: str
+
+
+class DeliveryOutput(Output):
+    contact_id: str
+    status: StatusName
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: Time | None
+    waiting: str | None = Field(
+        description="Why it waits: PAUSED, PROVIDER, RATE, PLATFORM or QUIET_HOURS."
+    )
+    error: ReasonOutput | None
+
+
+class EventOutput(Output):
+    type: str = Field(examples=["sent", "delivered", "open"])
+    at: Time
+    contact_id: str
+    channel: str | None = None
+    provider: str | None = None
+    detail: dict[str, Any] | None = None
+
+
+class TemplateOutput(Output):
+    name: str
+    language: str | None
+
+
+class SummaryOutput(Output):
+    """A message without its events."""
+
+    message_id: Identifier
+    status: StatusName
+    channel: str | None
+    category: str
+    template: TemplateOutput | None
+    provider: str | None
+    scheduled_for: Time | None
+    created_at: Time
+    error: ReasonOutput | None
+    metadata: dict[str, str]
+    test: bool
+    recipients: list[DeliveryOutput]
+
+
+class StepOutput(Output):
+    """One step of the trace; docs/messages.md says what each may hold."""
+
+    at: Time
+    step: Literal["DECISION", "ATTEMPT", "GATE", "WAIT", "FAILOVER", "FALLBACK"]
+    result: str | None = Field(description="CHOSEN, a code, an outcome; null: no answer yet.")
+    channel: str | None = None
+    entry: str | None = Field(default=None, description="The entry that decided.")
+    until: str | None = None
+    provider: str | None = None
+    provider_id: str | None = None
+    device_id: str | None = None
+    detail: str | None = None
+    latency_ms: int | None = None
+
+
+class TraceOutput(Output):
+    contact_id: str
+    steps: list[StepOutput]
+
+
+class DetailedOutput(SummaryOutput):
+    """A message with its events, and with its trace where `include=trace` asks for it."""
+
+    events: list[EventOutput]
+    trace: list[TraceOutput] | None = None
+
+
+class HistoryOutput(Output):
+    messages: list[SummaryOutput]
+    next_cursor: str | None
+
+
+class SentOrRehearsed(RootModel[SendOutput | RehearsalOutput]):
+    """With `Prefer: wait` the send result of what has left; with `dryRun` what it tells."""
+
+
+# --- description ----------------------------------------------------------------------------------
+
+KEY_ERRORS = (errors.IdempotencyInProgress, errors.IdempotencyKeyReused)
+SEND_ERRORS = (
+    errors.NoConsent,
+    errors.Suppressed,
+    errors.FrequencyCapped,
+    errors.NotFound,
+    errors.TemplateNotFound,
+    errors.Unreachable,
+    errors.ProviderError,
+)
+
+KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "maxLength": 255, "pattern": '^(?!""$)[!-~]([ -~]*[!-~])?$'},
+    OpenApiParameter.HEADER,
+    description="The same key within 24 hours gives the first answer again and sends nothing.",
+)
+
+PREFER = OpenApiParameter(
+    "Prefer",
+    {"type": "string", "examples": ["wait=10"]},
+    OpenApiParameter.HEADER,
+    description="`wait=N` (RFC 7240): answer when the message has left or failed, after at most N "
+    "(30) seconds.",
+)
+
+
+def add_bulk_items(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Add the schema of a bulk's items, which the envelope only refers to (a hook)."""
+    schema = BulkItem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas = result["components"]["schemas"]
+    for name, part in schema.pop("$defs", {}).items():
+        schemas.setdefault(name, part)
+    schemas["BulkItem"] = schema
+    messages = schemas["BulkInput"]["properties"]["messages"]
+    messages["items"] = {"$ref": "#/components/schemas/BulkItem"}
+    return result
+
+
+# --- views ----------------------------------------------------------------------------------------
 
 
 class MessagesView(ApiView):
     """Send a message, and query what was sent."""
 
-    query_parameters = {
-        "GET": HistoryQuery.parameters(),
-        "POST": SendQuery.parameters(),
-    }
+    query_parameters = {"GET": HistoryQuery.parameters(), "POST": SendQuery.parameters()}
 
-    @description.sends()
+    @extend_schema(
+        operation_id="send_message",
+        summary="Send a message",
+        description="Accept one message; `dryRun=true` only tells what would become of it.",
+        parameters=[KEY, PREFER, *query(SendQuery)],
+        request={"application/json": MessageInput},
+        responses=responses(
+            {200: SentOrRehearsed, 202: SendOutput}, (*WITH_BODY, *KEY_ERRORS, *SEND_ERRORS)
+        ),
+    )
     def post(self, request: Request) -> HttpResponse:
-        """Accept one message; `dryRun=true` only tells what would become of it."""
-        body = request.data
-        if may_hold_nul(request._request.body):
-            refuse_nul(body)
+        """Accept one message; with `dryRun=true` only decide and render it."""
+        body = body_of(request)
         key = idempotency.key_of(request.headers.get("Idempotency-Key"), body)
         message = parse(MESSAGE, body)
         who, identifier = caller(request), request_id(request)
         if SendQuery.read(request.query_params.dict()).dry_run:
-            return json_response(dry_run.rehearse(who, message, request_id=identifier))
-        patience = waiting.seconds(request.headers.get("Prefer"))
-        then = waiting.until_left(who.organization.id, patience, identifier) if patience else None
-        result = acceptance.accept(
-            who, acceptance.Submission(message, key), request_id=identifier, then=then
-        )
-        response = answer(result)
-        if patience and not result.replayed:
-            response["Preference-Applied"] = f"wait={patience}"
+            return answer(_dry_run(dry_run.dry_run(who, message, request_id=identifier)))
+        seconds = waiting.seconds(request.headers.get("Prefer"))
+        wait = waiting.until_sent(who.organization.id, seconds) if seconds else None
+        result = accept(who, Submission(message, key), request_id=identifier, wait=wait)
+        response = _answer(result)
+        if seconds and not isinstance(result, results.StoredAnswer):
+            response["Preference-Applied"] = f"wait={seconds}"
         return response
 
-    @description.lists()
+    @extend_schema(
+        operation_id="list_messages",
+        summary="Query the history, newest first",
+        description="Give a page of the history, newest first.",
+        parameters=query(HistoryQuery),
+        responses=responses({200: HistoryOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give a page of the history, newest first."""
+        """Return a page of the history, newest first."""
         wanted = HistoryQuery.read(request.query_params.dict())
-        messages, following = queries.history(
+        found = queries.history(
             caller(request).organization.id,
             queries.Filter(
                 contact_id=wanted.contact_id,
@@ -67,48 +356,35 @@ class MessagesView(ApiView):
                 channel=wanted.channel,
                 category=wanted.category,
                 limit=wanted.limit,
-                cursor=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
+                cursor=read_cursor(wanted.cursor) if wanted.cursor else None,
             ),
         )
-        return page(request, {"messages": messages}, following)
+        following = cursor_of(found.following) if found.following else None
+        shown = [SummaryOutput.model_validate(message) for message in found.messages]
+        return page(request, HistoryOutput(messages=shown, next_cursor=following), following)
 
 
 class BulkView(ApiView):
     """Send up to 500 messages by one call."""
 
-    @description.sends_many()
+    @extend_schema(
+        operation_id="send_messages",
+        summary="Send up to 500 messages",
+        parameters=[KEY],
+        request={"application/json": BulkInput},
+        responses=responses({202: BulkOutput}, (*WITH_BODY, *KEY_ERRORS)),
+    )
     def post(self, request: Request) -> HttpResponse:
         """Accept the messages of a bulk; one bad item fails no other."""
         key = idempotency.key_of(request.headers.get("Idempotency-Key"), request.data)
         envelope = parse(BULK, request.data)
-        look = may_hold_nul(request._request.body)
-        submissions = [_submission(item, look_for_nul=look) for item in envelope.messages]
+        submissions = [
+            Submission(item) if isinstance(item, errors.ApiError) else item
+            for item in read_each(request, envelope.messages, _submission)
+        ]
         _limit_recipients(submissions)
-        return answer(
-            acceptance.accept_bulk(
-                caller(request), submissions, key=key, request_id=request_id(request)
-            )
-        )
-
-
-def _submission(item: Any, *, look_for_nul: bool) -> acceptance.Submission:
-    try:
-        if look_for_nul:
-            refuse_nul(item)
-        message = parse(BULK_ITEM, item)
-    except errors.InvalidPayload as error:
-        return acceptance.Submission(error)
-    if message.idempotency_key is None:
-        return acceptance.Submission(message)
-    request = {name: value for name, value in item.items() if name != "idempotencyKey"}
-    return acceptance.Submission(message, idempotency.key_of(message.idempotency_key, request))
-
-
-def _limit_recipients(submissions: list[acceptance.Submission]) -> None:
-    count = sum(len(s.message.to) for s in submissions if isinstance(s.message, MessageInput))
-    if count > acceptance.RECIPIENTS_LIMIT:
-        raise errors.InvalidPayload.at(
-            "messages", f"{count} recipients in all; at most {acceptance.RECIPIENTS_LIMIT}"
+        return _answer(
+            accept_bulk(caller(request), submissions, key=key, request_id=request_id(request))
         )
 
 
@@ -117,19 +393,96 @@ class MessageView(ApiView):
 
     query_parameters = {"GET": DetailQuery.parameters()}
 
-    @description.shows()
+    @extend_schema(
+        operation_id="get_message",
+        summary="Get a message with its events",
+        description="Give a message with its events, and its trace if asked for.",
+        parameters=query(DetailQuery),
+        responses=responses({200: DetailedOutput}, (errors.NotFound,)),
+    )
     def get(self, request: Request, message_id: str) -> HttpResponse:
-        """Give a message with its events, and its trace if asked for."""
+        """Return a message with its events, and its trace if the query includes it."""
         wanted = DetailQuery.read(request.query_params.dict())
-        shown = queries.detail(
+        found = queries.detail(
             caller(request).organization.id, message_id, with_trace=wanted.include is not None
         )
-        return json_response(shown)
+        summary = SummaryOutput.model_validate(found.message)
+        shown = {**dict(summary), "events": found.events, "trace": found.trace}
+        return answer(DetailedOutput.model_validate(shown))
 
-    @description.cancels()
+    @extend_schema(
+        operation_id="cancel_message",
+        summary="Cancel a scheduled message",
+        responses=responses({200: SendOutput}, (errors.NotFound, errors.NotCancellable)),
+    )
     def delete(self, request: Request, message_id: str) -> HttpResponse:
         """Cancel a message that is scheduled."""
         organization_id, identifier = caller(request).organization.id, request_id(request)
         cancel.cancel(organization_id, message_id)
-        result = queries.send_result(organization_id, message_id, request_id=identifier)
-        return json_response(result)
+        return _answer(results.of_message(organization_id, message_id, request_id=identifier))
+
+
+def _answer(result: results.Result | results.BulkResult) -> HttpResponse:
+    return json_response(result.body, result.status_code, results.headers_of(result))
+
+
+def _submission(item: Any) -> Submission:
+    message = parse(BULK_ITEM, item)
+    if message.idempotency_key is None:
+        return Submission(message)
+    body = {name: value for name, value in item.items() if name != "idempotencyKey"}
+    return Submission(message, idempotency.key_of(message.idempotency_key, body))
+
+
+def _limit_recipients(submissions: list[Submission]) -> None:
+    count = sum(len(s.message.to) for s in submissions if isinstance(s.message, MessageInput))
+    if count > RECIPIENTS_LIMIT:
+        raise errors.InvalidPayload.at(
+            "messages", f"{count} recipients in all; at most {RECIPIENTS_LIMIT}"
+        )
+
+
+def _dry_run(done: dry_run.DryRun) -> RehearsalOutput:
+    result = done.result
+    sent = result if isinstance(result, results.SendResult) else None
+    return RehearsalOutput.model_validate(
+        {
+            "message_id": None,
+            "status": sent and sent.status,
+            "resolved_channel": sent and sent.resolved_channel,
+            "provider": sent and sent.provider,
+            "scheduled_for": sent and sent.scheduled_for,
+            "would_send": sent is not None,
+            "result": sent and sent.as_json(),
+            "error": error_object(result.error, result.request_id)
+            if isinstance(result, results.Refusal)
+            else None,
+            "recipients": [_dry_recipient(one, done) for one in done.recipients],
+        }
+    )
+
+
+def _dry_recipient(one: dry_run.RecipientDryRun, done: dry_run.DryRun) -> dict[str, object]:
+    shown = one.result.as_json(None, done.result.request_id)
+    if not done.planned:
+        shown |= {"status": None, "resolvedChannel": None, "provider": None}
+    content = one.content and _content(one.content)
+    return {**shown, "trace": one.trace, "content": content, "renderError": one.render_error}
+
+
+def _content(content: dry_run.Content) -> dict[str, object]:
+    match content:
+        case Email(subject=subject, text=text, html=html):
+            sender = {"name": content.from_name, "address": content.from_address}
+            return {"from": sender, "subject": subject, "text": text, "html": html or None}
+        case Sms(text=text):
+            return {"text": text, "sms": asdict(rendering.segments(text))}
+        case Push(title=title, body=body):
+            return {
+                "title": title,
+                "body": body,
+                "data": dict(content.data),
+                "badge": content.badge,
+                "image": content.image or None,
+                "link": content.link or None,
+            }

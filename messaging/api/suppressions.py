@@ -1,131 +1,218 @@
-"""Adding, querying and lifting suppressions."""
+"""Suppressions: /suppressions and /suppressions/{id}."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from pydantic import Field, RootModel
 from rest_framework.request import Request
 
-from messaging.api.common import caller, page, request_id
-from messaging.api.description import suppressions as description
+from messaging.api.common import (
+    ErrorObject,
+    Identifier,
+    Output,
+    Time,
+    answer,
+    caller,
+    error_object,
+    no_content,
+    page,
+    read_each,
+    request_id,
+)
+from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import suppressions
 from messaging.consent.suppression_inputs import (
     SUPPRESSIONS,
     LiftQuery,
+    SuppressionBody,
     SuppressionsQuery,
     read_address,
     read_entry,
+    read_id,
     read_lift,
 )
-from messaging.reports import queries
-from rme.core import errors, ids
+from messaging.consent.suppressions import NewSuppression, SuppressionFilter
+from messaging.models import Suppression
+from rme.core import errors
 from rme.core.channels import ALL
-from rme.core.http.api import ApiView, json_response
-from rme.core.http.json import may_hold_nul, refuse_nul
+from rme.core.http.api import ApiView
 from rme.core.http.parsing import parse
+from rme.core.http.queries import cursor_of, read_cursor
 
 SOURCE = "API"
+LIFT_ERRORS = (errors.NotFound, errors.SuppressionProtected)
+
+
+class SuppressionOutput(Output):
+    """An address, or a contact, that is not written to on a channel."""
+
+    id: Identifier
+    channel: Literal["EMAIL", "SMS", "PUSH", "ALL"]
+    address: str | None = Field(description="In its normal form.", examples=["ada@example.com"])
+    contact_id: str | None
+    reason: Literal["HARD_BOUNCE", "COMPLAINT", "STOP", "UNSUBSCRIBE", "INVALID_ADDRESS", "MANUAL"]
+    note: str | None
+    source: str = Field(examples=["API", "ADMIN", "IMPORT", "PROVIDER"])
+    created_at: Time = Field(description="ISO 8601, UTC.")
+    expires_at: Time | None = Field(description="ISO 8601, UTC; null: never.")
+
+
+class SuppressionListOutput(Output):
+    suppressions: list[SuppressionOutput]
+    next_cursor: str | None
+
+
+class SuppressionResultOutput(Output):
+    """One entry of many as it is on the list now, or what is wrong with it."""
+
+    index: int
+    entry: SuppressionOutput | None = None
+    error: ErrorObject | None = None
+
+
+class SuppressionBulkOutput(Output):
+    accepted: int
+    rejected: int
+    results: list[SuppressionResultOutput]
+
+
+class SuppressionAddedOutput(RootModel[SuppressionOutput | SuppressionBulkOutput]):
+    """The new entry; of many, what became of each."""
 
 
 class SuppressionsView(ApiView):
-    """The list of an organization."""
+    """The suppressions of an organization."""
 
     query_parameters = {
         "GET": SuppressionsQuery.parameters(),
         "DELETE": LiftQuery.parameters(),
     }
 
-    @description.lists()
+    @extend_schema(
+        operation_id="list_suppressions",
+        summary="Query the suppressions, newest first",
+        description="Give a page of entries, newest first.",
+        parameters=query(SuppressionsQuery),
+        responses=responses({200: SuppressionListOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give a page of entries, newest first."""
+        """Return a page of entries, newest first."""
         organization = caller(request).organization
         wanted = SuppressionsQuery.read(request.query_params.dict())
         rows, last = suppressions.find(
             organization.id,
+            SuppressionFilter(
+                channel=wanted.channel,
+                address=read_address(wanted.address, wanted.channel or ALL, organization),
+                contact_id=wanted.contact_id,
+                reason=wanted.reason,
+            ),
             limit=wanted.limit,
-            before=queries.read_cursor(wanted.cursor) if wanted.cursor else None,
-            channel=wanted.channel,
-            address=read_address(wanted.address, wanted.channel or ALL, organization),
-            contact_id=wanted.contact_id,
-            reason=wanted.reason,
+            before=read_cursor(wanted.cursor) if wanted.cursor else None,
         )
-        following = queries.cursor_of(last) if last else None
-        found = [suppressions.shown(row) for row in rows]
-        return page(request, {"suppressions": found}, following)
+        following = cursor_of(last) if last else None
+        shown = SuppressionListOutput(
+            suppressions=[_shown(row) for row in rows], next_cursor=following
+        )
+        return page(request, shown, following)
 
-    @description.adds()
+    @extend_schema(
+        operation_id="add_suppressions",
+        summary="Suppress an address or a contact, or up to 500",
+        description="One entry that is there already answers 200, unchanged, save that a stronger "
+        "reason (COMPLAINT, STOP, HARD_BOUNCE) replaces a weaker one. A `contactId` that the "
+        "organization does not have is NOT_FOUND.",
+        request={"application/json": SuppressionBody},
+        responses=responses(
+            {200: SuppressionOutput, 201: SuppressionAddedOutput}, (*WITH_BODY, errors.NotFound)
+        ),
+    )
     def post(self, request: Request) -> HttpResponse:
-        """Put one entry on the list, or many; a bad one fails no other."""
+        """Add one entry, or many; a bad one of many fails no other."""
         body = request.data
+        organization_id = caller(request).organization.id
         if isinstance(body, dict) and "entries" in body:
-            return _add_many(request, parse(SUPPRESSIONS, body).entries)
-        (entry,) = _entries(request, [body])
+            read = _read(request, parse(SUPPRESSIONS, body).entries)
+            return answer(_add_many(organization_id, read, request_id(request)), 201)
+        (entry,) = _read(request, [body])
         if isinstance(entry, errors.ApiError):
             raise entry
-        ((row, new),) = suppressions.add(entry.organization_id, [entry])
-        return json_response(suppressions.shown(row), 201 if new else 200)
+        (added,) = suppressions.add(organization_id, [entry])
+        return answer(_shown(added.row), 201 if added.new else 200)
 
-    @description.lifts()
+    @extend_schema(
+        operation_id="lift_suppression",
+        summary="Lift a suppression that the query names",
+        parameters=query(LiftQuery),
+        responses=responses({204: None}, LIFT_ERRORS),
+    )
     def delete(self, request: Request) -> HttpResponse:
         """Lift the entry that the query names."""
-        columns = read_lift(request.query_params.dict(), caller(request).organization)
-        return _lift(request, **columns)
+        organization = caller(request).organization
+        suppressions.lift(organization.id, read_lift(request.query_params.dict(), organization))
+        return no_content()
 
 
 class SuppressionView(ApiView):
     """One entry."""
 
-    @description.lifts_by_id()
+    @extend_schema(
+        operation_id="lift_suppression_by_id",
+        summary="Lift a suppression",
+        responses=responses({204: None}, LIFT_ERRORS),
+    )
     def delete(self, request: Request, suppression_id: str) -> HttpResponse:
         """Lift an entry."""
-        return _lift(request, id=suppression_id)
+        suppressions.lift(caller(request).organization.id, read_id(suppression_id))
+        return no_content()
 
 
-def _entries(
-    request: Request, bodies: list[Any]
-) -> list[suppressions.NewSuppression | errors.ApiError]:
+def _read(request: Request, items: Sequence[Any]) -> list[NewSuppression | errors.ApiError]:
     """Read entries, and refuse those of contacts that the organization does not have."""
-    read = [_entry(request, body) for body in bodies]
+    organization = caller(request).organization
+    read = read_each(request, items, lambda item: read_entry(item, organization, SOURCE))
     missing = suppressions.missing_contacts(
-        caller(request).organization.id,
-        (each.contact_id for each in read if isinstance(each, suppressions.NewSuppression)),
+        organization.id,
+        (each.contact_id for each in read if isinstance(each, NewSuppression)),
     )
     return [
         errors.NotFound.at("contactId", "no such contact")
-        if isinstance(each, suppressions.NewSuppression) and each.contact_id in missing
+        if isinstance(each, NewSuppression) and each.contact_id in missing
         else each
         for each in read
     ]
 
 
-def _entry(request: Request, body: Any) -> suppressions.NewSuppression | errors.ApiError:
-    try:
-        if may_hold_nul(request._request.body):
-            refuse_nul(body)
-        return read_entry(body, caller(request).organization, SOURCE)
-    except errors.InvalidPayload as error:
-        return error
+def _add_many(
+    organization_id: str, read: Sequence[NewSuppression | errors.ApiError], identifier: str
+) -> SuppressionBulkOutput:
+    entries = [each for each in read if isinstance(each, NewSuppression)]
+    added = iter(suppressions.add(organization_id, entries))
+    return SuppressionBulkOutput(
+        accepted=len(entries),
+        rejected=len(read) - len(entries),
+        results=[
+            SuppressionResultOutput(index=index, error=error_object(each, identifier))
+            if isinstance(each, errors.ApiError)
+            else SuppressionResultOutput(index=index, entry=_shown(next(added).row))
+            for index, each in enumerate(read)
+        ],
+    )
 
 
-def _add_many(request: Request, bodies: list[Any]) -> HttpResponse:
-    read = _entries(request, bodies)
-    entries = [each for each in read if isinstance(each, suppressions.NewSuppression)]
-    rows = iter(suppressions.add(caller(request).organization.id, entries))
-    results = [
-        {"index": index, "entry": suppressions.shown(next(rows)[0])}
-        if isinstance(each, suppressions.NewSuppression)
-        else {"index": index, "error": each.as_json(request_id(request))}
-        for index, each in enumerate(read)
-    ]
-    counts = {"accepted": len(entries), "rejected": len(read) - len(entries)}
-    return json_response({**counts, "results": results}, 201)
-
-
-def _lift(request: Request, **columns: str | None) -> HttpResponse:
-    identifier = columns.pop("id", None)
-    key = ids.parse(identifier) if identifier else None
-    if identifier and key is None:
-        raise errors.NotFound("There is no such suppression.")
-    suppressions.lift(caller(request).organization.id, pk=key, **columns)
-    response = HttpResponse(status=204)
-    del response["Content-Type"]
-    return response
+def _shown(row: Suppression) -> SuppressionOutput:
+    return SuppressionOutput.model_validate(
+        {
+            "id": row.pk,
+            "channel": row.channel,
+            "address": row.address or None,
+            "contact_id": row.contact_id or None,
+            "reason": row.reason,
+            "note": row.note or None,
+            "source": row.source,
+            "created_at": row.created_at,
+            "expires_at": row.expires_at,
+        }
+    )

@@ -1,15 +1,66 @@
-"""Listing and previewing templates."""
+"""Templates: GET /templates and POST /templates/{name}/render."""
+
+from typing import Any, Literal
 
 from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import caller, page
-from messaging.api.description import templates as description
+from messaging.api.common import DetailOutput, Output, answer, body_of, caller, page
+from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.content import catalog, previews
-from messaging.content.inputs import RENDER, TemplatesQuery
-from rme.core.http.api import ApiView, json_response
-from rme.core.http.json import may_hold_nul, refuse_nul
+from messaging.content.inputs import RENDER, RenderInput, TemplatesQuery
+from rme.core import errors
+from rme.core.http.api import ApiView
 from rme.core.http.parsing import parse
+
+Channel = Literal["EMAIL", "SMS", "PUSH"]
+
+
+class VersionOutput(Output):
+    """One version of a template."""
+
+    name: str
+    language: str = Field(examples=["en_GB"])
+    channel: Channel
+    category: str
+    status: Literal["DRAFT", "ACTIVE", "ARCHIVED"]
+    version: int
+    variables: dict[str, Any] = Field(description="JSON Schema of what the texts need.")
+    updated_at: str = Field(description="When it became active, else when it was made.")
+
+
+class TemplatesOutput(Output):
+    templates: list[VersionOutput]
+    next_cursor: str | None
+
+
+class SmsOutput(Output):
+    """What an SMS takes; `units` are septets (GSM-7) or UTF-16 units (UCS-2)."""
+
+    encoding: Literal["GSM-7", "UCS-2"]
+    characters: int
+    units: int
+    segments: int
+
+
+class RenderOutput(Output):
+    """A version as it would be sent; what its channel does not have is null."""
+
+    name: str
+    language: str
+    channel: Channel
+    version: int
+    subject: str | None
+    text: str | None
+    html: str | None
+    title: str | None
+    body: str | None
+    data: dict[str, str] | None
+    sms: SmsOutput | None
+    missing: list[str] = Field(description="Variables without a value, which left a gap.")
+    warnings: list[DetailOutput]
 
 
 class TemplatesView(ApiView):
@@ -17,22 +68,36 @@ class TemplatesView(ApiView):
 
     query_parameters = {"GET": TemplatesQuery.parameters()}
 
-    @description.lists()
+    @extend_schema(
+        operation_id="list_templates",
+        summary="List the versions of templates",
+        description="By name, language, channel and version. Without `status` drafts and archived "
+        "versions are among them.",
+        parameters=query(TemplatesQuery),
+        responses=responses({200: TemplatesOutput}, ()),
+    )
     def get(self, request: Request) -> HttpResponse:
-        """Give a page of versions."""
+        """Return a page of versions."""
         wanted = TemplatesQuery.read(request.query_params.dict())
         versions, following = catalog.page(caller(request).organization.id, wanted)
-        return page(request, {"templates": versions}, following)
+        shown = [VersionOutput.model_validate(version) for version in versions]
+        return page(request, TemplatesOutput(templates=shown, next_cursor=following), following)
 
 
 class RenderView(ApiView):
     """A template as it would be sent."""
 
-    @description.renders()
+    @extend_schema(
+        operation_id="render_template",
+        summary="Preview a template",
+        description="Sends nothing and stores nothing.",
+        request={"application/json": RenderInput},
+        responses=responses(
+            {200: RenderOutput}, (*WITH_BODY, errors.NotFound, errors.TemplateNotFound)
+        ),
+    )
     def post(self, request: Request, name: str) -> HttpResponse:
         """Render a version."""
-        body = request.data
-        if may_hold_nul(request._request.body):
-            refuse_nul(body)
-        wanted = parse(RENDER, body)
-        return json_response(previews.preview(caller(request).organization, name, wanted))
+        wanted = parse(RENDER, body_of(request))
+        preview = previews.preview(caller(request).organization, name, wanted)
+        return answer(RenderOutput.model_validate(preview))

@@ -1,7 +1,8 @@
-"""All that is stored on a person, for them to have (GDPR Art. 15 and 20).
+"""Data export: everything that is stored about a person (GDPR Art. 15 and 20).
 
-Rows are given as they are stored, column by column, so that what is added to a table is in here
-too. Left out are the tokens of devices, which are credentials, and what concerns other people.
+Rows are exported as they are stored, column by column (`to_jsonb`), so that a new column is
+included without a change here. Not included are the tokens of devices, which are credentials, and
+data about other people.
 """
 
 from typing import Any
@@ -26,10 +27,10 @@ from rme.core.db import clock
 from rme.core.db.clock import iso
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
 
-_M, _C, _D, _A, _E = (
+_MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT, _EVENT = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
 )
-_N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
+_WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _CONTACT = Contact._meta.db_table
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
 
@@ -45,13 +46,14 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
       jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
     ELSE c.body END,
-  'attempts', {_of_delivery(_A)},
-  'events', {_of_delivery(_E)},
+  'attempts', {_of_delivery(_ATTEMPT)},
+  'events', {_of_delivery(_EVENT)},
   'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
-    FROM {_E} x JOIN {_W} w ON w.organization_id = t.organization_id
-    JOIN {_N} n ON n.endpoint_id = w.id AND n.event_id = x.id
+    FROM {_EVENT} x JOIN {_ENDPOINT} w ON w.organization_id = t.organization_id
+    JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id
     WHERE x.message_id = t.message_id AND x.delivery_id = t.id))
-FROM {_D} t JOIN {_M} m ON m.id = t.message_id LEFT JOIN {_C} c ON c.id = t.message_id
+FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
+LEFT JOIN {_CONTENT} c ON c.id = t.message_id
 WHERE {_OWN} ORDER BY t.message_id
 """
 
@@ -60,31 +62,31 @@ SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
-UNION SELECT address FROM {_D} t WHERE {_OWN}
+UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN}
 """
 
 
-def _rows_of(table: str, where: str = _OWN, without: str = "{}") -> str:
+def _select(table: str, where: str = _OWN, excluded: str = "{}") -> str:
     return (
-        f"SELECT to_jsonb(t) - 'organization_id' - '{without}'::text[] FROM {table} t "
+        f"SELECT to_jsonb(t) - 'organization_id' - '{excluded}'::text[] FROM {table} t "
         f"WHERE {where} ORDER BY t.id"
     )
 
 
 _PARTS = {
-    "contact": _rows_of(
+    "contact": _select(
         _CONTACT, "t.organization_id = %(organization)s AND t.id::text = %(contact)s"
     ),
     "cases": f"""SELECT to_jsonb(t) - 'organization_id' || jsonb_build_object('comments',
       (SELECT coalesce(jsonb_agg(x.text ORDER BY x.id), '[]')
        FROM {CaseComment._meta.db_table} x WHERE x.case_id = t.id))
       FROM {Case._meta.db_table} t WHERE {_OWN} ORDER BY t.id""",
-    "registrations": _rows_of(EventRegistration._meta.db_table),
-    "speakers": _rows_of(Speaker._meta.db_table),
-    "exhibitors": _rows_of(Exhibitor._meta.db_table),
-    "devices": _rows_of(Device._meta.db_table, without="{token,token_digest}"),
-    "consent": _rows_of(ConsentEntry._meta.db_table),
-    "suppressions": _rows_of(
+    "registrations": _select(EventRegistration._meta.db_table),
+    "speakers": _select(Speaker._meta.db_table),
+    "exhibitors": _select(Exhibitor._meta.db_table),
+    "devices": _select(Device._meta.db_table, excluded="{token,token_digest}"),
+    "consent": _select(ConsentEntry._meta.db_table),
+    "suppressions": _select(
         Suppression._meta.db_table,
         "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
         f"OR t.address <> '' AND t.address IN ({_ADDRESSES}))",
@@ -99,9 +101,9 @@ _PARTS = {
 
 
 def export_contact(organization_id: str, contact_id: str) -> dict[str, Any] | None:
-    """Give all that is stored on a person of one organization, None where nothing is.
+    """Return everything that is stored about a person of one organization, None if nothing is.
 
-    One statement a kind, whatever there is of it.
+    One statement for each kind of record.
     """
     with connection.cursor() as cursor:
         found: dict[str, list[Any]] = {}

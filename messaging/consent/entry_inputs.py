@@ -1,4 +1,4 @@
-"""What the calls for consent take."""
+"""Input of the consent resource."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,7 +26,7 @@ Evidence = Annotated[
 
 
 class ConsentInput(Schema):
-    """What one person decided. Without `occurredAt` it was now."""
+    """One person's decision. Without `occurredAt` it was made now."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -54,19 +54,19 @@ class ConsentInput(Schema):
 
 
 class ConsentEntriesInput(Schema):
-    """The envelope of many. The entries are checked one by one: a bad one fails no other."""
+    """Many entries. They are checked one by one: a bad one fails no other."""
 
     entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
 
 
 class ConsentEntries(Schema):
-    """Many entries, as the description shows them."""
+    """Many entries, for the OpenAPI description."""
 
     entries: Annotated[list[ConsentInput], Field(min_length=1, max_length=500)]
 
 
 class ConsentBody(RootModel[ConsentInput | ConsentEntries]):
-    """One entry, or many (for the description: each is read with its own schema)."""
+    """One entry or many, for the OpenAPI description: each is parsed by its own schema."""
 
 
 CONSENT = TypeAdapter(ConsentInput)

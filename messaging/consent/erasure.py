@@ -1,14 +1,17 @@
-"""Erasing a person (GDPR Art. 17).
+"""Erasure of a person (GDPR Art. 17).
 
-What stays says nothing about them: that a message was sent, when, by which provider and what came
-of it, under the contact's id, which then leads nowhere. So figures stay right and bills can be
-checked. Suppressed addresses stay too: they keep the person from being written to again when an
-old list is imported.
+What stays does not describe the person: that a message was sent, when, by which provider and with
+which outcome, under a contact id that no longer leads anywhere. So statistics stay correct and
+bills can be checked. Suppressed addresses stay too, so that an old list that is imported again does
+not make the person a recipient.
+
+SQL, because each statement changes rows of several partitioned tables by a join, and JSON within
+them.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
@@ -26,68 +29,71 @@ from messaging.models import (
     WebhookDelivery,
     WebhookEndpoint,
 )
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from push.models import Device
 from rme.core import ids
-from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
+from rme.core.db import clock
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration
 
-GONE = "(erased)"
-"""What stands where a text must."""
+ERASED = "(erased)"
+"""The value of a text that cannot be empty."""
 
-_OWN = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
+_DELIVERIES = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
   WHERE d.organization_id = %(organization)s AND d.contact_id = %(contact)s
   AND d.status <> 'SENDING'"""
-_ALONE = f"""{_OWN} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
+_SOLE_DELIVERIES = f"""{_DELIVERIES} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
   WHERE other.message_id = d.message_id AND other.contact_id <> d.contact_id)"""
 
 _ERASE = {
-    # of messages to nobody else: all that was given
+    # messages to this person alone: everything
     "contents": f"""UPDATE {MessageContent._meta.db_table} c SET body = '{{}}'
-      FROM ({_ALONE}) own WHERE c.id = own.message_id AND c.body <> '{{}}'""",
+      FROM ({_SOLE_DELIVERIES}) own WHERE c.id = own.message_id AND c.body <> '{{}}'""",
     "metadata": f"""UPDATE {Message._meta.db_table} m SET metadata = NULL
-      FROM ({_ALONE}) own WHERE m.id = own.message_id AND m.metadata IS NOT NULL""",
-    # of messages to several: what was given for this person
+      FROM ({_SOLE_DELIVERIES}) own WHERE m.id = own.message_id AND m.metadata IS NOT NULL""",
+    # messages to several: this person's variables
     "variables": f"""UPDATE {MessageContent._meta.db_table} c
       SET body = c.body #- ARRAY['recipients', own.id::text]
-      FROM ({_OWN}) own WHERE c.id = own.message_id
+      FROM ({_DELIVERIES}) own WHERE c.id = own.message_id
       AND c.body #> ARRAY['recipients', own.id::text] IS NOT NULL""",
     "attempts": f"""UPDATE {Attempt._meta.db_table} a SET reason = NULL
-      FROM ({_OWN}) own WHERE a.delivery_id = own.id AND a.reason IS NOT NULL""",
+      FROM ({_DELIVERIES}) own WHERE a.delivery_id = own.id AND a.reason IS NOT NULL""",
     "events": f"""UPDATE {Event._meta.db_table} e SET detail = NULL
-      FROM ({_OWN}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
+      FROM ({_DELIVERIES}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND e.detail IS NOT NULL""",
-    # what endpoints were told, whose answers may name the person, and what they would be told
+    # webhook deliveries, done and waiting: the payloads and the answers may name the person
     "notices": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
-      USING ({_OWN}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
+      USING ({_DELIVERIES}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
       WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
-    # without `due_at` a sent one does not fall back to another channel
+    # without `due_at` a sent delivery does not fall back to another channel
     "deliveries": f"""UPDATE {Delivery._meta.db_table} t
       SET address = NULL, detail = NULL, trace = NULL, due_at = NULL
-      FROM ({_OWN}) own WHERE t.id = own.id AND NOT (t.address IS NULL AND t.detail IS NULL
+      FROM ({_DELIVERIES}) own WHERE t.id = own.id AND NOT (t.address IS NULL AND t.detail IS NULL
         AND t.trace IS NULL AND t.due_at IS NULL)""",
 }
-"""What goes of the messages, by the name of its count. A content is emptied and not deleted: what
-is claimed is read together with it.
+"""Statements that erase message data, by the name of the count that they report.
+
+A content is emptied and not deleted, since claims join it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What was erased. `under_way`: deliveries that a worker has in hand, left for another run."""
+    """What was erased."""
 
     counts: Mapping[str, int]
+    """Rows by kind."""
     under_way: int
+    """Deliveries that a worker is sending. They are left for another run."""
 
 
 def erase(organization_id: str, contact_id: str) -> Erased:
-    """Erase a person of one organization, all or nothing. Again is no error and finds nothing.
+    """Erase a person of one organization in one transaction. To repeat it is no error.
 
-    What has not been sent yet is stopped. The number of statements does not depend on how much
-    there is.
+    What has not been sent yet is stopped. The number of statements does not depend on the number of
+    rows.
     """
     own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
     with transaction.atomic():
@@ -105,71 +111,78 @@ def erase(organization_id: str, contact_id: str) -> Erased:
 
 def _erase_platform(organization_id: str, contact_id: str) -> dict[str, int]:
     """Erase the person's records in the embedded platform; another platform erases its own."""
-    key = ids.parse(contact_id) or UUID(int=0)  # which nobody has
+    key = ids.parse(contact_id) or UUID(int=0)  # no record has this id
     own: dict[str, Any] = {"organization_id": organization_id, "contact_id": key}
-    registrations = EventRegistration.objects.filter(**own).exclude(name=GONE)
+    registrations = EventRegistration.objects.filter(**own).exclude(name=ERASED)
     if not Contact.objects.filter(pk=key).exclude(organization_id=organization_id).exists():
-        _forget(Contact, [contact_id])  # also of one that was deleted in the admin before
+        _erase_log(Contact, [contact_id])  # also of a contact that was deleted in the admin
     return {
-        "cases": _erase_cases(Case.objects.filter(**own).exclude(issue=GONE)),
-        "registrations": registrations.update(name=GONE, email=""),
+        "cases": _erase_cases(Case.objects.filter(**own).exclude(issue=ERASED)),
+        "registrations": registrations.update(name=ERASED, email=""),
         "contacts": _delete(Contact.objects.filter(organization_id=organization_id, pk=key)),
     }
 
 
 def _erase_cases(cases: models.QuerySet[Case]) -> int:
-    """Keep that there were cases: their texts, comments and changes go."""
+    """Erase the texts, comments and change log of cases; the cases themselves stay."""
     found = list(cases.values_list("pk", flat=True))
-    _forget(Case, [str(key) for key in found])
+    _erase_log(Case, [str(key) for key in found])
     CaseComment.objects.filter(case_id__in=found).delete()
-    return Case.objects.filter(pk__in=found).update(subject=GONE, issue=GONE)
+    return Case.objects.filter(pk__in=found).update(subject=ERASED, issue=ERASED)
 
 
 def _delete(rows: models.QuerySet[Any]) -> int:
-    """Delete rows, and what the admin's log says of them: it holds their values."""
+    """Delete rows, and erase their entries in the admin's log, which hold values."""
     found: list[UUID] = list(rows.values_list("pk", flat=True))
-    _forget(rows.model, [str(key) for key in found])
+    _erase_log(rows.model, [str(key) for key in found])
     rows.delete()
     return len(found)
 
 
-def _forget(model: type[models.Model], keys: Collection[str]) -> None:
+def _erase_log(model: type[models.Model], keys: Collection[str]) -> None:
     LogEntry.objects.filter(
         content_type=ContentType.objects.get_for_model(model), object_id__in=keys
-    ).update(object_repr=GONE, change_message="")
+    ).update(object_repr=ERASED, change_message="")
 
 
-_ENDS = {
-    Status.SCHEDULED: (Status.CANCELLED, None, EventType.CANCELLED),
-    Status.ACCEPTED: (Status.BLOCKED, "UNREACHABLE", EventType.BLOCKED),
-    Status.UNKNOWN: (Status.FAILED, "PROVIDER_ERROR", EventType.FAILED),
+class _Ending(NamedTuple):
+    """How a delivery that is not final yet ends."""
+
+    status: Status
+    reason: str | None
+    event: EventType
+
+
+_ENDINGS = {
+    Status.SCHEDULED: _Ending(Status.CANCELLED, None, EventType.CANCELLED),
+    Status.ACCEPTED: _Ending(Status.BLOCKED, "UNREACHABLE", EventType.BLOCKED),
+    Status.UNKNOWN: _Ending(Status.FAILED, "PROVIDER_ERROR", EventType.FAILED),
 }
-"""How what is not sent for good yet ends: status, reason, event."""
 
 
 def _stop(own: Mapping[str, Any]) -> int:
-    """End what is still to be sent; give how many that were."""
-    waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDS))
+    """End the deliveries that are not final; return their number."""
+    waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDINGS))
     found = {row.pk: row for row in waiting}
-    rows: list[sql.Row] = []
-    for row in found.values():
-        status, reason, _ = _ENDS[Status(row.status)]
-        rows.append({"id": row.pk, "status": status, "reason": reason, "due_at": None})
-    moved = advance(Delivery, TRANSITIONS, rows)
-    write_events([_event(found[identifier]) for identifier in moved])
-    return len(moved)
+    stopped = apply_transitions([_stopped(row) for row in found.values()])
+    write_events([_event(found[identifier]) for identifier in stopped])
+    return len(stopped)
 
 
-def _event(delivery: Delivery) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": delivery.organization_id,
-        "message_id": delivery.message_id,
-        "delivery_id": delivery.pk,
-        "type": _ENDS[Status(delivery.status)][2],
-        "at": clock.now(),
-        "channel": delivery.channel,
-    }
+def _stopped(delivery: Delivery) -> Transition:
+    ending = _ENDINGS[Status(delivery.status)]
+    return Transition(id=delivery.pk, status=ending.status, reason=ending.reason, due_at=None)
+
+
+def _event(delivery: Delivery) -> EventRow:
+    return EventRow(
+        delivery.organization_id,
+        delivery.message_id,
+        delivery.pk,
+        _ENDINGS[Status(delivery.status)].event,
+        clock.now(),
+        channel=delivery.channel,
+    )
 
 
 def _erase_messages(organization_id: str, contact_id: str) -> dict[str, int]:

@@ -1,10 +1,12 @@
-"""One after the other: the last look at the gates, and what people decide.
+"""The lock between the last check before sending and what people decide.
 
-A worker looks at the gates and commits its attempts under a lock that the workers of an
-organization share. Who writes down what a person decided, or suppresses an address for another
-reason, has it alone until that is committed. So no attempt begins after a decision that its worker
-did not see. Whoever needs rows of deliveries too takes the lock before them: it is a transaction's,
-and in another order two could wait for each other.
+A worker checks the gates and commits its attempts under a lock that all workers of an organization
+share. Whatever records a person's decision, or suppresses an address for another reason, holds the
+lock alone until it has committed. So no attempt begins after a decision that its worker did not
+see.
+
+Lock order: a transaction that also needs rows of deliveries takes this lock first. Otherwise two
+transactions could deadlock. Both locks last until the transaction ends.
 """
 
 from collections.abc import Iterable
@@ -13,22 +15,22 @@ from rme.core.db import prepared_statements, sql
 
 
 def lock_name(organization_id: str) -> str:
-    """Name the lock, for `hashtextextended(name, 0)`; the chain of consent is under it too."""
+    """Return the lock's name, for `hashtextextended(name, 0)`; the consent chain uses it too."""
     return f"consent:{organization_id}"
 
 
 def take_shared(organization_ids: Iterable[str]) -> None:
-    """Let nobody decide until the transaction ends; others may look too."""
+    """Block new decisions until the transaction ends; other workers may check the gates too."""
     _take("pg_advisory_xact_lock_shared", organization_ids)
 
 
 def take_exclusive(organization_ids: Iterable[str]) -> None:
-    """Let nobody look until the transaction ends."""
+    """Block checks of the gates until the transaction ends."""
     _take("pg_advisory_xact_lock", organization_ids)
 
 
 def _take(function: str, organization_ids: Iterable[str]) -> None:
-    """Take locks in one order: in another, two could wait for each other."""
+    """Take the locks in sorted order, so that two transactions cannot deadlock."""
     ordered = sorted(set(organization_ids))
     if not ordered:
         return

@@ -1,8 +1,8 @@
-"""The words that people write by SMS to be left alone, to come back, or to ask who we are.
+"""SMS keywords: opting out (STOP), opting in again (START), and asking for help (HELP).
 
-The English ones are those that carriers and the FCC (47 CFR 64.1200(a)(10)) want to be honoured,
-and Twilio's (https://help.twilio.com/articles/223134027). They count everywhere; the others are of
-one language each, in which the person is answered.
+The English ones are those that carriers and the FCC (47 CFR 64.1200(a)(10)) require, and Twilio's
+(https://help.twilio.com/articles/223134027). They count in every language; the others belong to one
+language each, and the reply is in that language.
 """
 
 import re
@@ -13,23 +13,23 @@ from typing import NamedTuple
 
 
 class Word(StrEnum):
-    """What a person wants."""
+    """What the sender of an SMS wants."""
 
     STOP = "STOP"
     START = "START"
     YES = "YES"
-    """START, of somebody who wrote STOP; of anybody else the answer to some question."""
+    """START if the sender wrote STOP before; otherwise the answer to an unrelated question."""
     HELP = "HELP"
 
 
 class Keyword(NamedTuple):
-    """A word, and the language that it is of alone (`de`); empty: it is of several."""
+    """A word, and its language (`de`), which is empty if it counts in several."""
 
     word: Word
     language: str
 
 
-LISTS: Mapping[str, Mapping[Word, str]] = {
+KEYWORDS: Mapping[str, Mapping[Word, str]] = {
     "": {
         Word.STOP: "STOP STOPALL UNSUBSCRIBE END QUIT CANCEL REVOKE OPTOUT REMOVE",
         Word.START: "START UNSTOP SUBSCRIBE",
@@ -53,13 +53,13 @@ LISTS: Mapping[str, Mapping[Word, str]] = {
 }
 WORDS: Mapping[str, Keyword] = {
     text: Keyword(word, language)
-    for language, lists in LISTS.items()
+    for language, lists in KEYWORDS.items()
     for word, texts in lists.items()
     for text in texts.split()
 }
-_SIGNS = re.compile(r"[\W_]+")
+_NOT_LETTERS = re.compile(r"[\W_]+")
 
-TEXTS: dict[str, dict[Word, str]] = {
+REPLIES: dict[str, dict[Word, str]] = {
     "en": {
         Word.STOP: "{name}: You will get no more text messages. Reply START to change that.",
         Word.START: "{name}: You will get our text messages again. Reply STOP to end them.",
@@ -89,11 +89,14 @@ TEXTS: dict[str, dict[Word, str]] = {
 
 
 def find(text: str) -> Keyword | None:
-    """Say which word a message is, in any case, with any signs and accents; None: it is none."""
+    """Return the keyword that a message consists of, or None.
+
+    Case, accents and punctuation do not matter.
+    """
     unaccented = unicodedata.normalize("NFKD", text[:200])
-    return WORDS.get(_SIGNS.sub("", unaccented).upper())
+    return WORDS.get(_NOT_LETTERS.sub("", unaccented).upper())
 
 
 def evidence_text(text: str) -> str:
-    """Give the beginning of a message without signs, as evidence."""
-    return _SIGNS.sub(" ", text[:200]).strip()
+    """Return the first 200 characters of a message without punctuation, to be kept as evidence."""
+    return _NOT_LETTERS.sub(" ", text[:200]).strip()

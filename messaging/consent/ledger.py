@@ -1,8 +1,10 @@
-"""The consent ledger: recording what people decided, and what it means for a send.
+"""The consent ledger: an append-only chain of decisions, one chain for each organization.
 
-Every line holds the digest of the organization's line before it. The digest covers the line in two
-parts: who decided and how that is known (the person's part) enters as a digest of its own, the
-seal. Erasing a person leaves the seal in place of that part, so that the chain stays verifiable.
+Every entry holds the digest of the organization's entry before it. The digest covers an entry in
+two parts: the personal part (the contact and the evidence) enters as a digest of its own, the seal.
+Erasing a person leaves the seal in place of that part, so the chain can still be verified.
+
+`gates.current_consent` reads what the entries permit.
 """
 
 import hashlib
@@ -24,7 +26,7 @@ OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
 
 @dataclass(frozen=True, slots=True)
 class ConsentDecision:
-    """What one person decided. `evidence` says how it is known; without `occurred_at` it is now."""
+    """One person's decision, to be recorded."""
 
     contact_id: str
     channel: str
@@ -32,89 +34,87 @@ class ConsentDecision:
     status: str
     source: str
     occurred_at: datetime | None
+    """None: now."""
     evidence: Mapping[str, str] = field(default_factory=dict)
+    """How the decision is known."""
     recorded_by: str = ""
 
 
-_SAID = (
-    "id",
-    "organization_id",
-    "channel",
-    "category",
-    "status",
-    "source",
-    "occurred_at",
-    "recorded_at",
-    "recorded_by",
-)
+_COLUMNS = [column.attname for column in ConsentEntry._meta.concrete_fields]
 _ERASED = "erased"
-"""The evidence of an erased line has this one key: the seal of what stood there."""
+"""The evidence of an erased entry has this one key. Its value is the seal of what was erased."""
 
 
 def _seal(contact_id: str, evidence: object) -> str:
-    """Digest what a line says of a person."""
-    return hashlib.sha256(orjson.dumps([contact_id, _texts(evidence)])).hexdigest()
+    """Return the digest of an entry's personal part."""
+    return hashlib.sha256(orjson.dumps([contact_id, _canonical(evidence)])).hexdigest()
 
 
-def _texts(evidence: object) -> object:
-    """Bring evidence into the form that JSON gives back unchanged: pairs of texts, in order."""
+def _canonical(evidence: object) -> object:
+    """Return evidence in a form that JSON keeps unchanged: sorted pairs of texts."""
     if isinstance(evidence, Mapping):
         return sorted([str(name), str(value)] for name, value in evidence.items())
     return str(evidence)
 
 
-def _digest(previous: str, row: sql.Row, seal: str) -> str:
-    """Chain a line of the ledger to the one before it (SHA-256 over both)."""
-    said = {name: row[name] for name in _SAID}
-    line = orjson.dumps({**said, "seal": seal}, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
-    return hashlib.sha256(previous.encode() + line).hexdigest()
+def _digest(entry: ConsentEntry, seal: str) -> str:
+    """Return the digest of an entry and the one before it (SHA-256)."""
+    line = {
+        "id": str(entry.pk),
+        "organization_id": entry.organization_id,
+        "channel": entry.channel,
+        "category": entry.category,
+        "status": entry.status,
+        "source": entry.source,
+        "occurred_at": entry.occurred_at.astimezone(UTC),
+        "recorded_at": entry.recorded_at.astimezone(UTC),
+        "recorded_by": entry.recorded_by,
+        "seal": seal,
+    }
+    text = orjson.dumps(line, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
+    return hashlib.sha256(entry.previous.encode() + text).hexdigest()
 
 
-def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[str]:
-    """Append decisions to the ledger, in order, and give the new entries' ids."""
-    return [str(row["id"]) for row in append(organization_id, decisions)]
+def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[ConsentEntry]:
+    """Append decisions to the ledger, in order, and return the new entries.
 
-
-def append(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[sql.Row]:
-    """Append decisions to the ledger, in order, and give the new rows.
-
-    A lock per organization keeps the chain of digests single; the number of statements does not
-    depend on how many decisions there are. Nothing has occurred after it was recorded: a time
-    ahead is taken for now, or no later objection would be heard.
+    A lock for each organization keeps the chain of digests single; the number of statements does
+    not depend on the number of decisions. No entry occurs after it was recorded: a time in the
+    future becomes the present, since a later objection would otherwise not count.
     """
     if not decisions:
         return []
     with transaction.atomic():
-        now = _hold_chain(organization_id)
+        now = _lock_chain(organization_id)
         newest = ConsentEntry.objects.filter(organization_id=organization_id).order_by("-id")
         last, previous = newest.values_list("id", "digest").first() or (UUID(int=0), "")
-        rows: list[sql.Row] = []
+        entries: list[ConsentEntry] = []
         for decision in decisions:
-            # The order of ids is the chain's, whatever the clocks of several machines say.
+            # The order of ids is the order of the chain, even if the machines' clocks differ.
             last = UUID(int=max(ids.new_id().int, last.int + 1))
-            evidence = {str(name): str(value) for name, value in decision.evidence.items()}
-            row = {
-                "id": str(last),
-                "organization_id": organization_id,
-                "contact_id": decision.contact_id,
-                "channel": decision.channel,
-                "category": decision.category,
-                "status": decision.status,
-                "source": decision.source,
-                "evidence": evidence,
-                "occurred_at": min(decision.occurred_at or now, now).astimezone(UTC),
-                "recorded_at": now,
-                "recorded_by": decision.recorded_by,
-            }
-            digest = _digest(previous, row, _seal(decision.contact_id, evidence))
-            rows.append({**row, "previous": previous, "digest": digest})
-            previous = digest
+            entry = ConsentEntry(
+                id=last,
+                organization_id=organization_id,
+                contact_id=decision.contact_id,
+                channel=decision.channel,
+                category=decision.category,
+                status=decision.status,
+                source=decision.source,
+                evidence={str(name): str(value) for name, value in decision.evidence.items()},
+                occurred_at=min(decision.occurred_at or now, now).astimezone(UTC),
+                recorded_at=now,
+                recorded_by=decision.recorded_by,
+                previous=previous,
+            )
+            entry.digest = previous = _digest(entry, _seal(entry.contact_id, entry.evidence))
+            entries.append(entry)
+        rows = [{name: getattr(entry, name) for name in _COLUMNS} for entry in entries]
         sql.insert({ConsentEntry: rows})
-    return rows
+    return entries
 
 
-def _hold_chain(organization_id: str) -> datetime:
-    """Hold the organization's chain until the transaction ends; give the time from then on."""
+def _lock_chain(organization_id: str) -> datetime:
+    """Lock the organization's chain until the transaction ends; return the time after locking."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0)), clock_timestamp()",
@@ -125,59 +125,62 @@ def _hold_chain(organization_id: str) -> datetime:
 
 
 def erase(organization_id: str, contact_id: str) -> int:
-    """Erase who decided and all evidence from a contact's lines; give how many lines there were.
+    """Erase the contact and all evidence from a contact's entries; return their number.
 
-    What was decided, when, and the seal stay, so `verify` still holds. Two statements.
+    The decision, its time and the seal stay, so `verify` still holds. Two statements.
     """
     with transaction.atomic():
-        _hold_chain(organization_id)
-        lines = ConsentEntry.objects.filter(organization_id=organization_id, contact_id=contact_id)
+        _lock_chain(organization_id)
+        own = ConsentEntry.objects.filter(organization_id=organization_id, contact_id=contact_id)
         rows = [
-            {"id": id_, "contact_id": "", "evidence": {_ERASED: _seal(contact_id, evidence)}}
-            for id_, evidence in lines.values_list("id", "evidence")
+            {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(contact_id, evidence)}}
+            for key, evidence in own.values_list("id", "evidence")
         ]
         sql.update(ConsentEntry, rows)
     return len(rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What walking a chain found. `head` is the digest of the last line that fits."""
+class Verification:
+    """The result of verifying a chain."""
 
-    lines: int
+    entries: int
     erased: int
     head: str
+    """The digest of the last entry that fits."""
     broken: UUID | None
-    """The first line that does not fit."""
+    """The first entry that does not fit."""
 
 
 VERIFY_BATCH = 1000
 
 
-def verify(organization_id: str) -> Verdict:
-    """Walk an organization's chain, in batches, up to the first line that does not fit.
+def verify(organization_id: str) -> Verification:
+    """Verify an organization's chain, in batches, up to the first entry that does not fit.
 
-    Lines cut off at the end cannot be missed from within: compare `head` with one kept elsewhere.
+    Entries removed from the end cannot be detected here: compare `head` with a copy kept elsewhere.
     """
     chain = ConsentEntry.objects.filter(organization_id=organization_id).order_by("id")
-    lines, erased, head, last = 0, 0, "", UUID(int=0)
-    while batch := chain.filter(id__gt=last).values()[:VERIFY_BATCH]:
-        for line in batch:
-            gone = _is_erased(line)
-            if line["previous"] != head or line["digest"] != _expected(head, line, gone=gone):
-                return Verdict(lines, erased, head, line["id"])
-            lines, erased, head, last = lines + 1, erased + gone, line["digest"], line["id"]
-    return Verdict(lines, erased, head, None)
+    count, erased, head, last = 0, 0, "", UUID(int=0)
+    while batch := chain.filter(id__gt=last)[:VERIFY_BATCH]:
+        for entry in batch:
+            if entry.previous != head or entry.digest != _expected_digest(entry):
+                return Verification(count, erased, head, entry.pk)
+            count, erased = count + 1, erased + _is_erased(entry)
+            head, last = entry.digest, entry.pk
+    return Verification(count, erased, head, None)
 
 
-def _is_erased(line: sql.Row) -> bool:
-    evidence = line["evidence"]
-    return line["contact_id"] == "" and isinstance(evidence, dict) and [*evidence] == [_ERASED]
+def _is_erased(entry: ConsentEntry) -> bool:
+    evidence = entry.evidence
+    return entry.contact_id == "" and isinstance(evidence, dict) and [*evidence] == [_ERASED]
 
 
-def _expected(previous: str, line: sql.Row, *, gone: bool) -> str:
-    """Compute the digest that a stored line must have."""
-    evidence = line["evidence"]
-    seal = str(evidence[_ERASED]) if gone else _seal(line["contact_id"], evidence)
-    times = {name: line[name].astimezone(UTC) for name in ("occurred_at", "recorded_at")}
-    return _digest(previous, {**line, **times, "id": str(line["id"])}, seal)
+def _expected_digest(entry: ConsentEntry) -> str:
+    """Compute the digest that a stored entry must have."""
+    seal = (
+        str(entry.evidence[_ERASED])
+        if _is_erased(entry)
+        else _seal(entry.contact_id, entry.evidence)
+    )
+    return _digest(entry, seal)

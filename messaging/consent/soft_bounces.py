@@ -1,8 +1,10 @@
-"""Soft bounces: each is an accident, and many in a row are a dead address.
+"""Soft bounces: one is temporary, many in a row mean that the address is dead.
 
-The last five sends of a contact on a channel to an address, in 30 days, that all ended in a soft
-bounce, the first and the last at least three days apart, suppress the address as INVALID_ADDRESS
-for 90 days. A send that arrived in between, or any other failure, begins the count anew.
+An address is suppressed as INVALID_ADDRESS for 90 days if the contact's last five sends to it on
+the channel within 30 days all ended in a soft bounce, the first and the last at least three days
+apart. A send that arrived in between, or any other failure, restarts the count.
+
+SQL, because it runs for every batch of receipts: one statement for all of them.
 """
 
 from collections.abc import Collection
@@ -18,15 +20,15 @@ from rme.core import ids
 IN_A_ROW = 5
 WITHIN = timedelta(days=30)
 SPREAD = timedelta(days=3)
-"""A phone that is off for a day, or an outage of a carrier, must not count as five."""
-LASTS = timedelta(days=90)
+"""A phone that is off for a day, or a carrier's outage, must not count five times."""
+SUPPRESSED_FOR = timedelta(days=90)
 
-_D = Delivery._meta.db_table
-_ROWS = f"""
+_DELIVERIES = Delivery._meta.db_table
+_BOUNCED = f"""
 SELECT d.organization_id, d.channel, d.address, (array_agg(l.message_id ORDER BY l.message_id))[1],
   (array_agg(l.message_id ORDER BY l.message_id DESC))[1]
-FROM {_D} d, LATERAL (
-  SELECT o.id, o.message_id, o.channel FROM {_D} o
+FROM {_DELIVERIES} d, LATERAL (
+  SELECT o.id, o.message_id, o.channel FROM {_DELIVERIES} o
   WHERE o.organization_id = d.organization_id AND o.contact_id = d.contact_id
     AND o.message_id >= %s AND o.channel = d.channel AND o.address = d.address
     AND o.status IN ('DELIVERED', 'FAILED')
@@ -40,11 +42,11 @@ HAVING count(*) = {IN_A_ROW} AND bool_and(EXISTS (
 
 
 def find_dead_addresses(delivery_ids: Collection[UUID], now: datetime) -> list[NewSuppression]:
-    """Give what is to be suppressed after soft bounces of deliveries, in one query."""
+    """Return what to suppress after soft bounces of deliveries; one query."""
     if not delivery_ids:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_ROWS, [ids.at_least(now - WITHIN), list(set(delivery_ids))])
+        cursor.execute(_BOUNCED, [ids.at_least(now - WITHIN), list(set(delivery_ids))])
         rows = cursor.fetchall()
     return [
         NewSuppression(
@@ -54,12 +56,12 @@ def find_dead_addresses(delivery_ids: Collection[UUID], now: datetime) -> list[N
             "INVALID_ADDRESS",
             "PROVIDER",
             note=f"{IN_A_ROW} soft bounces in a row",
-            expires_at=now + LASTS,
+            expires_at=now + SUPPRESSED_FOR,
         )
         for organization_id, channel, address, first, last in rows
-        if _spread(first, last)
+        if _far_apart(first, last)
     ]
 
 
-def _spread(first: UUID, last: UUID) -> bool:
+def _far_apart(first: UUID, last: UUID) -> bool:
     return ids.moment(last) - ids.moment(first) >= SPREAD

@@ -1,13 +1,13 @@
 """Importing a file of suppressions (see `rme.tenants.imports`).
 
-A part that ran twice would find its entries there.
+To import a part twice does no harm: the second time its entries are already listed.
 """
 
-from typing import IO
+from typing import IO, NamedTuple
 from uuid import UUID
 
 from messaging.consent import suppressions
-from messaging.consent.suppression_export import COLUMNS, MORE
+from messaging.consent.suppression_export import COLUMNS, EXTRA_COLUMNS
 from messaging.consent.suppression_inputs import read_entry
 from messaging.models import SuppressionImport
 from rme.core import csv_lines
@@ -18,13 +18,18 @@ from rme.tenants.imports import Lines, Outcome, report
 
 __all__ = ["Unreadable", "cancel", "report", "start", "step", "work"]
 
-_Rows = tuple[Outcome, list[suppressions.NewSuppression]]
-"""A part as it was read: its bad rows, and the entries of the others."""
+
+class _Part(NamedTuple):
+    """A part that was read: its outcome with the bad rows, and the entries of the other rows."""
+
+    outcome: Outcome
+    entries: list[suppressions.NewSuppression]
+
 
 SOURCE = "IMPORT"
 PART_LINES = 5000
 LINE_LIMIT = 16 * 1024
-"""Bytes of one line: several times what the longest entry needs."""
+"""Bytes of one line: several times the longest entry."""
 
 
 def start(
@@ -34,9 +39,9 @@ def start(
     started_by: str,
     part_lines: int = PART_LINES,
 ) -> SuppressionImport:
-    """Store a file to be imported, all or nothing. Raises Unreadable."""
+    """Store a file to be imported, completely or not at all. Raises Unreadable."""
     reader = Reader(file, part_lines, LINE_LIMIT)
-    columns, delimiter = csv_lines.header(reader.read_line() or "", COLUMNS, MORE)
+    columns, delimiter = csv_lines.header(reader.read_line() or "", COLUMNS, EXTRA_COLUMNS)
     if "channel" not in columns or not {"address", "contactId"} & set(columns):
         raise Unreadable("The first line must name channel, and one of address and contactId.")
     run = SuppressionImport(
@@ -51,31 +56,32 @@ def start(
 
 
 def work() -> bool:
-    """Import one part of the file whose turn it is; say whether there may be more to do."""
-    return imports.work(SuppressionImport, _take, _read)
+    """Import one part of the next file; return whether there may be more to do."""
+    return imports.work(SuppressionImport, _store, _read)
 
 
 def step(run_id: UUID) -> SuppressionImport:
-    """Import the next part of a file, if it is running; give how far it has come."""
-    run: SuppressionImport = imports.step(SuppressionImport, run_id, _take, _read)
+    """Import the next part of a file, if its import runs; return the import's state."""
+    run: SuppressionImport = imports.step(SuppressionImport, run_id, _store, _read)
     return run
 
 
 def cancel(organization_id: str, run_id: UUID) -> bool:
-    """End an import; say whether it was running. What was imported stays."""
+    """Cancel an import; return whether it was running. What was imported stays."""
     return imports.cancel(SuppressionImport, organization_id, run_id)
 
 
-def _read(run: SuppressionImport, lines: Lines) -> _Rows:
-    """Read the rows of a part. A remote platform may be asked for their contacts: no transaction
-    is open.
+def _read(run: SuppressionImport, lines: Lines) -> _Part:
+    """Parse and check the rows of a part.
+
+    Contacts may be looked up on a remote platform, so no transaction may be open.
     """
     organization = organizations.get(run.organization_id)
     outcome, entries = Outcome(rows=len(lines)), {}
     for number, line in lines:
         try:
             row = csv_lines.row(line, run.columns, run.delimiter)
-            body = {name: text for name, text in row.items() if name not in MORE}
+            body = {name: text for name, text in row.items() if name not in EXTRA_COLUMNS}
             entries[number] = read_entry(body, organization, SOURCE)
         except InvalidPayload as error:
             outcome.reject(number, *((each.field, each.message) for each in error.details))
@@ -88,11 +94,12 @@ def _read(run: SuppressionImport, lines: Lines) -> _Rows:
             outcome.reject(number, ("contactId", "no such contact"))
             del entries[number]
     outcome.problems.sort()
-    return outcome, list(entries.values())
+    return _Part(outcome, list(entries.values()))
 
 
-def _take(run: SuppressionImport, rows: _Rows) -> Outcome:
-    outcome, entries = rows
-    change = suppressions.suppress_alone(entries)
+def _store(run: SuppressionImport, part: _Part) -> Outcome:
+    """Put the entries of a part on the list; return the part's outcome."""
+    outcome = part.outcome
+    change = suppressions.suppress_alone(part.entries)
     outcome.added, outcome.replaced = len(change.added), change.replaced
     return outcome

@@ -1,13 +1,14 @@
-"""What the calls for suppressions take. An import reads its rows by the same rules."""
+"""Input of the suppression resource. An import reads its rows by the same rules."""
 
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
-from messaging.consent.suppressions import NewSuppression, normalize_address
+from messaging.consent.suppressions import NewSuppression, SuppressionFilter, normalize_address
+from rme.core import ids
 from rme.core.db import clock
-from rme.core.errors import InvalidPayload
+from rme.core.errors import InvalidPayload, NotFound
 from rme.core.http.fields import (
     Instant,
     Printable,
@@ -31,12 +32,12 @@ AddressText = Annotated[
     StringConstraints(min_length=1, max_length=320),
     Field(description="An email address or a phone number, in any usual form."),
 ]
-LONGEST = timedelta(days=36_525)
-"""How far ahead an entry may end: a hundred years."""
+MAX_LIFETIME = timedelta(days=36_525)
+"""How far ahead an entry may expire: a hundred years."""
 
 
 class SuppressionInput(Schema):
-    """An entry. Exactly one of `address` and `contactId` is given; PUSH takes a contact."""
+    """An entry. Exactly one of `address` and `contactId` is given; PUSH needs a contact."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -67,13 +68,13 @@ class SuppressionsInput(Schema):
 
 
 class SuppressionEntries(Schema):
-    """Many entries, each as one alone is given. A bad one fails no other."""
+    """Many entries, for the OpenAPI description. A bad one fails no other."""
 
     entries: Annotated[list[SuppressionInput], Field(min_length=1, max_length=500)]
 
 
 class SuppressionBody(RootModel[SuppressionInput | SuppressionEntries]):
-    """One entry, or many (for the description: each is read with its own schema)."""
+    """One entry or many, for the OpenAPI description: each is parsed by its own schema."""
 
 
 class SuppressionsQuery(Query):
@@ -101,11 +102,11 @@ SUPPRESSIONS = TypeAdapter(SuppressionsInput)
 
 
 def read_entry(body: Any, organization: OrganizationRecord, source: str) -> NewSuppression:
-    """Read an entry. Raises InvalidPayload, which names every field that is wrong."""
+    """Parse an entry. Raises InvalidPayload, which names every field that is wrong."""
     given = parse(SUPPRESSION, body)
     if (given.address is None) == (given.contact_id is None):
         raise InvalidPayload.at("address", "give exactly one of address and contactId")
-    if given.expires_at and not timedelta(0) < given.expires_at - clock.now() < LONGEST:
+    if given.expires_at and not timedelta(0) < given.expires_at - clock.now() < MAX_LIFETIME:
         raise InvalidPayload.at("expiresAt", "must be ahead, by less than 100 years")
     return NewSuppression(
         organization_id=organization.id,
@@ -120,24 +121,35 @@ def read_entry(body: Any, organization: OrganizationRecord, source: str) -> NewS
 
 
 def read_address(address: str | None, channel: str, organization: OrganizationRecord) -> str:
-    """Give an address's normal form, empty for none. Raises InvalidPayload."""
+    """Return an address's normal form, empty for None. Raises InvalidPayload."""
     if address is None:
         return ""
-    folded = normalize_address(channel, address, organization.region)
-    if folded is None:
+    normal = normalize_address(channel, address, organization.region)
+    if normal is None:
         raise InvalidPayload.at("address", f"not an address on the channel {channel}")
-    return folded
+    return normal
 
 
-def read_lift(query: Any, organization: OrganizationRecord) -> dict[str, str | None]:
-    """Read which entry to lift, as columns. Raises InvalidPayload where none or several are named:
-    nothing ever deletes them all.
+def read_lift(query: dict[str, Any], organization: OrganizationRecord) -> SuppressionFilter:
+    """Parse which entry to lift. Raises NotFound, and InvalidPayload unless one entry is named:
+    no call can ever lift all.
     """
     given = LiftQuery.read(query)
-    named = given.model_dump(exclude_none=True)
-    if set(named) == {"id"}:
-        return named
-    if set(named) not in ({"channel", "address"}, {"channel", "contact_id"}):
+    names = set(given.model_dump(exclude_none=True))
+    if names == {"id"} and given.id is not None:
+        return read_id(given.id)
+    if names not in ({"channel", "address"}, {"channel", "contact_id"}) or given.channel is None:
         raise InvalidPayload.at("id", "give id, or channel with one of address and contactId")
-    assert given.channel is not None  # one of the sets above
-    return {**named, "address": read_address(given.address, given.channel, organization)}
+    return SuppressionFilter(
+        channel=given.channel,
+        address=read_address(given.address, given.channel, organization),
+        contact_id=given.contact_id,
+    )
+
+
+def read_id(text: str) -> SuppressionFilter:
+    """Parse an entry's id. Raises NotFound."""
+    key = ids.parse(text)
+    if key is None:
+        raise NotFound("There is no such suppression.")
+    return SuppressionFilter(id=key)

@@ -1,12 +1,13 @@
-"""Addresses and contacts that must not be written to: asking, adding, finding and lifting.
+"""The suppression list: addresses and contacts that must not be written to on a channel.
 
-An entry that has expired counts nowhere as being there.
+An entry that has expired counts as absent. `gates.active_suppressions` reads the list for a send;
+`suppress` is on the same hot path (bounces and complaints), hence its SQL.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -18,50 +19,42 @@ from messaging.models import Suppression
 from rme.core import addresses, errors, ids
 from rme.core.channels import ALL, Channel
 from rme.core.db import sql
-from rme.core.db.clock import iso
 from rme.crm.contacts import get_contacts
 
-_T = Suppression._meta.db_table
+_TABLE = Suppression._meta.db_table
 
 STRENGTH = ["COMPLAINT", "STOP", "HARD_BOUNCE"]
-"""Reasons that take the place of a weaker one, the strongest first."""
+"""Reasons that replace a weaker one, strongest first."""
 PROTECTED = frozenset({"COMPLAINT", "STOP"})
-"""The recipient's own word: the API lifts it never, an admin only with a reason."""
+"""Decided by the recipient: the API never lifts these, an admin only with a reason."""
 
-_COLUMNS = (
-    "id, organization_id, channel, address, contact_id, reason, note, source, expires_at"  # given
-)
-_GONE = "t.expires_at <= now()"
+_COLUMNS = "id, organization_id, channel, address, contact_id, reason, note, source, expires_at"
+_EXPIRED = "t.expires_at <= now()"
 _STRENGTH = f"coalesce(array_position(ARRAY{STRENGTH}, {{}}.reason::text), 99)"
-# The unique indexes are two, and a statement may name one: so there are two inserts in one.
+# There are two unique indexes, and ON CONFLICT can name only one: so one statement has two inserts.
 _INSERT = f"""
-INSERT INTO {_T} AS t ({_COLUMNS}) SELECT {_COLUMNS} FROM given WHERE NOT ({{name}} = '')
+INSERT INTO {_TABLE} AS t ({_COLUMNS}) SELECT {_COLUMNS} FROM input WHERE NOT ({{name}} = '')
 ON CONFLICT (organization_id, {{name}}, channel) WHERE NOT ({{name}} = '') DO UPDATE SET
-  id = CASE WHEN {_GONE} THEN excluded.id ELSE t.id END,
-  created_at = CASE WHEN {_GONE} THEN excluded.created_at ELSE t.created_at END,
+  id = CASE WHEN {_EXPIRED} THEN excluded.id ELSE t.id END,
+  created_at = CASE WHEN {_EXPIRED} THEN excluded.created_at ELSE t.created_at END,
   reason = excluded.reason, source = excluded.source,
-  note = CASE WHEN {_GONE} OR NOT (excluded.note = '') THEN excluded.note ELSE t.note END,
-  expires_at = CASE WHEN {_GONE} THEN excluded.expires_at
+  note = CASE WHEN {_EXPIRED} OR NOT (excluded.note = '') THEN excluded.note ELSE t.note END,
+  expires_at = CASE WHEN {_EXPIRED} THEN excluded.expires_at
     WHEN t.expires_at IS NULL OR excluded.expires_at IS NULL THEN NULL
     ELSE greatest(t.expires_at, excluded.expires_at) END
-WHERE {_GONE} OR {_STRENGTH.format("excluded")} < {_STRENGTH.format("t")}
+WHERE {_EXPIRED} OR {_STRENGTH.format("excluded")} < {_STRENGTH.format("t")}
 RETURNING id::text
 """
-_PUT = f"""
-WITH given AS MATERIALIZED (SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_T}, %s)),
+_UPSERT = f"""
+WITH input AS MATERIALIZED (SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_TABLE}, %s)),
 by_address AS ({_INSERT.format(name="address")}),
 by_contact AS ({_INSERT.format(name="contact_id")})
 SELECT id FROM by_address UNION ALL SELECT id FROM by_contact
 """
-_NAMED = f"""
-SELECT * FROM {_T} WHERE organization_id = %s AND address = ANY(%s) AND NOT (address = '')
-UNION ALL
-SELECT * FROM {_T} WHERE organization_id = %s AND contact_id = ANY(%s) AND NOT (contact_id = '')
-"""
 
 
 class SuppressionKey(NamedTuple):
-    """What an entry is about, which is there once."""
+    """What an entry is about. The list has one entry for each key."""
 
     organization_id: str
     channel: str
@@ -83,142 +76,163 @@ class NewSuppression:
     expires_at: datetime | None = None
 
     @property
-    def name(self) -> SuppressionKey:
+    def key(self) -> SuppressionKey:
+        """Return what the entry is about."""
         return SuppressionKey(self.organization_id, self.channel, self.address, self.contact_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What was done to the list. Entries that were there and as strong are in neither."""
+    """What a write changed. Entries that were listed and as strong are in neither."""
 
     added: frozenset[str]
     """The ids of the new entries."""
     replaced: int
-    """Entries that took a stronger reason."""
+    """The number of entries that took a stronger reason."""
 
 
 def missing_contacts(organization_id: str, contact_ids: Iterable[str]) -> set[str]:
     """Return which contacts an organization does not have; one query for all.
 
-    An entry of a mistyped contact would look like protection. Raises Unavailable where a remote
-    platform fails. No transaction is open.
+    An entry with a mistyped contact id would protect nobody. Raises Unavailable if a remote
+    platform fails. Must not be called within a transaction.
     """
     wanted = {each for each in contact_ids if each}
     return wanted - get_contacts(organization_id, list(wanted)).keys() if wanted else set()
 
 
 def normalize_address(channel: str, address: str, region: str | None) -> str | None:
-    """Give the normal form of an address on a channel, or ALL; None if it is none of that channel.
+    """Return the normal form of an address on a channel or ALL, or None if it is not valid there.
 
-    Devices have no address that anybody could write down, so PUSH takes contacts alone.
+    PUSH has no addresses, only contacts.
     """
-    mail = addresses.email(address) if channel in (Channel.EMAIL, ALL) else None
-    return mail or (addresses.phone(address, region) if channel in (Channel.SMS, ALL) else None)
+    email = addresses.email(address) if channel in (Channel.EMAIL, ALL) else None
+    return email or (addresses.phone(address, region) if channel in (Channel.SMS, ALL) else None)
 
 
 def suppress(entries: Sequence[NewSuppression]) -> Change:
     """Put entries on the list in one statement.
 
-    Who calls this holds the gate lock, and took it before any row of a delivery (where there is
-    none: `suppress_alone`). Only the worker that finds an address dead does without, since it
-    shares the lock, and two that wanted it alone would wait for each other. Nobody has decided
-    anything there: a window that has looked already may try the dead address once more.
+    The caller holds the gate lock, and took it before any row of a delivery; otherwise use
+    `suppress_alone`. The one exception is the worker that finds an address dead: it shares the
+    lock, and two workers that both wanted it alone would deadlock. No person decided there, so it
+    does no harm that a window that was already checked may try the dead address once more.
 
-    One that is there stays as it is, save that a stronger reason replaces a weaker one; then it
-    lasts as long as the longer of both. Entries of one name count in their order.
+    An entry that is listed stays as it is, except that a stronger reason replaces a weaker one;
+    then it lasts as long as the longer of both. Entries with one key are merged in their order.
     """
     rows = [
         {
             "id": ids.new_text_id(),
-            **name._asdict(),
+            **key._asdict(),
             "reason": entry.reason,
             "note": entry.note,
             "source": entry.source,
             "expires_at": entry.expires_at,
         }
-        for name, entry in _by_name(entries)
+        for key, entry in _merged(entries)
     ]
     if not rows:
         return Change(frozenset(), 0)
     with connection.cursor() as cursor:
-        cursor.execute(_PUT, [sql.as_json(rows)])
+        cursor.execute(_UPSERT, [sql.as_json(rows)])
         written = {identifier for (identifier,) in cursor.fetchall()}
     added = written.intersection(str(row["id"]) for row in rows)
     return Change(frozenset(added), len(written) - len(added))
 
 
 def suppress_alone(entries: Sequence[NewSuppression]) -> Change:
-    """Put entries on the list while nobody looks at it. Belongs into a transaction."""
+    """Take the gate lock alone and put entries on the list. Must be called within a transaction."""
     gate_lock.take_exclusive(entry.organization_id for entry in entries)
     return suppress(entries)
 
 
-def _by_name(entries: Iterable[NewSuppression]) -> list[tuple[SuppressionKey, NewSuppression]]:
-    """Give what entries come to, in one order everywhere: two calls cannot deadlock."""
-    found: dict[SuppressionKey, NewSuppression] = {}
+def _merged(entries: Iterable[NewSuppression]) -> list[tuple[SuppressionKey, NewSuppression]]:
+    """Return one entry for each key, in one order everywhere, so that two calls cannot deadlock."""
+    merged: dict[SuppressionKey, NewSuppression] = {}
     for entry in entries:
-        name = entry.name
-        kept = found.get(name)
-        found[name] = entry if kept is None else _together(kept, entry)
-    return sorted(found.items(), key=lambda pair: pair[0])
+        earlier = merged.get(entry.key)
+        merged[entry.key] = entry if earlier is None else _stronger(earlier, entry)
+    return sorted(merged.items(), key=lambda pair: pair[0])
 
 
-def _together(kept: NewSuppression, entry: NewSuppression) -> NewSuppression:
-    if _strength(entry.reason) >= _strength(kept.reason):
-        return kept
-    both = kept.expires_at and entry.expires_at
-    return replace(
-        entry,
-        note=entry.note or kept.note,
-        expires_at=max(kept.expires_at, entry.expires_at) if both else None,  # type: ignore[type-var]
-    )
+def _stronger(earlier: NewSuppression, later: NewSuppression) -> NewSuppression:
+    """Return the entry with the stronger reason, with the later expiry of both."""
+    if _strength(later.reason) >= _strength(earlier.reason):
+        return earlier
+    expires_at = None
+    if earlier.expires_at and later.expires_at:
+        expires_at = max(earlier.expires_at, later.expires_at)
+    return replace(later, note=later.note or earlier.note, expires_at=expires_at)
 
 
 def _strength(reason: str) -> int:
     return STRENGTH.index(reason) if reason in STRENGTH else len(STRENGTH)
 
 
-def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[tuple[Suppression, bool]]:
-    """Suppress, and give for each entry what is on the list now and whether it is new."""
-    named, contacts = [e.address for e in entries], [e.contact_id for e in entries]
-    with transaction.atomic():  # what the first statement found there is locked until the second
+class Listed(NamedTuple):
+    """An entry as it is on the list now, and whether it is new."""
+
+    row: Suppression
+    new: bool
+
+
+def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[Listed]:
+    """Suppress, and return for each entry what is on the list now. Two statements and a lock."""
+    by_address = Suppression.objects.filter(
+        ~Q(address=""), organization_id=organization_id, address__in=[e.address for e in entries]
+    )
+    by_contact = Suppression.objects.filter(
+        ~Q(contact_id=""),
+        organization_id=organization_id,
+        contact_id__in=[e.contact_id for e in entries],
+    )
+    with transaction.atomic():  # the rows that the first statement wrote stay locked until the end
         change = suppress_alone(entries)
-        rows = Suppression.objects.raw(_NAMED, [organization_id, named, organization_id, contacts])
         found = {
             SuppressionKey(organization_id, row.channel, row.address, row.contact_id): row
-            for row in rows
+            for row in by_address.union(by_contact, all=True)
         }
-    stored = [found[entry.name] for entry in entries]
-    return [(row, str(row.pk) in change.added) for row in stored]
+    rows = [found[entry.key] for entry in entries]
+    return [Listed(row, str(row.pk) in change.added) for row in rows]
 
 
 def current(organization_id: str) -> QuerySet[Suppression]:
-    """Give an organization's entries that have not expired."""
+    """Return an organization's entries that have not expired."""
     lasting = Q(expires_at=None) | Q(expires_at__gt=Now())
     return Suppression.objects.filter(lasting, organization_id=organization_id)
 
 
-def find(
-    organization_id: str, *, limit: int, before: UUID | None = None, **wanted: str | None
-) -> tuple[list[Suppression], UUID | None]:
-    """Give a page of entries, newest first, and the id after which the next page begins.
+@dataclass(frozen=True, slots=True)
+class SuppressionFilter:
+    """Which entries are meant. What is empty or None matches any."""
 
-    `wanted` names columns (channel, address, contact_id, reason) and what they must hold.
-    """
-    rows = _having(organization_id, wanted)
+    id: UUID | None = None
+    channel: str | None = None
+    address: str | None = None
+    """In its normal form."""
+    contact_id: str | None = None
+    reason: str | None = None
+
+
+def find(
+    organization_id: str, wanted: SuppressionFilter, *, limit: int, before: UUID | None = None
+) -> tuple[list[Suppression], UUID | None]:
+    """Return a page of entries, newest first, and the id after which the next page begins."""
+    rows = _matching(organization_id, wanted)
     if before:
         rows = rows.filter(pk__lt=before)
     page = list(rows.order_by("-pk")[: limit + 1])
     return page[:limit], page[limit - 1].pk if len(page) > limit else None
 
 
-def lift(organization_id: str, **wanted: str | UUID | None) -> None:
-    """Take the one entry off the list that the columns name.
+def lift(organization_id: str, wanted: SuppressionFilter) -> None:
+    """Take the one entry that a filter selects off the list.
 
     Raises NotFound, and SuppressionProtected for what only the recipient or an admin may lift.
     """
     with transaction.atomic():
-        row = _having(organization_id, wanted).select_for_update().first()
+        row = _matching(organization_id, wanted).select_for_update().first()
         if row is None:
             raise errors.NotFound("There is no such suppression.")
         if row.reason in PROTECTED:
@@ -226,23 +240,17 @@ def lift(organization_id: str, **wanted: str | UUID | None) -> None:
         row.delete()
 
 
-def _having(organization_id: str, wanted: Any) -> QuerySet[Suppression]:
-    given = {column: value for column, value in wanted.items() if value}
-    # The indexes on names hold only rows that have one, and the planner has to be told.
-    named = (~Q(**{column: ""}) for column in ("address", "contact_id") if column in given)
-    return current(organization_id).filter(*named, **given)
-
-
-def shown(row: Suppression) -> dict[str, Any]:
-    """Give an entry as the API shows it."""
-    return {
-        "id": str(row.pk),
-        "channel": row.channel,
-        "address": row.address or None,
-        "contactId": row.contact_id or None,
-        "reason": row.reason,
-        "note": row.note or None,
-        "source": row.source,
-        "createdAt": iso(row.created_at),
-        "expiresAt": iso(row.expires_at),
-    }
+def _matching(organization_id: str, wanted: SuppressionFilter) -> QuerySet[Suppression]:
+    rows = current(organization_id)
+    # The partial indexes leave out empty names, and the planner uses them only if a query does too.
+    if wanted.address:
+        rows = rows.filter(~Q(address=""), address=wanted.address)
+    if wanted.contact_id:
+        rows = rows.filter(~Q(contact_id=""), contact_id=wanted.contact_id)
+    if wanted.id:
+        rows = rows.filter(pk=wanted.id)
+    if wanted.channel:
+        rows = rows.filter(channel=wanted.channel)
+    if wanted.reason:
+        rows = rows.filter(reason=wanted.reason)
+    return rows

@@ -18,9 +18,9 @@ from django.conf import settings
 
 from messaging.delivery import fairness
 from messaging.models import Delivery, Message, MessageContent
-from messaging.models.statuses import TRANSITIONS, Status
+from messaging.models.statuses import Status
+from messaging.models.transitions import claim_update
 from rme.core.db import clock, sql
-from rme.core.db.transitions import claim_update
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ WITH locked AS MATERIALIZED (
 ), picked AS MATERIALIZED (
   SELECT id FROM locked WHERE place < coalesce((SELECT place FROM beyond), place + 1)
 ), claimed AS (
-  {claim_update(Delivery, TRANSITIONS, Status.SENDING, _LEASE)}
+  {claim_update(_LEASE)}
 )
 SELECT (
   SELECT json_agg(json_build_array(

@@ -20,7 +20,7 @@ from time import monotonic
 import structlog
 
 from messaging.consent import gate_lock, gates
-from messaging.delivery import late_outcomes, prefetch, prepare, record
+from messaging.delivery import late_outcomes, prefetch, prepare, record, render_limit
 from messaging.delivery.accounts import circuits, concurrency, rates, routing
 from messaging.delivery.claims import CLAIM_SECONDS, Claim
 from messaging.delivery.in_flight import Window
@@ -118,7 +118,8 @@ def deliver(
     last: set[int] = set()  # the accounts that were found to stand badly
     while going := [turn for turn in turns if turn.is_open]:
         before = [sending for turn in going for sending in turn.window]
-        _fill(going, turn_until)
+        with render_limit.timers():
+            _fill(going, turn_until)
         _hold(going, last)
         _record(going, [(sending, sending.heard()) for sending in before], then)
         window = _send(going, until, transport, then)

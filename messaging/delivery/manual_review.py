@@ -7,7 +7,6 @@ Held is what is UNKNOWN and nobody looks at any more by itself (`due_at` is null
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -15,12 +14,11 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from messaging.models import Delivery
-from messaging.models.statuses import TRANSITIONS, EventType, Status
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
-from messaging.webhooks.events import write_events
-from rme.core import ids
-from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
+from messaging.webhooks.events import EventRow, write_events
+from rme.core.db import clock
 
 HELD = Q(status=Status.UNKNOWN, due_at__isnull=True)
 COUNTED = 1000
@@ -74,7 +72,7 @@ def decide(
         rows = Delivery.objects.filter(HELD, organization_id=organization_id, pk__in=delivery_ids)
         found = list(rows.order_by("pk").select_for_update())
         now = clock.now()
-        moved = advance(Delivery, TRANSITIONS, [_row(row, decision, now) for row in found])
+        moved = apply_transitions([_transition(row, decision, now) for row in found])
         decided = [row for row in found if row.pk in moved]
         write_events([_event(row, decision, reason, now) for row in decided])
         if decided:
@@ -83,38 +81,37 @@ def decide(
     return moved
 
 
-def _row(delivery: Delivery, decision: Decision, now: datetime) -> sql.Row:
+def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transition:
     if decision is Decision.GIVE_UP:
-        return {
-            "id": delivery.pk,
-            "status": Status.FAILED,
-            "due_at": None,
-            "reason": "PROVIDER_ERROR",
-            "detail": "no answer came, and it was given up",
-        }
-    # Whoever sends it now wants it to arrive: its category's time begins anew.
-    lasting = (
+        return Transition(
+            id=delivery.pk,
+            status=Status.FAILED,
+            due_at=None,
+            reason="PROVIDER_ERROR",
+            detail="no answer came, and it was given up",
+        )
+    # The decision is to deliver it, so the category's time to live begins anew.
+    time_to_live = (
         organization_policy.of(delivery.organization_id).rules(delivery.category).expires_after
     )
-    return {
-        "id": delivery.pk,
-        "status": Status.ACCEPTED,
-        "due_at": now,
-        "reason": None,
-        "detail": None,
-        "expires_at": max(delivery.expires_at, now + lasting),
-    }
+    return Transition(
+        id=delivery.pk,
+        status=Status.ACCEPTED,
+        due_at=now,
+        reason=None,
+        detail=None,
+        expires_at=max(delivery.expires_at, now + time_to_live),
+    )
 
 
-def _event(delivery: Delivery, decision: Decision, reason: str, now: datetime) -> dict[str, Any]:
-    return {
-        "id": ids.new_id(),
-        "organization_id": delivery.organization_id,
-        "message_id": delivery.message_id,
-        "delivery_id": delivery.pk,
-        "type": _EVENTS[decision],
-        "at": now,
-        "channel": delivery.channel,
-        "provider": delivery.provider,
-        "detail": {"decision": decision, "reason": reason},
-    }
+def _event(delivery: Delivery, decision: Decision, reason: str, now: datetime) -> EventRow:
+    return EventRow(
+        delivery.organization_id,
+        delivery.message_id,
+        delivery.pk,
+        _EVENTS[decision],
+        now,
+        channel=delivery.channel,
+        provider=delivery.provider,
+        detail={"decision": decision, "reason": reason},
+    )

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -16,6 +16,7 @@ from django.conf import settings
 from messaging.delivery.claims import Claimed
 from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition
 from messaging.policy.organization_policy import Account, CategoryRules
 from push.devices import DeviceRecord
 from rme.core.outcomes import (
@@ -278,24 +279,25 @@ class Sending:
         account = self.account
         self.events.append(Happening(event, account.name if account else None, reason, entry))
 
-    def row(self) -> dict[str, Any]:
-        """Give the columns of the delivery as this turn leaves them."""
+    def transition(self) -> Transition:
+        """Return the delivery's next status, as this claim leaves it."""
+        assert self.status is not None  # it was decided
         account = self.account
-        return {
-            "id": self.claimed.id,
-            "fence": self.claimed.fence,
-            "status": self.status,
-            "reason": self.reason,
-            "detail": storable(self.detail[:500]) if self.detail else None,
-            "waiting": self.waiting,
-            "due_at": self.due_at,
-            "channel": self.channel,
-            "channels": self.channels,
-            "address": self.address if self.channel == self.claimed.channel else None,
-            "provider": account.name if account else None,
-            "account_id": account.id if account else None,
-            "tries": self.tries,
-        }
+        return Transition(
+            id=self.claimed.id,
+            fence=self.claimed.fence,
+            status=self.status,
+            reason=self.reason,
+            detail=storable(self.detail[:500]) if self.detail else None,
+            waiting=self.waiting,
+            due_at=self.due_at,
+            channel=self.channel,
+            channels=self.channels,
+            address=self.address if self.channel == self.claimed.channel else None,
+            provider=account.name if account else None,
+            account_id=account.id if account else None,
+            tries=self.tries,
+        )
 
 
 _ENDINGS = {

@@ -7,13 +7,12 @@ import structlog
 from messaging.consent import suppressions
 from messaging.delivery.next_steps import Sending, Shot, storable
 from messaging.feedback import provider_references
-from messaging.models import Attempt, Delivery, ProviderReference
-from messaging.models.statuses import TRANSITIONS
-from messaging.webhooks.events import of_moved
+from messaging.models import Attempt, ProviderReference
+from messaging.models.transitions import transition_step
+from messaging.webhooks.events import EventRow, event_steps
 from push import feedback
 from rme.core import ids
 from rme.core.db import clock, prepared_statements, sql
-from rme.core.db.transitions import advance_part
 from rme.core.outcomes import NOT_TRIED, Accepted
 
 log = structlog.get_logger(__name__)
@@ -44,7 +43,7 @@ def attempts(hand: Sequence[Sending]) -> sql.Part | None:
                     "started_at": now,
                 }
             )
-    return sql.insert_part(Attempt, rows)
+    return sql.insert_step(Attempt, rows)
 
 
 def outcomes(answered: Answered) -> sql.Steps:
@@ -79,8 +78,8 @@ def outcomes(answered: Answered) -> sql.Steps:
                 }
             )
     return {
-        "outcomes": sql.update_part(Attempt, rows),
-        "own_ids": sql.insert_part(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
+        "outcomes": sql.update_step(Attempt, rows),
+        "own_ids": sql.insert_step(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
         "feedback": feedback.noting(said),
         "not_made": removing(not_made),
     }
@@ -102,9 +101,9 @@ def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Pen
     moved = sql.send(
         {
             **steps,
-            "moved": advance_part(Delivery, TRANSITIONS, [sending.row() for sending in hand]),
-            **of_moved(_events(hand)),
-            "answer": sql.Part("SELECT count(*) FROM moved") if hand else None,
+            "transitions": transition_step([sending.transition() for sending in hand]),
+            **event_steps(_events(hand), "transitions"),
+            "answer": sql.Part("SELECT count(*) FROM transitions") if hand else None,
         }
     )
     suppressions.suppress(
@@ -129,20 +128,19 @@ def log_fenced(hand: Sequence[Sending], moved: prepared_statements.PendingRows) 
         log.warning("deliver.fenced", count=count, channel=hand[0].claimed.channel)
 
 
-def _events(hand: Sequence[Sending]) -> list[sql.Row]:
+def _events(hand: Sequence[Sending]) -> list[EventRow]:
     now = clock.now()
     return [
-        {
-            "id": ids.new_text_id(),
-            "organization_id": sending.claimed.organization_id,
-            "message_id": sending.claimed.message_id,
-            "delivery_id": sending.claimed.id,
-            "type": event.type,
-            "at": now,
-            "channel": sending.claimed.channel,
-            "provider": event.provider,
-            "detail": event.detail,
-        }
+        EventRow(
+            sending.claimed.organization_id,
+            sending.claimed.message_id,
+            sending.claimed.id,
+            event.type,
+            now,
+            channel=sending.claimed.channel,
+            provider=event.provider,
+            detail=event.detail,
+        )
         for sending in hand
         for event in sending.events
     ]

@@ -6,9 +6,9 @@ its place fails it, and the others of its claim are sent when their lease has en
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from threading import Thread
+from types import TracebackType
 
 import orjson
 import structlog
@@ -18,12 +18,10 @@ from django.db import Error, connection, transaction
 
 from messaging.content.rendering import RenderLimit
 from messaging.delivery.claims import Claimed
-from messaging.models import Delivery
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
-from rme.core import ids
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from rme.core.db import clock
-from rme.core.db.transitions import advance
 from rme.core.process import time_budget
 
 log = structlog.get_logger(__name__)
@@ -31,15 +29,29 @@ log = structlog.get_logger(__name__)
 REASON = "rendering takes too long"
 
 
-@contextmanager
-def limited(organization_id: str, claimed: Claimed) -> Iterator[None]:
+def timers() -> AbstractContextManager[None]:
+    """Run the timers for all that is rendered inside: for each alone it costs more."""
+    return time_budget.timers(settings.RENDER_SECONDS)
+
+
+def limited(organization_id: str, claimed: Claimed) -> AbstractContextManager[None]:
     """Raise RenderLimit in what takes too long for one delivery."""
     step = [organization_id, claimed.message_id, claimed.id, claimed.fence, claimed.channel]
-    try:
-        with time_budget.limited(settings.RENDER_SECONDS, orjson.dumps(step)):
-            yield
-    except (time_budget.Overrun, SoftTimeLimitExceeded):
-        raise RenderLimit(REASON) from None
+    return _Rendering(settings.RENDER_SECONDS, orjson.dumps(step))
+
+
+class _Rendering(time_budget.Step):
+    __slots__ = ()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if isinstance(error, (time_budget.Overrun, SoftTimeLimitExceeded)):
+            raise RenderLimit(REASON) from None
 
 
 def fail_later(step: bytes) -> None:
@@ -66,26 +78,24 @@ def _fail_until_done(step: bytes) -> None:
 def fail(step: bytes) -> None:
     """Fail the delivery of a step that ended its process, unless another worker has it now."""
     organization_id, message_id, delivery_id, fence, channel = orjson.loads(step)
-    row = {
-        "id": delivery_id,
-        "fence": fence,
-        "status": Status.FAILED,
-        "reason": "TEMPLATE_ERROR",
-        "detail": REASON,
-        "due_at": None,
-    }
-    event = {
-        "id": ids.new_text_id(),
-        "organization_id": organization_id,
-        "message_id": message_id,
-        "delivery_id": delivery_id,
-        "type": EventType.FAILED,
-        "at": clock.now(),
-        "channel": channel,
-        "provider": None,
-        "detail": {"reason": "TEMPLATE_ERROR"},
-    }
+    failed = Transition(
+        id=delivery_id,
+        fence=fence,
+        status=Status.FAILED,
+        due_at=None,
+        reason="TEMPLATE_ERROR",
+        detail=REASON,
+    )
+    event = EventRow(
+        organization_id,
+        message_id,
+        delivery_id,
+        EventType.FAILED,
+        clock.now(),
+        channel=channel,
+        detail={"reason": "TEMPLATE_ERROR"},
+    )
     with transaction.atomic():
-        if advance(Delivery, TRANSITIONS, [row]):
+        if apply_transitions([failed]):
             write_events([event])
             log.error("render_limit.exceeded", delivery_id=delivery_id, message_id=message_id)

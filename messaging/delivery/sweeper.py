@@ -1,11 +1,13 @@
-"""What time brings: scheduled sends that are due, leases that ended, unknown outcomes to decide.
+"""Release scheduled deliveries that are due, recover ended leases, decide unknown outcomes, and
+fall back to the next channel.
 
-Any number of processes may run this at once: rows are taken with SKIP LOCKED and moved by
+Any number of processes may run this at once: rows are locked with SKIP LOCKED and changed by
 compare-and-set.
 """
 
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -13,23 +15,54 @@ from django.db import connection, transaction
 
 from messaging.delivery import fairness
 from messaging.models import Attempt, Delivery, SendingRules
-from messaging.models.statuses import TRANSITIONS, EventType, Status
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
-from messaging.webhooks.events import write_events
-from rme.core import ids
+from messaging.webhooks.events import EventRow, write_events
 from rme.core.channels import Channel
 from rme.core.db import sql
-from rme.core.db.transitions import advance
 
 BATCH = 1000
 
 _D = Delivery._meta.db_table
 
 ORGANIZATIONS = 20
-"""Of so many a batch releases, chosen at random: one with a million due holds up no other."""
+"""A batch releases deliveries of at most so many organizations, chosen at random: one that has a
+million due does not delay the others.
+"""
 
-_COLUMNS = """d.id, d.organization_id, d.message_id, d.category, d.priority, d.channel,
-  d.scheduled_for, d.due_at, d.fence, d.expires_at, d.channels, statement_timestamp()"""
+
+class DueDelivery(NamedTuple):
+    """A delivery that is due and locked; `now` is the database's time."""
+
+    id: UUID
+    organization_id: str
+    message_id: UUID
+    category: str
+    priority: int
+    channel: str
+    scheduled_for: datetime | None
+    due_at: datetime
+    fence: int
+    expires_at: datetime
+    channels: list[str]
+    now: datetime
+
+    def event(self, kind: EventType, detail: Mapping[str, object] | None = None) -> EventRow:
+        """Return an event of this delivery, of now."""
+        return EventRow(
+            self.organization_id,
+            self.message_id,
+            self.id,
+            kind,
+            self.now,
+            channel=self.channel,
+            detail=detail,
+        )
+
+
+_COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name != "now")
+_COLUMNS += ", statement_timestamp()"
 
 _DUE = f"""
 SELECT {_COLUMNS} FROM {_D} d
@@ -57,39 +90,41 @@ WHERE a.outcome IS NULL
 """
 
 
+# --- scheduled deliveries -------------------------------------------------------------------------
+
+
 def release(batch: int = BATCH) -> int:
-    """Move scheduled deliveries that are due to ACCEPTED; give how many were looked at.
+    """Move scheduled deliveries that are due to ACCEPTED; return how many were looked at.
 
     TRANSACTIONAL first, and fair between organizations: each that is chosen has the same share of
-    the batch. One found later than the grace allows is of no use any more, unless somebody waits
-    for it.
+    the batch. One that is found later than the organization's grace expires, unless it is
+    TRANSACTIONAL.
     """
     with transaction.atomic():
         due = _released(batch)
-        grace = _graces({row["organization_id"] for row in due if row["priority"] > 0})
-        late = [
-            row
-            for row in due
-            if row["priority"] > 0
-            and row["now"] - row["scheduled_for"] > grace[row["organization_id"]]
-        ]
-        gone = {row["id"] for row in late}
-        rows = [
-            {
-                "id": row["id"],
-                "status": Status.EXPIRED if row["id"] in gone else Status.ACCEPTED,
-                "due_at": None if row["id"] in gone else row["due_at"],
-                "reason": "EXPIRED" if row["id"] in gone else None,
-            }
-            for row in due
-        ]
-        advance(Delivery, TRANSITIONS, rows)
-        write_events([_event(row, EventType.EXPIRED) for row in late])
+        grace = _graces({each.organization_id for each in due if each.priority > 0})
+        late = {
+            each.id
+            for each in due
+            if each.priority > 0
+            and each.scheduled_for is not None
+            and each.now - each.scheduled_for > grace[each.organization_id]
+        }
+        apply_transitions([_expired(each) if each.id in late else _accepted(each) for each in due])
+        write_events([each.event(EventType.EXPIRED) for each in due if each.id in late])
     return len(due)
 
 
-def _graces(organization_ids: set[str]) -> dict[str, timedelta]:
-    """Give how late each organization lets a scheduled send be; one query for all."""
+def _expired(each: DueDelivery) -> Transition:
+    return Transition(id=each.id, status=Status.EXPIRED, due_at=None, reason="EXPIRED")
+
+
+def _accepted(each: DueDelivery) -> Transition:
+    return Transition(id=each.id, status=Status.ACCEPTED, due_at=each.due_at, reason=None)
+
+
+def _graces(organization_ids: Collection[str]) -> dict[str, timedelta]:
+    """Return how late each organization lets a scheduled delivery be; one query for all."""
     found = dict(
         SendingRules.objects.filter(organization_id__in=organization_ids).values_list(
             "organization_id", "schedule_grace"
@@ -99,8 +134,12 @@ def _graces(organization_ids: set[str]) -> dict[str, timedelta]:
     return {each: timedelta(seconds=found.get(each, usual)) for each in organization_ids}
 
 
+# --- leases ---------------------------------------------------------------------------------------
+
+
 def reclaim() -> int:
-    """Take back deliveries whose lease has ended: their worker is thought dead.
+    """Take deliveries back whose lease has ended, since their worker is thought dead; return how
+    many.
 
     Where an attempt was written and has no outcome, it may have left: UNKNOWN, to be decided.
     Otherwise nothing left, and the delivery is ready again at once.
@@ -110,25 +149,25 @@ def reclaim() -> int:
         if not due:
             return 0
         with connection.cursor() as cursor:
-            cursor.execute(_OPEN, [[row["id"] for row in due], [row["fence"] for row in due]])
+            cursor.execute(_OPEN, [[each.id for each in due], [each.fence for each in due]])
             in_doubt = {delivery_id for (delivery_id,) in cursor.fetchall()}
         wait = timedelta(seconds=settings.UNKNOWN_SECONDS)
-        advance(
-            Delivery,
-            TRANSITIONS,
+        apply_transitions(
             [
-                {
-                    "id": row["id"],
-                    "fence": row["fence"],
-                    "status": Status.UNKNOWN if row["id"] in in_doubt else Status.ACCEPTED,
-                    "due_at": row["now"] + wait if row["id"] in in_doubt else row["now"],
-                    "reason": "UNKNOWN_OUTCOME" if row["id"] in in_doubt else None,
-                }
-                for row in due
-            ],
+                Transition(
+                    id=each.id,
+                    fence=each.fence,
+                    status=Status.UNKNOWN if each.id in in_doubt else Status.ACCEPTED,
+                    due_at=each.now + wait if each.id in in_doubt else each.now,
+                    reason="UNKNOWN_OUTCOME" if each.id in in_doubt else None,
+                )
+                for each in due
+            ]
         )
     return len(due)
 
+
+# --- unknown outcomes -----------------------------------------------------------------------------
 
 _IN_DOUBT = f"""
 SELECT d.id, count(DISTINCT a.fence), max(a.started_at)
@@ -137,87 +176,95 @@ WHERE d.id = ANY(%s) AND (a.outcome IS NULL OR a.outcome = 'Unknown') GROUP BY d
 """
 
 
-def resolve_unknown() -> int:
-    """Decide unknown outcomes for which no receipt came: send again, or hold.
+class UnknownAttempts(NamedTuple):
+    """How often a delivery was sent with an unknown outcome, and when last."""
 
-    The category says which. What was sent again as often as `UNKNOWN_BACKOFF_SECONDS` has waits is
-    held all the same: a provider that takes messages and never says so would get copies for ever.
-    A delivery waits as UNKNOWN, where a receipt still ends it.
+    times: int
+    last: datetime
+
+
+def resolve_unknown() -> int:
+    """Decide unknown outcomes for which no receipt came: send again, or leave to manual review.
+
+    The category says which. A delivery that was sent again as often as `UNKNOWN_BACKOFF_SECONDS`
+    has waits goes to manual review all the same: a provider that takes messages and never answers
+    would get copies for ever. It waits as UNKNOWN, where a receipt still ends it.
     """
     with transaction.atomic():
         due = _due(Status.UNKNOWN)
-        doubts = _doubts(due)
-        waits = [timedelta(seconds=each) for each in settings.UNKNOWN_BACKOFF_SECONDS]
-        again: list[sql.Row] = []
-        parked: list[sql.Row] = []
-        events: list[sql.Row] = []
-        for row in due:
-            rules = organization_policy.of(row["organization_id"]).rules(row["category"])
-            resend = rules.resend_unknown or row["channel"] == Channel.PUSH
-            times, last = doubts.get(row["id"], (1, row["now"]))
-            if not resend or times > len(waits):
-                parked.append({"id": row["id"], "due_at": None})
-                continue
-            wait = waits[times - 1]
-            ready = last + timedelta(seconds=settings.UNKNOWN_SECONDS) + wait
-            if wait and ready > row["now"]:
-                parked.append({"id": row["id"], "due_at": ready})
-                continue
-            again.append(row)
-            if row["expires_at"] > row["now"]:
-                told = f"resent: outcome unknown ({times} of {len(waits)})"
-                detail = {"decision": "RESEND", "reason": told}
-                events.append({**_event(row, EventType.DEFERRED), "detail": detail})
-        late = {row["id"] for row in again if row["expires_at"] <= row["now"]}
-        advance(
-            Delivery,
-            TRANSITIONS,
-            [
-                {
-                    "id": row["id"],
-                    "status": Status.FAILED if row["id"] in late else Status.ACCEPTED,
-                    "due_at": None if row["id"] in late else row["now"],
-                    "reason": "PROVIDER_ERROR" if row["id"] in late else None,
-                }
-                for row in again
-            ],
-        )
-        events += [_event(row, EventType.FAILED) for row in again if row["id"] in late]
+        attempts = _unknown_attempts(due)
+        waiting: list[sql.Row] = []
+        again: list[Transition] = []
+        events: list[EventRow] = []
+        for each in due:
+            sent = attempts.get(each.id, UnknownAttempts(1, each.now))
+            waits_until = _waits_until(each, sent)
+            if waits_until is None or waits_until > each.now:
+                waiting.append({"id": each.id, "due_at": waits_until})
+            elif each.expires_at <= each.now:
+                again.append(
+                    Transition(
+                        id=each.id, status=Status.FAILED, due_at=None, reason="PROVIDER_ERROR"
+                    )
+                )
+                events.append(each.event(EventType.FAILED))
+            else:
+                again.append(
+                    Transition(id=each.id, status=Status.ACCEPTED, due_at=each.now, reason=None)
+                )
+                limit = len(settings.UNKNOWN_BACKOFF_SECONDS)
+                reason = f"resent: outcome unknown ({sent.times} of {limit})"
+                detail = {"decision": "RESEND", "reason": reason}
+                events.append(each.event(EventType.DEFERRED, detail))
+        apply_transitions(again)
         write_events(events)
-        sql.update(Delivery, parked)
+        sql.update(Delivery, waiting)
     return len(due)
 
 
-def _doubts(rows: list[dict[str, Any]]) -> dict[UUID, tuple[int, datetime]]:
-    """Return how often each delivery was sent with an unknown outcome, and when last."""
-    if not rows:
+def _waits_until(each: DueDelivery, sent: UnknownAttempts) -> datetime | None:
+    """Return when a delivery is to be sent again; None: it waits for manual review."""
+    rules = organization_policy.of(each.organization_id).rules(each.category)
+    waits = settings.UNKNOWN_BACKOFF_SECONDS
+    if not (rules.resend_unknown or each.channel == Channel.PUSH) or sent.times > len(waits):
+        return None
+    wait = waits[sent.times - 1]
+    return sent.last + timedelta(seconds=settings.UNKNOWN_SECONDS + wait) if wait else each.now
+
+
+def _unknown_attempts(due: Sequence[DueDelivery]) -> dict[UUID, UnknownAttempts]:
+    if not due:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_IN_DOUBT, [[row["id"] for row in rows]])
-        return {key: (times, last) for key, times, last in cursor.fetchall()}
+        cursor.execute(_IN_DOUBT, [[each.id for each in due]])
+        return {key: UnknownAttempts(times, last) for key, times, last in cursor.fetchall()}
+
+
+# --- fallback -------------------------------------------------------------------------------------
 
 
 def fall_back() -> int:
-    """Give the next channel its turn where a delivery was not confirmed in time."""
+    """Move deliveries that were not confirmed in time on to the next channel; return how many."""
     with transaction.atomic():
         due = _due(Status.SENT)
-        moved = advance(
-            Delivery,
-            TRANSITIONS,
+        changed = apply_transitions(
             [
-                {
-                    "id": row["id"],
-                    "status": Status.ACCEPTED,
-                    "channel": row["channels"][0],
-                    "channels": row["channels"][1:],
-                    "address": None,
-                    "due_at": row["now"],
-                }
-                for row in due
-            ],
+                Transition(
+                    id=each.id,
+                    status=Status.ACCEPTED,
+                    channel=each.channels[0],
+                    channels=each.channels[1:],
+                    address=None,
+                    due_at=each.now,
+                )
+                for each in due
+            ]
         )
-        write_events([_event(row, EventType.FALLBACK) for row in due if row["id"] in moved])
+        write_events([each.event(EventType.FALLBACK) for each in due if each.id in changed])
     return len(due)
+
+
+# --- what is due ----------------------------------------------------------------------------------
 
 
 def waiting_channels() -> list[str]:
@@ -225,15 +272,16 @@ def waiting_channels() -> list[str]:
     return fairness.waiting_channels()
 
 
-def _due(status: Status) -> list[dict[str, Any]]:
+def _due(status: Status) -> list[DueDelivery]:
+    """Lock and return the deliveries of a status that are due, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(sql.BY_INDEX)
         cursor.execute(_DUE, [status, BATCH])
-        return [dict(zip(_NAMES, row, strict=True)) for row in cursor.fetchall()]
+        return [DueDelivery(*row) for row in cursor.fetchall()]
 
 
-def _released(batch: int) -> list[dict[str, Any]]:
-    """Take what is to be released: of a few organizations, as much of each."""
+def _released(batch: int) -> list[DueDelivery]:
+    """Lock and return scheduled deliveries that are due: of some organizations, as many of each."""
     waiting = _SEARCH.find()
     first = [row for row in waiting if row[0] == waiting[0][0]]
     if not first:
@@ -241,34 +289,4 @@ def _released(batch: int) -> list[dict[str, Any]]:
     chosen = [{"priority": priority, "organization_id": org} for priority, org in first]
     with connection.cursor() as cursor:
         cursor.execute(_RELEASED, [sql.as_json(chosen), batch // len(first)])
-        return [dict(zip(_NAMES, row, strict=True)) for row in cursor.fetchall()]
-
-
-_NAMES = (
-    "id",
-    "organization_id",
-    "message_id",
-    "category",
-    "priority",
-    "channel",
-    "scheduled_for",
-    "due_at",
-    "fence",
-    "expires_at",
-    "channels",
-    "now",
-)
-
-
-def _event(row: sql.Row, kind: EventType) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": row["organization_id"],
-        "message_id": row["message_id"],
-        "delivery_id": row["id"],
-        "type": kind,
-        "at": row["now"],
-        "channel": row["channel"],
-        "provider": None,
-        "detail": None,
-    }
+        return [DueDelivery(*row) for row in cursor.fetchall()]

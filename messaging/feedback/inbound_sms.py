@@ -19,7 +19,7 @@ import structlog
 from django.db.models import QuerySet
 
 from messaging.consent import keywords, ledger, suppressions
-from messaging.consent.keywords import TEXTS, Word
+from messaging.consent.keywords import REPLIES, Word
 from messaging.feedback.sms_parts import ReceivedSms, assemble
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
 from messaging.policy import organization_policy
@@ -167,8 +167,8 @@ def _answer(
 ) -> KeywordReply:
     """Answer in the word's own language, else the person's, the organization's, or English."""
     spoken = (each.language, *(p.language for p in people), organization.language, "en")
-    language = next(code for text in spoken if (code := (text or "")[:2].lower()) in TEXTS)
-    text = TEXTS[language][each.word].format(name=organization.name)
+    language = next(code for text in spoken if (code := (text or "")[:2].lower()) in REPLIES)
+    text = REPLIES[language][each.word].format(name=organization.name)
     letter = each.letter
     sms = Sms(to=each.number, text=text, sender=letter.said.to)
     return KeywordReply(letter.organization_id, letter.account_id, sms)

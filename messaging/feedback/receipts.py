@@ -14,17 +14,16 @@ from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
 from messaging.models import Attempt, Delivery, Event
-from messaging.models.statuses import TRANSITIONS, EventType, Status
-from messaging.webhooks.events import write_events
-from rme.core import ids
+from messaging.models.statuses import EventType, Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.webhooks.events import EventRow, write_events
 from rme.core.channels import Channel
 from rme.core.db import clock, sql
-from rme.core.db.transitions import advance
 from rme.core.provider import DeliveryReceipt
 
 E = EventType
 
-IMPLIES: dict[str, tuple[str, ...]] = {
+IMPLIES: dict[str, tuple[EventType, ...]] = {
     E.SENT: (E.SENT,),
     E.DELIVERED: (E.SENT, E.DELIVERED),
     E.OPEN: (E.SENT, E.DELIVERED, E.OPEN),
@@ -181,7 +180,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_READ, [list(by_delivery)])
         known = [_Known(*row) for row in cursor.fetchall()]
-    events: list[sql.Row] = []
+    events: list[EventRow] = []
     now = clock.now()
     for each in known:
         for receipt in by_delivery[each.id]:
@@ -190,19 +189,17 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     # A failure before the confirmation, where there is another channel: its turn is now.
     moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
     sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
-    advance(
-        Delivery,
-        TRANSITIONS,
+    apply_transitions(
         [
-            {
-                "id": each.id,
-                "status": status,
-                "due_at": None,
-                "reason": "PROVIDER_ERROR" if status is Status.FAILED else None,
-            }
+            Transition(
+                id=each.id,
+                status=status,
+                due_at=None,
+                reason="PROVIDER_ERROR" if status is Status.FAILED else None,
+            )
             for each, status in moves
             if status and each.id not in moving_on
-        ],
+        ]
     )
     write_events(events)
     suppressions.suppress(
@@ -226,7 +223,7 @@ class _Known:
     may_fall_back: bool
     seen: list[str]
 
-    def learn(self, receipt: Receipt) -> list[str]:
+    def learn(self, receipt: Receipt) -> list[EventType]:
         """Give the events that a receipt adds to what was known."""
         channel = receipt.channel or self.channel
         kinds = IMPLIES.get(receipt.type, ())
@@ -282,18 +279,17 @@ def _maker(receipt: Receipt, kind: str) -> str:
     return BY_MACHINE if receipt.machine and kind in ONCE_EACH else ""
 
 
-def _event(each: _Known, receipt: Receipt, kind: str, now: datetime) -> sql.Row:
-    return {
-        "id": ids.new_id(),
-        "organization_id": each.organization_id,
-        "message_id": each.message_id,
-        "delivery_id": each.id,
-        "type": kind,
-        "at": now,
-        "channel": receipt.channel or each.channel,
-        "provider": receipt.provider or each.provider,
-        "detail": _detail(receipt, kind),
-    }
+def _event(each: _Known, receipt: Receipt, kind: EventType, now: datetime) -> EventRow:
+    return EventRow(
+        each.organization_id,
+        each.message_id,
+        each.id,
+        kind,
+        now,
+        channel=receipt.channel or each.channel,
+        provider=receipt.provider or each.provider,
+        detail=_detail(receipt, kind),
+    )
 
 
 def _detail(receipt: Receipt, kind: str) -> dict[str, object] | None:

@@ -1,7 +1,7 @@
 """Statuses of a delivery, what may follow what, and how a message's status comes of them.
 
-This table is the only home of the state machine. `rme.core.db.transitions.advance` reads it,
-and nothing changes a status but through that.
+This table is the only home of the state machine. `messaging.models.transitions` reads it,
+and nothing else changes a status.
 """
 
 from collections.abc import Iterable
@@ -56,12 +56,12 @@ _PRECEDENCE = (
 
 
 def before(target: Status) -> list[Status]:
-    """Give the statuses from which `target` may be reached."""
+    """Return the statuses from which `target` may be reached."""
     return [status for status, following in TRANSITIONS.items() if target in following]
 
 
 def aggregate(statuses: Iterable[str]) -> Status:
-    """Give a message's status from its deliveries': all the same, else the first in precedence."""
+    """Return a message's status by its deliveries': that of all, or the first in precedence."""
     distinct = {Status(status) for status in statuses}
     if len(distinct) == 1:
         return distinct.pop()

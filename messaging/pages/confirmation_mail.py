@@ -4,8 +4,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from messaging.accept import acceptance
+from messaging.accept import Submission, accept
 from messaging.accept.requests import MESSAGE
+from messaging.accept.results import SendResult
 from messaging.content import brand, links
 from messaging.content.links import Confirmation
 from messaging.pages.wording import Wording
@@ -39,10 +40,10 @@ def send(
     caller = Caller(organization, application_id=OUR_PAGES, user_id=0, test=False)
     try:
         message = parse(MESSAGE, _message(organization, confirmation, wording))
-        result = acceptance.accept(caller, acceptance.Submission(message), request_id=request_id)
+        result = accept(caller, Submission(message), request_id=request_id)
     except errors.ApiError:  # the organization is at its ceiling
         return False
-    if result.status != 202:
+    if not isinstance(result, SendResult):
         return False
     limiter.take(counted, MAILS)
     return True

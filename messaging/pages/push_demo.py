@@ -17,11 +17,13 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
-from messaging.accept.acceptance import send_push
+from messaging.accept import send_push
 from messaging.content import brand
 from push import devices, vapid
 from push.inputs import read_device
+from push.models import Device
 from rme.core import errors
+from rme.core.db.clock import iso
 from rme.core.http.api import error_response, json_response
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
@@ -115,9 +117,9 @@ def register(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
     (result,) = devices.register(organization.pk, [given])
     if isinstance(result, errors.ApiError):
         raise result
-    row, _ = result
+    row = result.device
     reference = signing.dumps([organization.pk, str(row.pk)], salt=SALT)
-    return {**devices.shown(row), "reference": reference}
+    return {**_shown(row), "reference": reference}
 
 
 @staff_member_required
@@ -141,4 +143,14 @@ def replace(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
         organization_id, device_id = signing.loads(str(body.get("reference")), salt=SALT)
     except signing.BadSignature:
         raise errors.NotFound("There is no such device.") from None
-    return devices.shown(devices.replace(organization_id, device_id, body.get("token")))
+    return _shown(devices.replace(organization_id, device_id, body.get("token")))
+
+
+def _shown(row: Device) -> dict[str, Any]:
+    return {
+        "deviceId": str(row.pk),
+        "contactId": row.contact_id or None,
+        "platform": row.platform,
+        "active": row.active,
+        "registeredAt": iso(row.registered_at),
+    }

@@ -3,13 +3,13 @@
 from messaging.providers.anymail import Anymail
 from messaging.providers.http_sms import HttpSms
 from messaging.providers.kannel import Kannel
-from messaging.providers.push import PUSH
 from messaging.providers.ses import Ses
 from messaging.providers.simulator import Simulator
 from messaging.providers.smpp import Smpp
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
+from push.providers import Apns, Fcm, Salesforce, WebPush
 from rme.core.provider import Provider
 
 _ALL: tuple[type[Provider], ...] = (
@@ -21,7 +21,10 @@ _ALL: tuple[type[Provider], ...] = (
     Kannel,
     Smpp,
     HttpSms,
-    *PUSH,
+    Apns,
+    Fcm,
+    WebPush,
+    Salesforce,
     Simulator,
 )
 REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}

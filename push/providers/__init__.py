@@ -1,10 +1,12 @@
-"""The registry of senders: the one place where it is written which push services exist."""
+"""The push providers: APNs, FCM, Web Push and Salesforce's mobile app.
+
+They keep the contract of all providers (`rme.core.provider`); messaging's registry lists them.
+`base` has what they share: credentials, backoff, and one more try with a new credential.
+"""
 
 from push.providers.apns import Apns
-from push.providers.base import Sender
 from push.providers.fcm import Fcm
-from push.providers.salesforce import Platform
+from push.providers.salesforce import Salesforce
 from push.providers.webpush import WebPush
 
-_ALL: tuple[type[Sender], ...] = (Apns, Fcm, WebPush, Platform)
-REGISTRY: dict[str, type[Sender]] = {sender.kind: sender for sender in _ALL}
+__all__ = ["Apns", "Fcm", "Salesforce", "WebPush"]

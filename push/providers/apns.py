@@ -1,4 +1,4 @@
-"""Apple Push Push service: HTTP/2, one provider token a team and key.
+"""Apple Push Notification service (APNs) over HTTP/2, with one provider token for a team and key.
 
 https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns
 ANSWERS below is the table of what its reasons mean.
@@ -16,20 +16,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
-from push.providers import access_tokens
-from push.providers.access_tokens import Life, Token
+from push.providers import access_tokens, proven
+from push.providers.access_tokens import AccessToken, Lifetime
 from push.providers.base import (
     DAY,
-    Again,
     Answer,
     Backoff,
-    Progress,
-    Sender,
-    SenderSettings,
-    Shot,
+    CredentialRefused,
+    PushProvider,
     now,
-    read_object,
-    retry_after,
     too_large,
 )
 from push.providers.signing import es256
@@ -44,92 +39,93 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.provider import Push
+from rme.core.provider import Dispatch, Progress, ProviderSettings, Push
+from rme.core.provider.http import Timeout, read_object, retry_after
 from rme.transport import CommonHeaders, Reply, Request, Transport
 
 PAYLOAD_LIMIT = 4096
 COLLAPSE_LIMIT = 64
-TOKEN_LIFE = Life(renew=40 * 60, end=55 * 60, least=20 * 60)
-"""Apple wants a new one after 20 minutes at the earliest, and after 60 at the latest."""
+TOKEN_LIFE = Lifetime(renew_after=40 * 60, expires_after=55 * 60, min_age=20 * 60)
+"""Apple asks for a new token every 20 to 60 minutes."""
 TOKEN_STEP = 20 * 60
 LATER = 15 * 60.0
-"""When Apple wants to see again what it could not take."""
+"""Apple asks to wait so many seconds after a 500 or 503."""
 DEVICE_DELAY = 60.0
-"""How long a device is left alone that was sent too much."""
+"""How long a device waits that was sent too much, in seconds."""
 
 
-class Verdict(Enum):
+class Meaning(Enum):
     """What a reason means."""
 
-    DEAD_IF_PROVEN = "the token is dead, if this credential ever worked; else it is the wrong one"
-    DEAD_IF_TOPIC_PROVEN = "the same, of credential and topic"
+    DEAD_IF_PROVEN = "the token is dead if the credential was accepted before, else it is wrong"
+    DEAD_IF_TOPIC_PROVEN = "likewise, for credential and topic"
     DEAD_SINCE = "the token is dead since `timestamp`"
-    CONFIG = "a person must act"
-    PAYLOAD = "this content never"
-    RETRY = "certainly not taken; over another connection it may work"
+    CONFIG = "the account's settings are wrong"
+    PAYLOAD = "this content will never be taken"
+    RETRY = "certainly not taken; it may work over another connection"
     RENEW = "our provider token has expired"
     BACKOFF = "the credential is to be slowed down"
     DEVICE = "this device is sent too much"
-    BUSY = "Apple cannot for now"
+    BUSY = "Apple cannot take it now"
 
 
-V = Verdict
-ANSWERS: dict[tuple[int, str], Verdict] = {
-    (400, "BadDeviceToken"): V.DEAD_IF_PROVEN,
-    (400, "DeviceTokenNotForTopic"): V.DEAD_IF_TOPIC_PROVEN,
-    (400, "TopicDisallowed"): V.CONFIG,
-    (400, "BadTopic"): V.CONFIG,
-    (400, "MissingTopic"): V.CONFIG,
-    (400, "BadCollapseId"): V.PAYLOAD,
-    (400, "BadExpirationDate"): V.PAYLOAD,
-    (400, "BadMessageId"): V.PAYLOAD,
-    (400, "BadPriority"): V.PAYLOAD,
-    (400, "InvalidPushType"): V.PAYLOAD,
-    (400, "DuplicateHeaders"): V.PAYLOAD,
-    (400, "MissingDeviceToken"): V.PAYLOAD,
-    (400, "PayloadEmpty"): V.PAYLOAD,
-    (400, "IdleTimeout"): V.RETRY,
-    (403, "ExpiredProviderToken"): V.RENEW,
-    (403, "InvalidProviderToken"): V.CONFIG,
-    (403, "MissingProviderToken"): V.CONFIG,
-    (403, "BadCertificate"): V.CONFIG,
-    (403, "BadCertificateEnvironment"): V.CONFIG,
-    (403, "BadEnvironmentKeyIdInToken"): V.CONFIG,
-    (403, "Forbidden"): V.CONFIG,
-    (403, "UnrelatedKeyIdInToken"): V.RETRY,
-    (404, "BadPath"): V.CONFIG,
-    (405, "MethodNotAllowed"): V.CONFIG,
-    (410, "Unregistered"): V.DEAD_SINCE,
-    (410, "ExpiredToken"): V.DEAD_SINCE,
-    (413, "PayloadTooLarge"): V.PAYLOAD,
-    (429, "TooManyProviderTokenUpdates"): V.BACKOFF,
-    (429, "TooManyRequests"): V.DEVICE,
-    (500, "InternalServerError"): V.BUSY,
-    (503, "ServiceUnavailable"): V.BUSY,
-    (503, "Shutdown"): V.RETRY,
+M = Meaning
+ANSWERS: dict[tuple[int, str], Meaning] = {
+    (400, "BadDeviceToken"): M.DEAD_IF_PROVEN,
+    (400, "DeviceTokenNotForTopic"): M.DEAD_IF_TOPIC_PROVEN,
+    (400, "TopicDisallowed"): M.CONFIG,
+    (400, "BadTopic"): M.CONFIG,
+    (400, "MissingTopic"): M.CONFIG,
+    (400, "BadCollapseId"): M.PAYLOAD,
+    (400, "BadExpirationDate"): M.PAYLOAD,
+    (400, "BadMessageId"): M.PAYLOAD,
+    (400, "BadPriority"): M.PAYLOAD,
+    (400, "InvalidPushType"): M.PAYLOAD,
+    (400, "DuplicateHeaders"): M.PAYLOAD,
+    (400, "MissingDeviceToken"): M.PAYLOAD,
+    (400, "PayloadEmpty"): M.PAYLOAD,
+    (400, "IdleTimeout"): M.RETRY,
+    (403, "ExpiredProviderToken"): M.RENEW,
+    (403, "InvalidProviderToken"): M.CONFIG,
+    (403, "MissingProviderToken"): M.CONFIG,
+    (403, "BadCertificate"): M.CONFIG,
+    (403, "BadCertificateEnvironment"): M.CONFIG,
+    (403, "BadEnvironmentKeyIdInToken"): M.CONFIG,
+    (403, "Forbidden"): M.CONFIG,
+    (403, "UnrelatedKeyIdInToken"): M.RETRY,
+    (404, "BadPath"): M.CONFIG,
+    (405, "MethodNotAllowed"): M.CONFIG,
+    (410, "Unregistered"): M.DEAD_SINCE,
+    (410, "ExpiredToken"): M.DEAD_SINCE,
+    (413, "PayloadTooLarge"): M.PAYLOAD,
+    (429, "TooManyProviderTokenUpdates"): M.BACKOFF,
+    (429, "TooManyRequests"): M.DEVICE,
+    (500, "InternalServerError"): M.BUSY,
+    (503, "ServiceUnavailable"): M.BUSY,
+    (503, "Shutdown"): M.RETRY,
 }
-_RECONNECT = frozenset(reason for (_, reason), verdict in ANSWERS.items() if verdict is V.RETRY)
-_OTHERWISE = {
-    400: V.PAYLOAD,
-    403: V.CONFIG,
-    404: V.CONFIG,
-    405: V.CONFIG,
-    410: V.DEAD_SINCE,
-    413: V.PAYLOAD,
-    429: V.BACKOFF,
-    500: V.BUSY,
-    503: V.BUSY,
+_RECONNECT = frozenset(reason for (_, reason), meaning in ANSWERS.items() if meaning is M.RETRY)
+_BY_STATUS = {
+    400: M.PAYLOAD,
+    403: M.CONFIG,
+    404: M.CONFIG,
+    405: M.CONFIG,
+    410: M.DEAD_SINCE,
+    413: M.PAYLOAD,
+    429: M.BACKOFF,
+    500: M.BUSY,
+    503: M.BUSY,
 }
-"""What a status means with a reason that the table does not know."""
+"""What a status means with a reason that the table lacks."""
 
-_END = 253_402_300_800_000
-"""The year 10,000 in ms: beyond it there is no calendar."""
+_LATEST_MS = 253_402_300_800_000
+"""The year 10,000, which no datetime can represent."""
 _TOKEN = re.compile(r"[0-9a-f]{64,4096}")
 _Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{10}$")]
 
 
-class ApnsSettings(SenderSettings):
-    """A key of an Apple developer team."""
+class ApnsSettings(ProviderSettings):
+    """The key of an Apple developer team."""
 
     team_id: _Identifier = Field(description="Ten letters and digits.")
     key_id: _Identifier = Field(description="Ten letters and digits.")
@@ -140,7 +136,7 @@ class ApnsSettings(SenderSettings):
     production_url: Annotated[str, DESTINATION] = "https://api.push.apple.com"
     sandbox_url: Annotated[str, DESTINATION] = "https://api.sandbox.push.apple.com"
     ca_pem: CaPem = ""
-    timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
+    timeout: Timeout = 10.0
 
     @field_validator("private_key")
     @classmethod
@@ -151,7 +147,7 @@ class ApnsSettings(SenderSettings):
 
 @lru_cache(maxsize=64)
 def _load(pem: str) -> ec.EllipticCurvePrivateKey:
-    """Read a .p8. Raises ValueError, which tells nothing of it."""
+    """Return the key of a .p8 file. Raises ValueError without any of its content."""
     try:
         key = serialization.load_pem_private_key(pem.encode(), None)
     except (ValueError, TypeError):
@@ -161,57 +157,62 @@ def _load(pem: str) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-class Apns(Sender):
+class Apns(PushProvider):
     """Push to iOS apps."""
 
     kind: ClassVar[str] = "apns"
-    label: ClassVar[str] = "Apple Push Push service"
+    label: ClassVar[str] = "Apple Push Notification service"
     platforms: ClassVar[frozenset[str]] = frozenset({"IOS"})
-    refused: ClassVar[tuple[str, str] | None] = (
+    refusal_problem: ClassVar[tuple[str, str]] = (
         "APNS_KEY_REFUSED",
         "{} is refused by Apple: its key, team or topic is wrong.",
     )
-    Settings: ClassVar[type[SenderSettings]] = ApnsSettings
+    Settings: ClassVar[type[ProviderSettings]] = ApnsSettings
     settings: ApnsSettings
 
     @cached_property
-    def _name(self) -> str:
-        given = self.settings
-        key = given.private_key.get_secret_value()
-        return f"apns:{access_tokens.name_of(given.team_id, given.key_id, key)}"
+    def credential_name(self) -> str:
+        """Return the credential's name, by which its token and connections are kept."""
+        account = self.settings
+        key = account.private_key.get_secret_value()
+        return f"apns:{access_tokens.credential_id(account.team_id, account.key_id, key)}"
 
     def credential(self, transport: Transport, refused: str) -> str:
-        """Give the provider token: signed here, shared by all processes."""
-        return access_tokens.get(self._name, TOKEN_LIFE, self._sign, refused=refused).text
+        """Return the provider token: signed here, shared by all processes."""
+        return access_tokens.get(self.credential_name, TOKEN_LIFE, self.sign, refused=refused).text
 
-    def _sign(self) -> Token:
-        """Make the token of these twenty minutes.
+    def sign(self) -> AccessToken:
+        """Return the token of these twenty minutes.
 
-        It is the same whoever makes it: Apple sees no more of them while Redis is away, and each
-        process makes its own.
+        It is the same in every process, so Apple sees no more tokens while Redis is away.
         """
-        given = self.settings
+        account = self.settings
         moment = now() // TOKEN_STEP * TOKEN_STEP
-        key = _load(given.private_key.get_secret_value())
-        claims = {"iss": given.team_id, "iat": moment}
-        return Token(es256(key, {"kid": given.key_id}, claims), moment)
+        key = _load(account.private_key.get_secret_value())
+        token = es256(key, account.key_id, {"iss": account.team_id, "iat": moment})
+        return AccessToken(token, moment)
 
-    def lane(self, shot: Shot) -> str:
-        return self._lanes[shot.content.environment == "SANDBOX"]
+    def throttle_key(self, dispatch: Dispatch) -> str:
+        sandbox = dispatch.push.environment == "SANDBOX"
+        return self._sandbox_key if sandbox else self._production_key
 
     @cached_property
-    def _lanes(self) -> tuple[str, str]:
-        return f"{self._name}:PRODUCTION", f"{self._name}:SANDBOX"
+    def _production_key(self) -> str:
+        return f"{self.credential_name}:PRODUCTION"
+
+    @cached_property
+    def _sandbox_key(self) -> str:
+        return f"{self.credential_name}:SANDBOX"
 
     def _topic(self, content: Push) -> str:
         return content.app or self.settings.topic
 
-    def request(self, shot: Shot, credential: str) -> Request | Outcome:
-        content, given = shot.content, self.settings
+    def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
+        content, account = dispatch.push, self.settings
         if not _TOKEN.fullmatch(content.token):
             return Gone("BadDeviceToken")
         payload = orjson.dumps(_payload(content))
-        host = given.sandbox_url if content.environment == "SANDBOX" else given.production_url
+        host = account.sandbox_url if content.environment == "SANDBOX" else account.production_url
         ttl = DAY if content.ttl is None else content.ttl
         common = _common(
             credential,
@@ -220,7 +221,7 @@ class Apns(Sender):
             content.priority == "HIGH",
             now() + ttl if ttl else 0,
         )
-        headers: tuple[tuple[str, str], ...] = (("apns-id", shot.attempt_id),)
+        headers: tuple[tuple[str, str], ...] = (("apns-id", dispatch.attempt_id),)
         if content.collapse_key:
             headers += (("apns-collapse-id", _collapse_id(content)),)
         return too_large(payload, PAYLOAD_LIMIT) or Request(
@@ -228,64 +229,73 @@ class Apns(Sender):
             body=payload,
             headers=headers,
             common_headers=common,
-            connect_timeout=min(5.0, given.timeout),
-            timeout=given.timeout,
+            connect_timeout=min(5.0, account.timeout),
+            timeout=account.timeout,
             http2=True,
-            ca_pem=given.ca_pem,
+            ca_pem=account.ca_pem,
         )
 
     def perform(
-        self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        credential: str,
+        progress: Progress,
     ) -> list[Answer]:
-        """Send over the key's own connections: Apple binds each to the key that it saw first."""
-        answers = super().perform(shots, transport.isolated(self._name), credential, progress)
-        if any(isinstance(one, Retryable) and one.reason in _RECONNECT for one in answers):
-            transport.close_isolated(self._name)
+        """Send over the key's own connections: Apple binds each to the first key that it sees."""
+        own = transport.isolated(self.credential_name)
+        answers = super().perform(dispatches, own, credential, progress)
+        if any(isinstance(each, Retryable) and each.reason in _RECONNECT for each in answers):
+            transport.close_isolated(self.credential_name)
         return answers
 
-    def took(self, shots: Sequence[Shot]) -> None:
-        """Note which credential and which topics work."""
-        alike = {(shot.content.environment, shot.content.app): shot for shot in shots}
-        used = [(self.lane(shot), self._topic(shot.content)) for shot in alike.values()]
-        access_tokens.prove({name for lane, topic in used for name in (lane, f"{lane}:{topic}")})
+    def on_accepted(self, dispatches: Sequence[Dispatch]) -> None:
+        """Store which credential and which topics were accepted."""
+        alike = {(each.push.environment, each.push.app): each for each in dispatches}
+        names = [(self.throttle_key(each), self._topic(each.push)) for each in alike.values()]
+        proven.prove({name for key, topic in names for name in (key, f"{key}:{topic}")})
 
-    def answer(self, shot: Shot, reply: Reply) -> Answer:
+    def read_reply(self, dispatch: Dispatch, reply: Reply) -> Answer:
         if reply.status == 200:
-            return Accepted(shot.attempt_id)  # the answer's apns-id is the one that we gave
-        said = read_object(reply.body)
-        reason = str(said.get("reason") or reply.status)[:64]
-        verdict = ANSWERS.get((reply.status, reason)) or _OTHERWISE.get(reply.status)
-        match verdict:
-            case Verdict.DEAD_IF_PROVEN:
-                proven = access_tokens.is_proven(self.lane(shot))
-                return Gone(reason) if proven else Misconfigured(reason)
-            case Verdict.DEAD_IF_TOPIC_PROVEN:
-                proven = access_tokens.is_proven(f"{self.lane(shot)}:{self._topic(shot.content)}")
-                return Gone(reason) if proven else Misconfigured(reason)
-            case Verdict.DEAD_SINCE:
-                return _dead_since(shot.content, reason, said.get("timestamp"))
-            case Verdict.CONFIG:
+            return Accepted(dispatch.attempt_id)  # Apple repeats our apns-id
+        body = read_object(reply.body)
+        reason = str(body.get("reason") or reply.status)[:64]
+        meaning = ANSWERS.get((reply.status, reason)) or _BY_STATUS.get(reply.status)
+        match meaning:
+            case Meaning.DEAD_IF_PROVEN:
+                return self._dead_if(self.throttle_key(dispatch), reason)
+            case Meaning.DEAD_IF_TOPIC_PROVEN:
+                topic = self._topic(dispatch.push)
+                return self._dead_if(f"{self.throttle_key(dispatch)}:{topic}", reason)
+            case Meaning.DEAD_SINCE:
+                return _dead_since(dispatch.push, reason, body.get("timestamp"))
+            case Meaning.CONFIG:
                 return Misconfigured(reason)
-            case Verdict.PAYLOAD:
+            case Meaning.PAYLOAD:
                 return Rejected(reason, Fault.CONTENT)
-            case Verdict.RENEW:
-                return Again(Misconfigured(reason))
-            case Verdict.RETRY:
+            case Meaning.RENEW:
+                return CredentialRefused(Misconfigured(reason))
+            case Meaning.RETRY:
                 return Retryable(reason)
-            case Verdict.BACKOFF:
-                return Backoff(reason, first=60.0, wish=retry_after(reply))
-            case Verdict.DEVICE:
+            case Meaning.BACKOFF:
+                return Backoff(reason, first=60.0, retry_after=retry_after(reply))
+            case Meaning.DEVICE:
                 return Retryable(reason, retry_after(reply) or DEVICE_DELAY, blames_account=False)
-            case Verdict.BUSY:
-                return Backoff(reason, wish=retry_after(reply), later=LATER)
+            case Meaning.BUSY:
+                return Backoff(reason, retry_after=retry_after(reply), at_least=LATER)
         return Unknown(f"unexpected answer: {reply.status}")
+
+    @staticmethod
+    def _dead_if(name: str, reason: str) -> Outcome:
+        """Return Gone if Apple has accepted what is named, else Misconfigured."""
+        return Gone(reason) if proven.is_proven(name) else Misconfigured(reason)
 
 
 @lru_cache(maxsize=64)
 def _common(
     credential: str, topic: str, silent: bool, urgent: bool, expiration: int
 ) -> CommonHeaders:
-    """Give the headers that most pushes of a second have in common."""
+    """Return the headers that most pushes of a second share."""
     return CommonHeaders(
         ("authorization", f"bearer {credential}"),
         ("apns-topic", topic),
@@ -296,8 +306,8 @@ def _common(
 
 
 def _dead_since(content: Push, reason: str, timestamp: Any) -> Outcome:
-    """Believe that a token is dead unless the device registered after that."""
-    since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _END else None
+    """Return Gone, unless the device registered after the time of death."""
+    since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _LATEST_MS else None
     registered = content.registered_at
     if since is not None and registered is not None and int(registered.timestamp() * 1000) > since:
         return Retryable(f"{reason}, before the device registered again", blames_account=False)

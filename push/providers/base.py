@@ -1,22 +1,20 @@
-"""What a sender is: notifications in, outcomes out, for one push service.
+"""What push providers share: a credential, a throttle key, backoff, and one more try.
 
-A sender knows one service's wire format. It turns a `Shot` into a transport `Request`, and the
-`Reply` to it into an answer: an outcome, or that the credential or host asks for patience
-(`Backoff`), or that the same is worth one more try at once (`Again`). It touches no device: what is
-said of tokens is in the outcomes, and `push.feedback` takes it from there.
+A push provider turns a `Dispatch` and its credential into a `Request` (`write`), and the service's
+`Reply` into an `Answer` (`read_reply`): an outcome, or that the credential or host is to be
+throttled (`Backoff`), or that the credential was refused (`CredentialRefused`). It changes no
+device: an outcome says that a token is dead, and `push.feedback` deactivates the device.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import ClassVar
 
-import orjson
 import structlog
-from pydantic import BaseModel, ConfigDict
 
 from push.providers import backoff
-from rme.core import retry_after_header
+from rme.core.channels import Channel
 from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
@@ -25,314 +23,305 @@ from rme.core.outcomes import (
     Outcome,
     Rejected,
     Retryable,
-    Unknown,
 )
-from rme.core.provider import Push
+from rme.core.provider import Dispatch, Progress, Provider, no_progress
+from rme.core.provider.base import UNREADABLE, UNWRITABLE
+from rme.core.provider.http import failure_outcome, read_object, retry_after
 from rme.transport import NOT_STARTED, Failure, FailureKind, Reply, Request, Transport
 from rme.transport.messages import TIME_OUT
 
 log = structlog.get_logger(__name__)
-retry_after = retry_after_header.retry_after
 
-SILENCE = 5.0
-"""How long, in seconds, a service is left alone at first that answered nothing in time."""
+TIME_OUT_SECONDS = 5.0
+"""The first backoff, in seconds, of a service that answered nothing in time."""
 DAY = 86_400
-"""The default life of a notification that nobody could be given, in seconds."""
-PATIENCE = "the push service asked for patience"
+"""The default time to live of a notification, in seconds."""
+THROTTLED = "the push service asked for patience"
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Not taken, and the lane asks for patience: as long as it wishes, else `first` s, doubling.
+    """Not taken, and the throttle key is to be slowed down.
 
-    The message itself waits as long, or `later` seconds where that is more.
+    It waits for `retry_after` seconds if the service named them, else for `first`, doubled for each
+    refusal. The message itself waits for `at_least` seconds.
     """
 
     reason: str
     first: float = 1.0
-    wish: float | None = None
-    later: float = 0.0
+    retry_after: float | None = None
+    at_least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """Not taken, but worth one more try at once; if it ends so again, it is `otherwise`."""
+class CredentialRefused:
+    """Not taken; one more try with a new credential. If that is refused too: `otherwise`."""
 
     otherwise: Outcome
 
 
-Answer = Outcome | Backoff | Again
-Progress = Callable[[Sequence[tuple[int, Outcome]]], object]
-"""Takes the outcomes that are known while others are awaited, each with its place."""
-
-
-def no_progress(known: Sequence[tuple[int, Outcome]]) -> None:
-    """Ignore what is known early: the caller waits for all."""
-
-
-def at(places: Sequence[int], progress: Progress) -> Progress:
-    """Return what passes on the outcomes of a part, with their places in the whole."""
-    return lambda known: progress([(places[place], outcome) for place, outcome in known])
-
-
-class Shot(Protocol):
-    """One attempt: its id, and what goes to which device."""
-
-    @property
-    def attempt_id(self) -> str: ...
-
-    @property
-    def content(self) -> Push: ...
+Answer = Outcome | Backoff | CredentialRefused
+Unthrottled = Outcome | CredentialRefused
 
 
 class NoCredential(Exception):
-    """The service gave no token to send with; the outcome says why."""
+    """The service gave no token to send with; `outcome` says why."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(str(outcome))
         self.outcome = outcome
 
 
-class SenderSettings(BaseModel):
-    """An account's settings. Secrets are `SecretStr`; the admin's form is made from the fields."""
+class PushProvider(Provider):
+    """Base of push providers. A new one sets the names and writes the first five methods."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.PUSH})
+    throttles_account: ClassVar[bool] = True
+    """False: its throttle keys are hosts, whose backoff says nothing of the account's health."""
 
-
-class Sender:
-    """Base of all senders. A new one sets the names and writes `request` and `answer`."""
-
-    kind: ClassVar[str]
-    label: ClassVar[str]
-    platforms: ClassVar[frozenset[str]]
-    """The devices it reaches. Others are left alone: their tokens would seem dead to it."""
-    lanes_are_the_account: ClassVar[bool] = True
-    """False: its lanes are hosts, and one that asks for patience says nothing of the account."""
-    refused: ClassVar[tuple[str, str] | None] = None
-    """What health says while the service refuses an account, if not what it says of any other."""
-    Settings: ClassVar[type[SenderSettings]] = SenderSettings
-
-    def __init__(self, settings: BaseModel) -> None:
-        self.settings = settings
-
-    # --- what a sender says ---------------------------------------------------------------------
+    # --- what each provider writes --------------------------------------------------------------
 
     def credential(self, transport: Transport, refused: str) -> str:
-        """Give the token to send with: another than what was refused, if there can be one now.
+        """Return the token to send with, if possible another one than `refused`.
 
         Raises NoCredential.
         """
         return ""
 
-    def refusal(self, shot: Shot, transport: Transport) -> Outcome | None:
-        """Refuse what this sender is not to touch, before anything else."""
-        if shot.content.platform not in self.platforms:
-            return Retryable(f"serves no {shot.content.platform}")
-        return None
-
-    def lane(self, shot: Shot) -> str:
-        """Name what is slowed down together: the credential, or the host."""
+    def throttle_key(self, dispatch: Dispatch) -> str:
+        """Return what is slowed down together: the credential, or the host."""
         raise NotImplementedError
 
-    def request(self, shot: Shot, credential: str) -> Request | Outcome:
-        """Say what goes over the wire; or the outcome, for what need not even leave."""
+    def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
+        """Return the request; or an outcome, if none has to be sent."""
         raise NotImplementedError
 
-    def answer(self, shot: Shot, reply: Reply) -> Answer:
-        """Say what the service's answer means."""
+    def read_reply(self, dispatch: Dispatch, reply: Reply) -> Answer:
+        """Return what the service's reply means."""
         raise NotImplementedError
 
-    def took(self, shots: Sequence[Shot]) -> None:
-        """Take note of what a service took, before its refusals are looked at."""
+    def on_accepted(self, dispatches: Sequence[Dispatch]) -> None:
+        """Store what the service accepted, before its refusals are read."""
 
-    def failed(self, shot: Shot, failure: Failure) -> Outcome:
-        """Say what the absence of an answer means."""
-        match failure.kind:
-            case FailureKind.NOT_SENT:
-                return Retryable(failure.reason)
-            case FailureKind.UNKNOWN:
-                return Unknown(failure.reason)
-        return Misconfigured(failure.reason)
+    def refusal(self, dispatch: Dispatch, transport: Transport) -> Outcome | None:
+        """Return the outcome of what must not be sent; None for what may be.
 
-    def is_taken(self, reply: Reply) -> bool:
-        """Say whether an answer says yes."""
+        Devices of other platforms are not tried: their tokens would seem dead.
+        """
+        platform = dispatch.push.platform
+        return None if platform in self.platforms else Retryable(f"serves no {platform}")
+
+    def read_failure(self, dispatch: Dispatch, failure: Failure) -> Outcome:
+        """Return what a missing reply means."""
+        return failure_outcome(failure)
+
+    def is_accepted(self, reply: Reply) -> bool:
+        """Return whether a reply accepts the message."""
         return 200 <= reply.status < 300
 
-    # --- the one way of sending -----------------------------------------------------------------
+    # --- how all of them send -------------------------------------------------------------------
 
     def send(
-        self, shots: Sequence[Shot], transport: Transport, progress: Progress = no_progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
-        """Send a window at once; the outcomes come in the same order.
+        """Send a window at once; return the outcomes in the same order.
 
-        Once the transport's patience has passed, `progress` is given each outcome as it is known,
-        but for what has to wait or is to be tried once more.
+        After the transport's `start_timeout`, `progress` is given each outcome as it is known,
+        except for what is throttled or tried once more.
         """
-        answers, used = self._round(shots, transport, "", progress)
-        again = [place for place, answer in enumerate(answers) if isinstance(answer, Again)]
-        if not again:
-            return cast("list[Outcome]", answers)
-        once_more = [shots[place] for place in again]
-        second, _ = self._round(once_more, transport, used, at(again, progress))
-        for place, answer in zip(again, second, strict=True):
-            if not isinstance(answer, Again):
-                answers[place] = answer
-        return [answer.otherwise if isinstance(answer, Again) else answer for answer in answers]
+        answers, used = self._send_once(dispatches, transport, "", progress)
+        again = [
+            index for index, answer in enumerate(answers) if isinstance(answer, CredentialRefused)
+        ]
+        if again:
+            rest = [dispatches[index] for index in again]
+            second, _ = self._send_once(rest, transport, used, _reindexed(again, progress))
+            for index, answer in zip(again, second, strict=True):
+                if not isinstance(answer, CredentialRefused):
+                    answers[index] = answer
+        return [
+            answer.otherwise if isinstance(answer, CredentialRefused) else answer
+            for answer in answers
+        ]
 
-    def _round(
-        self, shots: Sequence[Shot], transport: Transport, refused: str, progress: Progress
-    ) -> tuple[list[Outcome | Again], str]:
-        """Send once, all that is not held; give the answers and the credential that was used."""
+    def _send_once(
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        refused: str,
+        progress: Progress,
+    ) -> tuple[list[Unthrottled], str]:
+        """Send what is not throttled; return the answers and the credential that was used."""
         used = ""
-        answers: list[Answer | None] = [self.refusal(shot, transport) for shot in shots]
-        going = [place for place, answer in enumerate(answers) if answer is None]
-        held = backoff.held(sorted({self.lane(shots[place]) for place in going}))
-        if held:
-            for place in going:
-                if (left := held.get(self.lane(shots[place]))) is not None:
-                    answers[place] = Retryable(PATIENCE, left, blames_account=False)
-            going = [place for place in going if answers[place] is None]
+        answers: list[Answer | None] = [self.refusal(each, transport) for each in dispatches]
+        going = [index for index, answer in enumerate(answers) if answer is None]
+        throttled = backoff.remaining(sorted({self.throttle_key(dispatches[i]) for i in going}))
+        for index in going if throttled else ():
+            if (left := throttled.get(self.throttle_key(dispatches[index]))) is not None:
+                answers[index] = Retryable(THROTTLED, left, blames_account=False)
+        going = [index for index in going if answers[index] is None]
         if going:
-            chosen = [shots[place] for place in going]
-            fresh, used = self._exchange(chosen, transport, refused, at(going, progress))
-            for place, answer in zip(going, fresh, strict=True):
-                answers[place] = answer
-        said = [answer for answer in answers if answer is not None]
-        return self._slow_down(shots, said), used
+            chosen = [dispatches[index] for index in going]
+            replies, used = self._exchange(chosen, transport, refused, _reindexed(going, progress))
+            for index, answer in zip(going, replies, strict=True):
+                answers[index] = answer
+        return self._throttle(dispatches, [each for each in answers if each is not None]), used
 
     def _exchange(
-        self, shots: Sequence[Shot], transport: Transport, refused: str, progress: Progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        refused: str,
+        progress: Progress,
     ) -> tuple[list[Answer], str]:
         try:
             credential = self.credential(transport, refused)
-        except NoCredential as none:
-            return [none.outcome] * len(shots), refused
+        except NoCredential as error:
+            return [error.outcome] * len(dispatches), refused
         if refused and credential == refused:
-            return [Again(Misconfigured("the same again"))] * len(shots), refused
-        return self.perform(shots, transport, credential, progress), credential
+            unchanged = CredentialRefused(Misconfigured("the same again"))
+            return [unchanged] * len(dispatches), refused
+        return self.perform(dispatches, transport, credential, progress), credential
 
     def perform(
-        self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        credential: str,
+        progress: Progress,
     ) -> list[Answer]:
-        """Send with a credential: a request a shot, side by side."""
-        written = [self._write(shot, credential) for shot in shots]
-        requests = [each for each in written if isinstance(each, Request)]
-        places = [place for place, each in enumerate(written) if isinstance(each, Request)]
+        """Send a request for each dispatch, all at once, with a credential."""
+        results: list[Reply | Failure | Outcome | None] = []
+        requests, indexes = [], []
+        for index, dispatch in enumerate(dispatches):
+            written = self._write(dispatch, credential)
+            if isinstance(written, Request):
+                requests.append(written)
+                indexes.append(index)
+                results.append(None)
+            else:
+                results.append(written)
 
-        def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
-            known = [places[index] for index, _ in answered]
-            answers = self._judge([shots[place] for place in known], [said for _, said in answered])
+        def on_replies(replies: Sequence[tuple[int, Reply | Failure]]) -> None:
+            known = [indexes[place] for place, _ in replies]
+            answers = self._read([dispatches[i] for i in known], [reply for _, reply in replies])
             progress(
                 [
-                    (place, answer)
-                    for place, answer in zip(known, answers, strict=True)
-                    if not isinstance(answer, Backoff | Again)
+                    (index, answer)
+                    for index, answer in zip(known, answers, strict=True)
+                    if not isinstance(answer, Backoff | CredentialRefused)
                 ]
             )
 
-        replies = iter(transport.perform(requests, report))
-        heard = [next(replies) if isinstance(each, Request) else each for each in written]
-        if any(isinstance(said, Failure) and said.reason == TIME_OUT for said in heard):
-            for lane in self._silent(shots, heard):
-                backoff.hold(lane, SILENCE)
-        return self._judge(shots, heard)
+        for index, reply in zip(indexes, transport.perform(requests, on_replies), strict=True):
+            results[index] = reply
+        complete = [each for each in results if each is not None]
+        for key in self._timed_out(dispatches, complete):
+            backoff.start(key, TIME_OUT_SECONDS)
+        return self._read(dispatches, complete)
 
-    def _judge(
-        self, shots: Sequence[Shot], heard: Sequence[Reply | Failure | Outcome]
+    def _read(
+        self, dispatches: Sequence[Dispatch], results: Sequence[Reply | Failure | Outcome]
     ) -> list[Answer]:
-        """Return what the answers mean: what was taken first, since refusals depend on it."""
-        taken = [
-            shot
-            for shot, said in zip(shots, heard, strict=True)
-            if isinstance(said, Reply) and self.is_taken(said)
+        """Return the answers. What was accepted comes first, since refusals depend on it."""
+        accepted = [
+            dispatch
+            for dispatch, result in zip(dispatches, results, strict=True)
+            if isinstance(result, Reply) and self.is_accepted(result)
         ]
-        if taken:
-            backoff.release({self.lane(shot) for shot in taken})
-            self.took(taken)
-        return [self._hear(shot, said) for shot, said in zip(shots, heard, strict=True)]
+        if accepted:
+            backoff.reset({self.throttle_key(dispatch) for dispatch in accepted})
+            self.on_accepted(accepted)
+        return [
+            self.read_answer(dispatch, result)
+            for dispatch, result in zip(dispatches, results, strict=True)
+        ]
 
-    def _silent(
-        self, shots: Sequence[Shot], heard: Sequence[Reply | Failure | Outcome]
+    def _timed_out(
+        self, dispatches: Sequence[Dispatch], results: Sequence[Reply | Failure | Outcome]
     ) -> set[str]:
-        """Give the lanes that answered nothing in time: a window more would wait in vain, too."""
-        said = [(self.lane(shot), one) for shot, one in zip(shots, heard, strict=True)]
-        late = {lane for lane, one in said if isinstance(one, Failure) and one.reason == TIME_OUT}
-        return late - {lane for lane, one in said if isinstance(one, Reply)}
+        """Return the throttle keys of which nothing answered in time."""
+        if not any(isinstance(each, Failure) and each.reason == TIME_OUT for each in results):
+            return set()
+        keyed = [
+            (self.throttle_key(d), result) for d, result in zip(dispatches, results, strict=True)
+        ]
+        late = {key for key, each in keyed if isinstance(each, Failure) and each.reason == TIME_OUT}
+        return late - {key for key, each in keyed if isinstance(each, Reply)}
 
-    def _write(self, shot: Shot, credential: str) -> Request | Outcome:
-        """Write one request; what cannot be written fails alone."""
+    def _write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
+        """Return one request. What cannot be written fails alone."""
         try:
-            return self.request(shot, credential)
+            return self.write(dispatch, credential)
         except Exception:
-            log.exception("push.request", kind=self.kind, attempt=shot.attempt_id)
-            return Rejected("the sender cannot write this message", Fault.CONTENT)
+            log.exception("push.request", kind=self.kind, attempt=dispatch.attempt_id)
+            return UNWRITABLE
 
-    def _hear(self, shot: Shot, said: Reply | Failure | Outcome) -> Answer:
-        """Return what an answer means; Unknown if it is one that raises."""
-        if said is NOT_STARTED:
+    def read_answer(self, dispatch: Dispatch, result: Reply | Failure | Outcome) -> Answer:
+        """Return what a result means; Unknown if reading it raises."""
+        if result is NOT_STARTED:
             return NOT_TRIED
         try:
-            if isinstance(said, Failure):
-                return self.failed(shot, said)
-            return self.answer(shot, said) if isinstance(said, Reply) else said
+            if isinstance(result, Failure):
+                return self.read_failure(dispatch, result)
+            return self.read_reply(dispatch, result) if isinstance(result, Reply) else result
         except Exception:
-            log.exception("push.answer", kind=self.kind, attempt=shot.attempt_id)
-            return Unknown("the answer cannot be read")
+            log.exception("push.answer", kind=self.kind, attempt=dispatch.attempt_id)
+            return UNREADABLE
 
-    def _slow_down(self, shots: Sequence[Shot], answers: Sequence[Answer]) -> list[Outcome | Again]:
-        """Hold each lane that asks for patience once, and let its messages wait."""
-        if not any(isinstance(answer, Backoff) for answer in answers):
-            return cast("list[Outcome | Again]", answers)
+    def _throttle(
+        self, dispatches: Sequence[Dispatch], answers: Sequence[Answer]
+    ) -> list[Unthrottled]:
+        """Start the backoff of each throttle key once, and let its messages wait."""
         seconds: dict[str, float] = {}
-        told: list[Outcome | Again] = []
-        for shot, answer in zip(shots, answers, strict=True):
+        unthrottled: list[Unthrottled] = []
+        for dispatch, answer in zip(dispatches, answers, strict=True):
             if not isinstance(answer, Backoff):
-                told.append(answer)
+                unthrottled.append(answer)
                 continue
-            lane = self.lane(shot)
-            if lane not in seconds:
-                seconds[lane] = backoff.hold(lane, answer.first, answer.wish)
-            wait = max(seconds[lane], answer.later)
-            told.append(Retryable(answer.reason, wait, self.lanes_are_the_account))
-        return told
+            key = self.throttle_key(dispatch)
+            if key not in seconds:
+                seconds[key] = backoff.start(key, answer.first, answer.retry_after)
+            wait = max(seconds[key], answer.at_least)
+            unthrottled.append(Retryable(answer.reason, wait, self.throttles_account))
+        return unthrottled
+
+
+def _reindexed(indexes: Sequence[int], progress: Progress) -> Progress:
+    """Return a `Progress` for some dispatches that reports them by their indexes in the window."""
+    return lambda known: progress([(indexes[index], outcome) for index, outcome in known])
 
 
 def too_large(payload: bytes, limit: int) -> Outcome | None:
-    """Refuse a payload that the service would refuse. Sizes in bytes."""
+    """Return the refusal of a payload that is larger than the service takes. Sizes in bytes."""
     if len(payload) <= limit:
         return None
     return Rejected(f"{len(payload)} bytes; at most {limit} can be pushed", Fault.CONTENT)
 
 
-def no_login(failure: Failure) -> NoCredential:
-    """Say that the log-in was not answered: whatever became of it, nothing was pushed."""
+def login_failed(failure: Failure) -> NoCredential:
+    """Return the error of a log-in without an answer: in any case nothing was pushed."""
     if failure.kind in (FailureKind.NOT_SENT, FailureKind.UNKNOWN):
         return NoCredential(Retryable(f"log-in: {failure.reason}"))
     return NoCredential(Misconfigured(f"log-in: {failure.reason}"))
 
 
 def login_refused(reply: Reply) -> NoCredential:
-    """Say that the log-in was refused (RFC 6749 §5.2), for now or until a person acts."""
+    """Return the error of a refused log-in (RFC 6749 §5.2): for now, or until it is set up anew."""
     reason = f"log-in: {read_object(reply.body).get('error') or reply.status}"[:200]
     if reply.status == 429 or reply.status >= 500:
         return NoCredential(Retryable(reason, retry_after(reply)))
     return NoCredential(Misconfigured(reason))
 
 
-def read_object(body: bytes) -> dict[str, Any]:
-    """Read an answer; one that is not a JSON object says nothing."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def accepted(identifier: Any) -> Accepted:
-    """Say that it was taken, under the service's own id."""
-    return Accepted(identifier[:255] if isinstance(identifier, str) else "")
+def accepted(message_id: object) -> Accepted:
+    """Return the outcome of an accepted message, with the service's id of it."""
+    return Accepted(message_id[:255] if isinstance(message_id, str) else "")
 
 
 def now() -> int:
-    """Give the seconds since 1970."""
+    """Return the seconds since 1970."""
     return int(time.time())

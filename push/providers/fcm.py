@@ -1,20 +1,22 @@
-"""Firebase Cloud Messaging, HTTP v1: to Android apps, by a Google service account.
+"""Firebase Cloud Messaging (FCM), HTTP v1: to Android apps, by a Google service account.
 
 https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode
 
-| answer | error code | means |
+| status | error code | outcome |
 |---|---|---|
-| 200 | | taken |
-| 400 | INVALID_ARGUMENT that names the token | the token is dead |
-| 400 | anything else | this content never |
-| 401 | THIRD_PARTY_AUTH_ERROR | a person must act |
-| 401, 403 | anything else | one new access token, then a person must act |
-| 403 | SENDER_ID_MISMATCH | the token is another sender's: dead for us, with a warning |
-| 404 | UNREGISTERED | the token is dead |
-| 404 | anything else | a person must act: no such project |
-| 429 | QUOTA_EXCEEDED | patience: Retry-After, else 60 s |
-| 500, 503 | INTERNAL, UNAVAILABLE | patience: Retry-After, else 10 s, doubling |
-| anything else | | unknown |
+| 200 | | Accepted |
+| 400 | INVALID_ARGUMENT that names the token | Gone |
+| 400, 413 | anything else | Rejected, the content's fault |
+| 401 | THIRD_PARTY_AUTH_ERROR | Misconfigured |
+| 401, 403 | anything else | one new access token, then Misconfigured |
+| 403 | SENDER_ID_MISMATCH | Gone (the token is another sender's), with a warning |
+| 404 | UNREGISTERED | Gone |
+| 404 | anything else | Misconfigured: no such project |
+| 429 | QUOTA_EXCEEDED | backoff: Retry-After, else 60 s |
+| 500, 503 | INTERNAL, UNAVAILABLE | backoff: Retry-After, else 10 s, doubling |
+| anything else | | Unknown |
+
+pyfcm is not used; the reasons and figures are in the README, under Choices.
 """
 
 import re
@@ -28,25 +30,22 @@ import structlog
 from pydantic import Field, SecretStr, field_validator
 
 from push.providers import access_tokens
-from push.providers.access_tokens import Life, Token
+from push.providers.access_tokens import AccessToken, Lifetime
 from push.providers.base import (
-    Again,
     Answer,
     Backoff,
-    Sender,
-    SenderSettings,
-    Shot,
+    CredentialRefused,
+    PushProvider,
     accepted,
+    login_failed,
     login_refused,
-    no_login,
     now,
-    read_object,
-    retry_after,
     too_large,
 )
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
-from rme.core.provider import Push
+from rme.core.provider import Dispatch, ProviderSettings, Push
+from rme.core.provider.http import Timeout, read_object, retry_after
 from rme.transport import Failure, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
@@ -55,35 +54,38 @@ PAYLOAD_LIMIT = 4096
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 HOUR = 3600
-TOKEN_LIFE = Life(renew=50 * 60, end=58 * 60)
-"""Google's live for an hour."""
-_NEEDED = ("project_id", "client_email", "private_key", "private_key_id", "token_uri")
+TOKEN_LIFE = Lifetime(renew_after=50 * 60, expires_after=58 * 60)
+"""Google's tokens are valid for an hour."""
+_REQUIRED = ("project_id", "client_email", "private_key", "private_key_id", "token_uri")
 _INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
-"""A Firebase installation id, which has a field of its own; registration tokens are longer."""
+"""A Firebase installation id, sent in its own field; registration tokens are longer."""
 
 
 @lru_cache(maxsize=64)
 def _account(text: str) -> dict[str, str]:
-    """Read a service account's key file. Raises ValueError, which tells nothing of it."""
+    """Return the fields of a service account's key file.
+
+    Raises ValueError without any of its content.
+    """
     given = read_object(text.encode())
-    if not all(isinstance(given.get(name), str) and given[name] for name in _NEEDED):
-        raise ValueError(f"must be a service account's JSON with {', '.join(_NEEDED)}")
+    if not all(isinstance(given.get(name), str) and given[name] for name in _REQUIRED):
+        raise ValueError(f"must be a service account's JSON with {', '.join(_REQUIRED)}")
     if not re.fullmatch(r"[a-z0-9:.-]{1,100}", given["project_id"]):
-        raise ValueError("its project_id is none")
+        raise ValueError("its project_id is not valid")
     try:
         jwt.encode({}, given["private_key"], algorithm="RS256")
     except (ValueError, TypeError, jwt.PyJWTError):
-        raise ValueError("its private_key is no RSA key in PEM") from None
-    return {name: given[name] for name in _NEEDED}
+        raise ValueError("its private_key is not an RSA key in PEM") from None
+    return {name: given[name] for name in _REQUIRED}
 
 
-class FcmSettings(SenderSettings):
-    """A service account of a Firebase project."""
+class FcmSettings(ProviderSettings):
+    """The service account of a Firebase project."""
 
     service_account_json: SecretStr = Field(description="The key file of a service account.")
     base_url: Annotated[str, DESTINATION] = "https://fcm.googleapis.com"
     ca_pem: CaPem = ""
-    timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
+    timeout: Timeout = 10.0
 
     @field_validator("service_account_json")
     @classmethod
@@ -92,32 +94,33 @@ class FcmSettings(SenderSettings):
         return value
 
 
-class Fcm(Sender):
+class Fcm(PushProvider):
     """Push to Android apps."""
 
     kind: ClassVar[str] = "fcm"
     label: ClassVar[str] = "Firebase Cloud Messaging"
     platforms: ClassVar[frozenset[str]] = frozenset({"ANDROID"})
-    Settings: ClassVar[type[SenderSettings]] = FcmSettings
+    Settings: ClassVar[type[ProviderSettings]] = FcmSettings
     settings: FcmSettings
 
     @cached_property
-    def account(self) -> dict[str, str]:
+    def service_account(self) -> dict[str, str]:
+        """Return the fields of the key file."""
         return _account(self.settings.service_account_json.get_secret_value())
 
     @cached_property
-    def name(self) -> str:
-        """Name the credential."""
-        return f"fcm:{access_tokens.name_of(*self.account.values())}"
+    def credential_name(self) -> str:
+        """Return the credential's name, by which its token is kept."""
+        return f"fcm:{access_tokens.credential_id(*self.service_account.values())}"
 
     def credential(self, transport: Transport, refused: str) -> str:
-        """Give the access token: asked for once an hour, shared by all processes."""
+        """Return the access token: requested once an hour, shared by all processes."""
         return access_tokens.get(
-            self.name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused
+            self.credential_name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused
         ).text
 
-    def _log_in(self, transport: Transport) -> Token:
-        account, given, moment = self.account, self.settings, now()
+    def _log_in(self, transport: Transport) -> AccessToken:
+        account, settings, moment = self.service_account, self.settings, now()
         claims = {
             "iss": account["client_email"],
             "scope": SCOPE,
@@ -133,47 +136,47 @@ class Fcm(Sender):
                     url=account["token_uri"],
                     body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
                     headers=(("Content-Type", "application/x-www-form-urlencoded"),),
-                    connect_timeout=min(5.0, given.timeout),
-                    timeout=given.timeout,
+                    connect_timeout=min(5.0, settings.timeout),
+                    timeout=settings.timeout,
                     http2=True,
-                    ca_pem=given.ca_pem,
+                    ca_pem=settings.ca_pem,
                 )
             ]
         )
         if isinstance(reply, Failure):
-            raise no_login(reply)
-        said = read_object(reply.body)
-        text, life = said.get("access_token"), said.get("expires_in")
+            raise login_failed(reply)
+        body = read_object(reply.body)
+        text, life = body.get("access_token"), body.get("expires_in")
         if reply.status != 200 or not isinstance(text, str) or not text:
             raise login_refused(reply)
         life = life if isinstance(life, int) and 0 < life < HOUR else HOUR
-        return Token(text, moment - (HOUR - life))
+        return AccessToken(text, moment - (HOUR - life))
 
-    def lane(self, shot: Shot) -> str:
-        return self.name
+    def throttle_key(self, dispatch: Dispatch) -> str:
+        return self.credential_name
 
-    def request(self, shot: Shot, credential: str) -> Request | Outcome:
-        given = self.settings
-        message = _message(shot.content)
-        # What Google counts: all that the app is given.
+    def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
+        settings = self.settings
+        message = _message(dispatch.push)
+        # What Google counts: all that the app is settings.
         counted = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
         return too_large(counted, PAYLOAD_LIMIT) or Request(
-            url=f"{given.base_url}/v1/projects/{self.account['project_id']}/messages:send",
+            url=f"{settings.base_url}/v1/projects/{self.service_account['project_id']}/messages:send",
             body=orjson.dumps({"message": message}),
             headers=(
                 ("Authorization", f"Bearer {credential}"),
                 ("Content-Type", "application/json"),
             ),
-            connect_timeout=min(5.0, given.timeout),
-            timeout=given.timeout,
+            connect_timeout=min(5.0, settings.timeout),
+            timeout=settings.timeout,
             http2=True,
-            ca_pem=given.ca_pem,
+            ca_pem=settings.ca_pem,
         )
 
-    def is_taken(self, reply: Reply) -> bool:
+    def is_accepted(self, reply: Reply) -> bool:
         return reply.status == 200
 
-    def answer(self, shot: Shot, reply: Reply) -> Answer:
+    def read_reply(self, dispatch: Dispatch, reply: Reply) -> Answer:
         error = read_object(reply.body).get("error")
         error = error if isinstance(error, dict) else {}
         code = _code(error)
@@ -187,18 +190,18 @@ class Fcm(Sender):
             case 401, "THIRD_PARTY_AUTH_ERROR":
                 return Misconfigured(code)
             case 403, "SENDER_ID_MISMATCH":
-                log.warning("push.sender_mismatch", attempt=shot.attempt_id)
+                log.warning("push.sender_mismatch", attempt=dispatch.attempt_id)
                 return Gone(code)
             case 401 | 403, _:
-                return Again(Misconfigured(code))
+                return CredentialRefused(Misconfigured(code))
             case 404, "UNREGISTERED":
                 return Gone(code)
             case 404, _:
                 return Misconfigured(code)
             case 429, _:
-                return Backoff(code, first=60.0, wish=retry_after(reply))
+                return Backoff(code, first=60.0, retry_after=retry_after(reply))
             case 500 | 503, _:
-                return Backoff(code, first=10.0, wish=retry_after(reply))
+                return Backoff(code, first=10.0, retry_after=retry_after(reply))
         return Unknown(f"unexpected answer: {reply.status}")
 
 
@@ -230,13 +233,13 @@ def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _code(error: dict[str, Any]) -> str:
-    """Give FCM's own error code, else Google's status."""
+    """Return FCM's own error code, else Google's status."""
     codes = [each["errorCode"] for each in _details(error) if each.get("errorCode")]
     return str(next(iter(codes), error.get("status") or "no error code"))[:64]
 
 
 def _names_token(error: dict[str, Any]) -> bool:
-    """Say whether a refusal is about the token, and not about the content."""
+    """Return whether a refusal is about the token, and not about the content."""
     violations = [
         violation
         for each in _details(error)

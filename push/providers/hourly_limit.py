@@ -1,7 +1,7 @@
-"""A strict count of an hour, in Redis: for services that lose silently what is above.
+"""A strict limit for any sixty minutes, in Redis: for services that silently lose what exceeds it.
 
-It holds for any sixty minutes, counted minute by minute; a bucket that leaks would let through
-twice as much. When Redis is away nothing passes: to wait is better than to be lost.
+It counts minute by minute; a token bucket would let through twice as much. While Redis is away
+nothing passes: waiting is better than losing messages.
 """
 
 import time
@@ -13,7 +13,7 @@ from rme.core.redis.connection import redis_client
 
 log = structlog.get_logger(__name__)
 
-AWAY_SECONDS = 5.0
+REDIS_AWAY_SECONDS = 5.0
 
 # The hash has a count for each minute of the hour. The minute that is ending counts in full.
 _TAKE = """
@@ -32,13 +32,13 @@ return 0
 """
 
 
-def wait(name: str, cost: int, most: int) -> float:
-    """Count so many; or give the seconds after which they may pass, and count nothing."""
+def take(key: str, count: int, limit: int) -> float:
+    """Count `count` and return 0; above the limit, count nothing and return the seconds to wait."""
     try:
-        answer = redis_client().eval(
-            _TAKE, 1, f"rme:push:hour:{name}", str(cost), str(most), str(int(time.time()))
+        seconds = redis_client().eval(
+            _TAKE, 1, f"rme:push:hour:{key}", str(count), str(limit), str(int(time.time()))
         )
-        return float(str(answer))
+        return float(str(seconds))
     except RedisError as error:
         log.warning("push.hour_uncounted", error=type(error).__name__)
-        return AWAY_SECONDS
+        return REDIS_AWAY_SECONDS

@@ -1,19 +1,19 @@
-"""The platform's own mobile app: Salesforce's custom notification action.
+"""Salesforce's mobile app, by its custom notification action.
 
 https://developer.salesforce.com/docs/atlas.en-us.pushImplGuide.meta/pushImplGuide/actions_obj_custom_notification.htm
 
-A window goes as one request with an action for each shot; each has a result of its own. RESULTS is
-the table of what a result's `statusCode` means. Of the request as a whole:
+A window goes as one request with an action for each dispatch, and each action has its own result.
+RESULTS is the table of what a result's `statusCode` means. For the request as a whole:
 
-| answer | means |
+| status | outcome |
 |---|---|
-| 200, 201, 400 with a result for each | see RESULTS |
-| 401 | one new log-in, then a person must act |
-| REQUEST_LIMIT_EXCEEDED | the next hour |
-| 403, 404 | a person must act |
-| 400 | this content never |
-| 429, 503 | patience |
-| anything else | unknown |
+| 200, 201, 400 with a result for each action | see RESULTS |
+| 401 | one new log-in, then Misconfigured |
+| any, with REQUEST_LIMIT_EXCEEDED | backoff until the next full hour |
+| 403, 404 | Misconfigured |
+| 400 | Rejected, the content's fault |
+| 429, 503 | backoff |
+| anything else | Unknown |
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,20 +26,15 @@ import orjson
 from pydantic import Field, SecretStr, StringConstraints
 
 from push.providers import access_tokens, backoff, hourly_limit
-from push.providers.access_tokens import Life, Token
+from push.providers.access_tokens import AccessToken, Lifetime
 from push.providers.base import (
-    Again,
     Answer,
     Backoff,
-    Progress,
-    Sender,
-    SenderSettings,
-    Shot,
+    CredentialRefused,
+    PushProvider,
+    login_failed,
     login_refused,
-    no_login,
     now,
-    read_object,
-    retry_after,
 )
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
@@ -51,52 +46,53 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.provider import Push
+from rme.core.provider import Dispatch, Progress, ProviderSettings, Push
+from rme.core.provider.http import Timeout, read_object, retry_after
 from rme.transport import Failure, Reply, Request, Transport
 
 ACTION = "actions/standard/customNotificationAction"
 ACTIONS_LIMIT = 200
-"""How many one request takes."""
+"""Actions that one request takes."""
 HOURLY_LIMIT = 9500
-"""Salesforce loses silently what is above 10,000 an hour."""
+"""Salesforce silently loses what exceeds 10,000 in an hour."""
 TITLE_LIMIT, BODY_LIMIT = 250, 750
-TOKEN_LIFE = Life(renew=30 * 60, end=60 * 60)
+TOKEN_LIFE = Lifetime(renew_after=30 * 60, expires_after=60 * 60)
 HOUR = 3600
 
 
-class Verdict(Enum):
+class Meaning(Enum):
     """What a result's code means."""
 
-    DEAD = "no such user any more"
+    DEAD = "the user no longer exists"
     RECIPIENT = "this user cannot be notified"
-    CONFIG = "a person must act"
-    PAYLOAD = "this content never"
-    LATER = "not taken, another try may work"
-    NEXT_HOUR = "the limit is reached"
+    CONFIG = "the account's settings are wrong"
+    PAYLOAD = "this content will never be taken"
+    LATER = "not taken; another try may work"
+    NEXT_HOUR = "the hourly limit is reached"
 
 
-V = Verdict
-RESULTS: dict[str, Verdict] = {
-    "ENTITY_IS_DELETED": V.DEAD,
-    "INACTIVE_OWNER_OR_USER": V.DEAD,
-    "INVALID_CROSS_REFERENCE_KEY": V.RECIPIENT,
-    "INVALID_ID_FIELD": V.RECIPIENT,
-    "MALFORMED_ID": V.RECIPIENT,
-    "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY": V.RECIPIENT,
-    "API_DISABLED_FOR_ORG": V.CONFIG,
-    "FUNCTIONALITY_NOT_ENABLED": V.CONFIG,
-    "INSUFFICIENT_ACCESS": V.CONFIG,
-    "INSUFFICIENT_ACCESS_OR_READONLY": V.CONFIG,
-    "REQUIRED_FIELD_MISSING": V.PAYLOAD,
-    "STRING_TOO_LONG": V.PAYLOAD,
-    "SERVER_UNAVAILABLE": V.LATER,
-    "UNABLE_TO_LOCK_ROW": V.LATER,
-    "LIMIT_EXCEEDED": V.NEXT_HOUR,
-    "REQUEST_LIMIT_EXCEEDED": V.NEXT_HOUR,
+M = Meaning
+RESULTS: dict[str, Meaning] = {
+    "ENTITY_IS_DELETED": M.DEAD,
+    "INACTIVE_OWNER_OR_USER": M.DEAD,
+    "INVALID_CROSS_REFERENCE_KEY": M.RECIPIENT,
+    "INVALID_ID_FIELD": M.RECIPIENT,
+    "MALFORMED_ID": M.RECIPIENT,
+    "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY": M.RECIPIENT,
+    "API_DISABLED_FOR_ORG": M.CONFIG,
+    "FUNCTIONALITY_NOT_ENABLED": M.CONFIG,
+    "INSUFFICIENT_ACCESS": M.CONFIG,
+    "INSUFFICIENT_ACCESS_OR_READONLY": M.CONFIG,
+    "REQUIRED_FIELD_MISSING": M.PAYLOAD,
+    "STRING_TOO_LONG": M.PAYLOAD,
+    "SERVER_UNAVAILABLE": M.LATER,
+    "UNABLE_TO_LOCK_ROW": M.LATER,
+    "LIMIT_EXCEEDED": M.NEXT_HOUR,
+    "REQUEST_LIMIT_EXCEEDED": M.NEXT_HOUR,
 }
 
 
-class PlatformSettings(SenderSettings):
+class SalesforceSettings(ProviderSettings):
     """A connected app of a Salesforce org, which logs in by client credentials."""
 
     login_url: Annotated[
@@ -109,104 +105,114 @@ class PlatformSettings(SenderSettings):
     ] = Field(description="The id of the custom notification type.")
     api_version: Annotated[str, StringConstraints(pattern=r"^v[0-9]{2,3}\.0$")] = "v62.0"
     ca_pem: CaPem = ""
-    timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
+    timeout: Timeout = 20.0
 
 
-class Platform(Sender):
-    """Push to users of the platform's own app."""
+class Salesforce(PushProvider):
+    """Push to users of Salesforce's mobile app."""
 
     kind: ClassVar[str] = "salesforce"
     label: ClassVar[str] = "Salesforce mobile app"
     platforms: ClassVar[frozenset[str]] = frozenset({"PLATFORM"})
-    Settings: ClassVar[type[SenderSettings]] = PlatformSettings
-    settings: PlatformSettings
+    Settings: ClassVar[type[ProviderSettings]] = SalesforceSettings
+    settings: SalesforceSettings
 
     @cached_property
-    def name(self) -> str:
-        """Name the credential."""
-        given = self.settings
-        secret = given.client_secret.get_secret_value()
-        return f"salesforce:{access_tokens.name_of(given.login_url, given.client_id, secret)}"
+    def credential_name(self) -> str:
+        """Return the credential's name, by which its token is kept."""
+        account = self.settings
+        secret = account.client_secret.get_secret_value()
+        digest = access_tokens.credential_id(account.login_url, account.client_id, secret)
+        return f"salesforce:{digest}"
 
     def credential(self, transport: Transport, refused: str) -> str:
-        """Give where to call and the access token, with a space between."""
-        own_text = refused.partition(" ")[2]
+        """Return the org's URL and the access token, with a space between."""
+        refused_token = refused.partition(" ")[2]
         token = access_tokens.get(
-            self.name, TOKEN_LIFE, lambda: self._log_in(transport), refused=own_text
+            self.credential_name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused_token
         )
-        return f"{token.place} {token.text}"
+        return f"{token.base_url} {token.text}"
 
-    def _log_in(self, transport: Transport) -> Token:
-        given = self.settings
+    def _log_in(self, transport: Transport) -> AccessToken:
+        account = self.settings
         form = {
             "grant_type": "client_credentials",
-            "client_id": given.client_id,
-            "client_secret": given.client_secret.get_secret_value(),
+            "client_id": account.client_id,
+            "client_secret": account.client_secret.get_secret_value(),
         }
-        (reply,) = transport.perform(
-            [
-                self._post(
-                    f"{given.login_url}/services/oauth2/token",
-                    urlencode(form).encode(),
-                    ("Content-Type", "application/x-www-form-urlencoded"),
-                )
-            ]
+        request = self._post(
+            f"{account.login_url}/services/oauth2/token",
+            urlencode(form).encode(),
+            ("Content-Type", "application/x-www-form-urlencoded"),
         )
+        (reply,) = transport.perform([request])
         if isinstance(reply, Failure):
-            raise no_login(reply)
-        said = read_object(reply.body)
-        text, place = said.get("access_token"), said.get("instance_url")
+            raise login_failed(reply)
+        body = read_object(reply.body)
+        text, instance_url = body.get("access_token"), body.get("instance_url")
         if reply.status != 200 or not isinstance(text, str) or not text:
             raise login_refused(reply)
-        return Token(text, now(), place if isinstance(place, str) else given.login_url)
+        base_url = instance_url if isinstance(instance_url, str) else account.login_url
+        return AccessToken(text, now(), base_url)
 
     def _post(self, url: str, body: bytes, *headers: tuple[str, str]) -> Request:
-        given = self.settings
+        account = self.settings
         return Request(
             url=url,
             body=body,
             headers=headers,
-            connect_timeout=min(5.0, given.timeout),
-            timeout=given.timeout,
-            ca_pem=given.ca_pem,
+            connect_timeout=min(5.0, account.timeout),
+            timeout=account.timeout,
+            ca_pem=account.ca_pem,
         )
 
-    def lane(self, shot: Shot) -> str:
-        return self.name
+    def throttle_key(self, dispatch: Dispatch) -> str:
+        return self.credential_name
 
     def perform(
-        self, shots: Sequence[Shot], transport: Transport, credential: str, progress: Progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Transport,
+        credential: str,
+        progress: Progress,
     ) -> list[Answer]:
-        """Send as many actions a request as one takes."""
+        """Send as many actions in a request as one takes."""
         answers: list[Answer] = []
-        for start in range(0, len(shots), ACTIONS_LIMIT):
-            answers += self._act(shots[start : start + ACTIONS_LIMIT], transport, credential)
+        for start in range(0, len(dispatches), ACTIONS_LIMIT):
+            chunk = dispatches[start : start + ACTIONS_LIMIT]
+            answers += self._perform_actions(chunk, transport, credential)
         return answers
 
-    def _act(self, shots: Sequence[Shot], transport: Transport, credential: str) -> list[Answer]:
-        if seconds := hourly_limit.wait(self.name, len(shots), HOURLY_LIMIT):
-            return [Retryable("the hourly limit is reached", seconds)] * len(shots)
-        place, _, token = credential.partition(" ")
-        actions = [_action(shot.content, self.settings.notification_type_id) for shot in shots]
+    def _perform_actions(
+        self, dispatches: Sequence[Dispatch], transport: Transport, credential: str
+    ) -> list[Answer]:
+        count = len(dispatches)
+        if seconds := hourly_limit.take(self.credential_name, count, HOURLY_LIMIT):
+            return [Retryable("the hourly limit is reached", seconds)] * count
+        base_url, _, token = credential.partition(" ")
+        actions = [_action(each.push, self.settings.notification_type_id) for each in dispatches]
         request = self._post(
-            f"{place}/services/data/{self.settings.api_version}/{ACTION}",
+            f"{base_url}/services/data/{self.settings.api_version}/{ACTION}",
             orjson.dumps({"inputs": actions}),
             ("Authorization", f"Bearer {token}"),
             ("Content-Type", "application/json"),
         )
         (reply,) = transport.perform([request])
         if isinstance(reply, Failure):
-            return [self._hear(shot, reply) for shot in shots]
-        results = _results(reply, len(shots))
+            return [self.read_answer(each, reply) for each in dispatches]
+        results = _results(reply, count)
         if results is None:
-            return [_whole(reply)] * len(shots)
+            return [_answer_to_request(reply)] * count
         if any(result.get("isSuccess") is True for result in results):
-            backoff.release([self.name])
-        return [_one(shot, result) for shot, result in zip(shots, results, strict=True)]
+            backoff.reset([self.credential_name])
+        return [
+            _answer_to_action(each, result)
+            for each, result in zip(dispatches, results, strict=True)
+        ]
 
 
 def _action(content: Push, notification_type: str) -> dict[str, Any]:
-    """Write one action. A link, else the record in `data`, else the user is what a tap opens."""
+    """Return one action. A tap opens the link, else `data`'s `recordId`, else the user."""
     if content.link:
         page = {"type": "standard__webPage", "attributes": {"url": content.link}}
         target = {"targetPageRef": orjson.dumps(page).decode()}
@@ -234,54 +240,54 @@ def _objects(reply: Reply) -> list[dict[str, Any]]:
 
 
 def _results(reply: Reply, count: int) -> list[dict[str, Any]] | None:
-    """Give the result of each action; None if the request was answered as a whole."""
+    """Return the result of each action; None if the request was answered as a whole."""
     results = [each for each in _objects(reply) if "isSuccess" in each]
     good = reply.status in (200, 201, 400) and len(results) == count
     return results if good else None
 
 
 def _codes(result: dict[str, Any]) -> Iterator[str]:
-    given = result.get("errors")
-    for error in given if isinstance(given, list) else []:
+    errors = result.get("errors")
+    for error in errors if isinstance(errors, list) else []:
         if isinstance(error, dict) and isinstance(error.get("statusCode"), str):
             yield error["statusCode"][:64]
 
 
-def _one(shot: Shot, result: dict[str, Any]) -> Answer:
+def _answer_to_action(dispatch: Dispatch, result: dict[str, Any]) -> Answer:
     if result.get("isSuccess") is True:
-        return Accepted(shot.attempt_id)
+        return Accepted(dispatch.attempt_id)
     code = next(_codes(result), "no status code")
     match RESULTS.get(code):
-        case Verdict.DEAD:
+        case Meaning.DEAD:
             return Gone(code)
-        case Verdict.CONFIG:
+        case Meaning.CONFIG:
             return Misconfigured(code)
-        case Verdict.PAYLOAD:
+        case Meaning.PAYLOAD:
             return Rejected(code, Fault.CONTENT)
-        case Verdict.LATER:
+        case Meaning.LATER:
             return Retryable(code)
-        case Verdict.NEXT_HOUR:
-            return Backoff(code, wish=_to_the_hour())
+        case Meaning.NEXT_HOUR:
+            return Backoff(code, retry_after=_seconds_to_full_hour())
     return Rejected(code)
 
 
-def _whole(reply: Reply) -> Answer:
+def _answer_to_request(reply: Reply) -> Answer:
     code = next((str(each.get("errorCode", ""))[:64] for each in _objects(reply)), "")
     code = code or f"answered {reply.status}"
-    if RESULTS.get(code) is Verdict.NEXT_HOUR:
-        return Backoff(code, wish=_to_the_hour())
+    if RESULTS.get(code) is Meaning.NEXT_HOUR:
+        return Backoff(code, retry_after=_seconds_to_full_hour())
     match reply.status:
         case 401:
-            return Again(Misconfigured(code))
+            return CredentialRefused(Misconfigured(code))
         case 403 | 404:
             return Misconfigured(code)
         case 400:
             return Rejected(code, Fault.CONTENT)
         case 429 | 503:
-            return Backoff(code, first=10.0, wish=retry_after(reply))
+            return Backoff(code, first=10.0, retry_after=retry_after(reply))
     return Unknown(f"unexpected answer: {reply.status}")
 
 
-def _to_the_hour() -> float:
-    """Give the seconds to the next full hour."""
+def _seconds_to_full_hour() -> float:
+    """Return the seconds to the next full hour."""
     return float(HOUR - now() % HOUR)

@@ -1,24 +1,37 @@
-"""Signing tokens by ES256 (RFC 7518 §3.4), the same text by the same key to the same signature."""
+"""Signing JSON Web Tokens by ES256 (RFC 7518 §3.4) so that equal input gives an equal token."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from jwt import PyJWS
+from jwt.algorithms import ECAlgorithm
+from jwt.utils import der_to_raw_signature
 
-from push.encoding import base64url
-
-# RFC 6979: the number that must be secret and new comes of key and text, not of chance.
-_ALGORITHM = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
+# RFC 6979: the secret number of a signature is derived from key and text instead of random.
+_DETERMINISTIC = ec.ECDSA(SHA256(), deterministic_signing=True)
 
 
-def es256(
-    key: ec.EllipticCurvePrivateKey, header: Mapping[str, Any], claims: Mapping[str, Any]
-) -> str:
-    """Write a JSON Web Token. Whoever signs the same at the same time has the same token."""
-    parts = ({"alg": "ES256", **header}, claims)
-    text = ".".join(base64url(orjson.dumps(part)) for part in parts)
-    r, s = decode_dss_signature(key.sign(text.encode(), _ALGORITHM))
-    return f"{text}.{base64url(r.to_bytes(32) + s.to_bytes(32))}"
+class _DeterministicEs256(ECAlgorithm):
+    """ES256 whose signature depends on key and text alone."""
+
+    def __init__(self) -> None:
+        super().__init__(SHA256, ec.SECP256R1)
+
+    def sign(
+        self, msg: bytes, key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey
+    ) -> bytes:
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return der_to_raw_signature(key.sign(msg, _DETERMINISTIC), key.curve)
+
+
+_jws = PyJWS(algorithms=["ES256"])
+_jws.unregister_algorithm("ES256")
+_jws.register_algorithm("ES256", _DeterministicEs256())
+
+
+def es256(key: ec.EllipticCurvePrivateKey, key_id: str, claims: Mapping[str, str | int]) -> str:
+    """Return a token with the claims, signed by the key; its header names the key's id."""
+    # An empty `typ` leaves it out.
+    return _jws.encode(orjson.dumps(claims), key, "ES256", {"kid": key_id, "typ": ""})

@@ -1,43 +1,33 @@
-"""Web Push: to browsers, by whichever push service a subscription names (RFC 8030, 8291, 8292).
+"""Web Push (RFC 8030, 8291, 8292): to browsers, by the push service that a subscription names.
 
-| answer | means |
+| status | outcome |
 |---|---|
-| 201, 202 | taken |
-| 404, 410 | the subscription is dead |
-| 400 about the key | the subscription was made with another key: dead for us |
-| 400 else, 413 | this content never |
-| 401, 403 about the key | dead for us |
-| 401, 403 else | a person must act |
-| 406, 429 | the host asks for patience |
-| 3xx | never followed; later |
-| 5xx | later |
-| anything else | unknown |
+| 201, 202 | Accepted |
+| 404, 410 | Gone |
+| 400, 401, 403 about the key | Gone: the subscription was made with another key |
+| 400 else, 413 | Rejected, the content's fault |
+| 401, 403 else | Misconfigured |
+| 406, 429 | backoff of the host |
+| 3xx (never followed), 5xx | Retryable |
+| anything else | Unknown |
+
+pywebpush encrypts and py-vapid signs; requests leave by the transport, since pywebpush's own
+sending follows redirects, has no time-out and opens a connection for each message.
 """
 
 import re
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 import orjson
+from py_vapid.utils import b64urlencode
 from pydantic import Field, StringConstraints
 
 from push import endpoints, vapid
-from push.encoding import base64url, decoded
-from push.encryption import encrypt
-from push.providers.base import (
-    DAY,
-    Answer,
-    Backoff,
-    Sender,
-    SenderSettings,
-    Shot,
-    now,
-    read_object,
-    retry_after,
-    too_large,
-)
+from push.providers.base import DAY, Answer, Backoff, PushProvider, now, too_large
 from rme.core.credentials import CaPem
 from rme.core.outcomes import (
     Accepted,
@@ -49,7 +39,8 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.provider import Push
+from rme.core.provider import Dispatch, ProviderSettings, Push
+from rme.core.provider.http import Timeout, read_object, retry_after
 from rme.transport import Failure, FailureKind, Reply, Request, Transport
 
 PLAINTEXT_LIMIT = 3900
@@ -58,73 +49,74 @@ _OTHER_KEY = re.compile(
     rb"|(key|credentials)[^.]{0,60}(mismatch|do(es)? not (match|correspond))",
     re.IGNORECASE,
 )
-"""How push services say that a subscription was made with another key than ours."""
+"""The words by which push services say that a subscription was made with another key."""
 
 
-class WebPushSettings(SenderSettings):
-    """How push services find whoever sends. The key is the deployment's (`VAPID_PRIVATE_KEY`)."""
+class WebPushSettings(ProviderSettings):
+    """How push services reach the sender. The key is the deployment's (`VAPID_PRIVATE_KEY`)."""
 
     subject: Annotated[
         str,
         StringConstraints(pattern=r"^(mailto:[^\s@]+@[^\s@]+|https://\S+)$", max_length=300),
     ] = Field(description="mailto: or https: address of whoever answers for the sends.")
     ca_pem: CaPem = ""
-    timeout: Annotated[float, Field(gt=0, le=25)] = 10.0
+    timeout: Timeout = 10.0
 
 
-class WebPush(Sender):
+class WebPush(PushProvider):
     """Push to browsers and progressive web apps."""
 
     kind: ClassVar[str] = "webpush"
     label: ClassVar[str] = "Web Push"
     platforms: ClassVar[frozenset[str]] = frozenset({"WEB"})
-    lanes_are_the_account: ClassVar[bool] = False
-    Settings: ClassVar[type[SenderSettings]] = WebPushSettings
+    throttles_account: ClassVar[bool] = False
+    Settings: ClassVar[type[ProviderSettings]] = WebPushSettings
     settings: WebPushSettings
 
-    def refusal(self, shot: Shot, transport: Transport) -> Outcome | None:
-        """Refuse an endpoint that is not one of a push service, as when it registered."""
-        if other := super().refusal(shot, transport):
+    def refusal(self, dispatch: Dispatch, transport: Transport) -> Outcome | None:
+        """Refuse an endpoint that is not a push service's, as at its registration."""
+        if other := super().refusal(dispatch, transport):
             return other
-        refused = endpoints.refusal(_subscription(shot.content.token).endpoint, transport.policy)
+        subscription = parse_subscription(dispatch.push.token)
+        refused = endpoints.refusal(subscription.endpoint, transport.policy)
         return Gone(f"the endpoint {refused}") if refused else None
 
-    def lane(self, shot: Shot) -> str:
-        return f"webpush:{_subscription(shot.content.token).host}"
+    def throttle_key(self, dispatch: Dispatch) -> str:
+        return f"webpush:{parse_subscription(dispatch.push.token).host}"
 
-    def request(self, shot: Shot, credential: str) -> Request | Outcome:
-        content, given = shot.content, self.settings
-        browser = _subscription(content.token)
-        plaintext = orjson.dumps(_payload(content))
+    def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
+        push, account = dispatch.push, self.settings
+        subscription = parse_subscription(push.token)
+        plaintext = orjson.dumps(_payload(push))
         if refused := too_large(plaintext, PLAINTEXT_LIMIT):
             return refused
-        if browser.keys is None:
+        if subscription.keys is None:
             return Gone("the subscription has no keys")
-        origin = f"https://{browser.host}"
+        origin = f"https://{subscription.host}"
         return Request(
-            url=browser.endpoint,
-            body=encrypt(plaintext, *browser.keys),
+            url=subscription.endpoint,
+            body=subscription.encrypt(plaintext),
             headers=(
-                ("Authorization", vapid.authorization(origin, given.subject, now())),
+                ("Authorization", vapid.authorization(origin, account.subject, now())),
                 ("Content-Encoding", "aes128gcm"),
                 ("Content-Type", "application/octet-stream"),
-                ("TTL", str(DAY if content.ttl is None else content.ttl)),
-                ("Urgency", "high" if content.priority == "HIGH" else "normal"),
-                *((("Topic", _topic(content)),) if content.collapse_key else ()),
+                ("TTL", str(DAY if push.ttl is None else push.ttl)),
+                ("Urgency", "high" if push.priority == "HIGH" else "normal"),
+                *((("Topic", _topic(push)),) if push.collapse_key else ()),
             ),
-            connect_timeout=min(5.0, given.timeout),
-            timeout=given.timeout,
+            connect_timeout=min(5.0, account.timeout),
+            timeout=account.timeout,
             http2=True,
-            ca_pem=given.ca_pem,
+            ca_pem=account.ca_pem,
         )
 
-    def failed(self, shot: Shot, failure: Failure) -> Outcome:
-        """Blame the subscription for an endpoint that leads into a network of ours."""
+    def read_failure(self, dispatch: Dispatch, failure: Failure) -> Outcome:
+        """Return Gone for an endpoint whose host has a private address."""
         if failure.kind is FailureKind.REFUSED_ADDRESS:
             return Gone("the endpoint's address is not public")
-        return super().failed(shot, failure)
+        return super().read_failure(dispatch, failure)
 
-    def answer(self, shot: Shot, reply: Reply) -> Answer:
+    def read_reply(self, dispatch: Dispatch, reply: Reply) -> Answer:
         reason = f"the push service answered {reply.status}"
         match reply.status:
             case 201 | 202:
@@ -138,46 +130,56 @@ class WebPush(Sender):
             case 400 | 413:
                 return Rejected(reason, Fault.CONTENT)
             case 406 | 429:
-                return Backoff(reason, first=10.0, wish=retry_after(reply))
+                return Backoff(reason, first=10.0, retry_after=retry_after(reply))
             case status if 300 <= status < 400 or 500 <= status < 600:
                 return Retryable(reason, retry_after(reply))
         return Unknown(f"unexpected answer: {reply.status}")
 
 
-class _Subscription(NamedTuple):
-    """Where a browser is reached, and by which keys."""
+@dataclass(frozen=True, repr=False)  # without slots, since it caches
+class Subscription:
+    """Where a browser is reached, and its keys. Its repr has none of it, as all is secret."""
 
     endpoint: str
-    keys: tuple[bytes, bytes] | None
-    """Its p256dh and its auth."""
+    keys: dict[str, Any] | None
 
-    @property
+    @cached_property
     def host(self) -> str:
-        """Give the push service's name, with its port if it has one of its own."""
+        """Return the push service's host, with its port if it has one."""
         return urlsplit(self.endpoint).netloc
 
-    def __repr__(self) -> str:
-        """Leave out all of it: who has it may push to the browser."""
-        return f"{type(self).__name__}()"
+    @cached_property
+    def _pusher(self) -> Any:
+        # pywebpush imports aiohttp: 0.14 s of CPU and 13 MB, for processes that push to browsers.
+        from pywebpush import WebPusher
+
+        return WebPusher({"endpoint": self.endpoint, "keys": self.keys})
+
+    def encrypt(self, plaintext: bytes) -> bytes:
+        """Return the text for this browser alone (RFC 8291), by a new key for each message.
+
+        Raises ValueError, binascii.Error or WebPushException for keys that are not valid.
+        """
+        body: bytes = self._pusher.encode(plaintext)["body"]
+        return body
 
 
 @lru_cache(maxsize=512)
-def _subscription(token: str) -> _Subscription:
-    """Read a subscription: asked for several times for each push."""
-    given = read_object(token.encode())
-    endpoint, keys = str(given.get("endpoint", "")), given.get("keys")
-    if not isinstance(keys, dict):
-        return _Subscription(endpoint, None)
-    return _Subscription(endpoint, (decoded(keys.get("p256dh")), decoded(keys.get("auth"))))
+def parse_subscription(token: str) -> Subscription:
+    """Parse a subscription. It is cached, since each push needs it several times."""
+    content = read_object(token.encode())
+    keys = content.get("keys")
+    return Subscription(str(content.get("endpoint", "")), keys if isinstance(keys, dict) else None)
 
 
 def _topic(content: Push) -> str:
-    return base64url(sha256(content.collapse_key.encode()).digest())[:32]
+    topic: str = b64urlencode(sha256(content.collapse_key.encode()).digest())[:32]
+    return topic
 
 
 def _payload(content: Push) -> dict[str, Any]:
-    """Give what the service worker reads: see docs/push.md."""
-    given = {
+    """Return what the service worker reads: see docs/push.md."""
+    payload = {
         "title": content.title,
         "body": content.body,
         "data": dict(content.data),
@@ -186,4 +188,4 @@ def _payload(content: Push) -> dict[str, Any]:
         "link": content.link,
         "tag": content.collapse_key,
     }
-    return {name: value for name, value in given.items() if value not in ("", None, {})}
+    return {name: value for name, value in payload.items() if value not in ("", None, {})}

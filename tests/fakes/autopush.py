@@ -12,8 +12,9 @@ from uuid import uuid4
 import jwt
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
+from py_vapid.utils import b64urlencode
 
-from push.encoding import base64url, decoded
+from push.base64url import decode
 from tests.fakes.http2 import Http2Connection, Http2Server, Stream
 from tests.fakes.tls import ca_pem
 from tests.fakes.websocket import Websocket, WebsocketServer
@@ -115,18 +116,18 @@ class Autopush:
         """Check who sends (RFC 8292): it has the key with which the browser subscribed."""
         scheme, _, given = authorization.partition(" ")
         parts = dict(part.strip().split("=", 1) for part in given.split(","))
-        public = decoded(parts["k"])
+        public = decode(parts["k"])
         key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), public)
         origin = self.senders.url.rstrip("/")
         claims = jwt.decode(parts["t"], key, algorithms=["ES256"], audience=origin)
-        return scheme == "vapid" and public == decoded(channel.key) and "sub" in claims
+        return scheme == "vapid" and public == decode(channel.key) and "sub" in claims
 
     def _pass_on(self, stream: Stream, channel: Channel) -> None:
         notification = {
             "messageType": "notification",
             "channelID": channel.id,
             "version": uuid4().hex,
-            "data": base64url(bytes(stream.body)),
+            "data": b64urlencode(bytes(stream.body)),
             "headers": {"encoding": "aes128gcm"},
         }
         channel.socket.send(orjson.dumps(notification).decode())

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from push.encoding import decoded
+from push.base64url import decode
 from tests.fakes.http2 import Http2Connection, Http2Server, Stream
 from tests.fakes.tls import ca_pem
 from tests.push.subscriptions import Browser
@@ -61,7 +61,7 @@ class PushService:
         scheme, _, given = stream.headers["authorization"].partition(" ")
         parts = dict(part.strip().split("=", 1) for part in given.split(","))
         assert scheme == "vapid"
-        key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), decoded(parts["k"]))
+        key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), decode(parts["k"]))
         claims: dict[str, Any] = jwt.decode(
             parts["t"], key, algorithms=["ES256"], audience=self.server.url.rstrip("/")
         )

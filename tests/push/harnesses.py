@@ -7,7 +7,7 @@ from rme.core.provider import Push
 from tests.fakes import apns as fake_apns
 from tests.fakes import fcm as fake_fcm
 from tests.push.providers import test_salesforce
-from tests.push.providers.attempts import sender
+from tests.push.providers.attempts import provider
 from tests.push.subscriptions import Browser
 
 
@@ -17,18 +17,20 @@ def apns(port: int, ca: str, timeout: float) -> dict[str, object]:
 
 def fcm_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
     settings = fake_fcm.settings(port, ca, timeout)
-    made = sender("fcm", settings)
+    made = provider("fcm", settings)
     assert isinstance(made, fcm.Fcm)
-    access_tokens.keep(made.name, fcm.TOKEN_LIFE, access_tokens.Token("access", time.time()))
+    access_tokens.store(
+        made.credential_name, fcm.TOKEN_LIFE, access_tokens.AccessToken("access", time.time())
+    )
     return settings
 
 
 def platform_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
     settings = test_salesforce.settings(port, ca, timeout)
-    made = sender("salesforce", settings)
-    assert isinstance(made, salesforce.Platform)
-    token = access_tokens.Token("access", time.time(), f"https://localhost:{port}")
-    access_tokens.keep(made.name, salesforce.TOKEN_LIFE, token)
+    made = provider("salesforce", settings)
+    assert isinstance(made, salesforce.Salesforce)
+    token = access_tokens.AccessToken("access", time.time(), f"https://localhost:{port}")
+    access_tokens.store(made.credential_name, salesforce.TOKEN_LIFE, token)
     return settings
 
 

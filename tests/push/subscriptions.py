@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 import orjson
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-
-from push.encoding import base64url
+from py_vapid.utils import b64urlencode
 
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/gAAAA"
 
@@ -29,7 +28,7 @@ class Browser:
 
     @property
     def subscription(self) -> dict[str, object]:
-        keys = {"p256dh": base64url(self.public), "auth": base64url(self.auth)}
+        keys = {"p256dh": b64urlencode(self.public), "auth": b64urlencode(self.auth)}
         return {"endpoint": self.endpoint, "keys": keys}
 
     @property

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from messaging.accept.acceptance import send_push
+from messaging.accept import send_push
 from messaging.delivery.accounts import circuits
 from messaging.models import Attempt, Delivery, ProviderAccount
 from push import tasks

@@ -11,7 +11,7 @@ from socket import AF_INET6
 import orjson
 import pytest
 
-from messaging.accept.acceptance import send_push
+from messaging.accept import send_push
 from messaging.models import Attempt, ProviderAccount
 from push import device_tokens
 from push.models import Device, token_digest
@@ -22,7 +22,7 @@ from rme.transport import Failure, FailureKind, InvalidRequest, Request, Transpo
 from tests import factories
 from tests.fakes.tcp import TcpServer
 from tests.fakes.webpush import push_service
-from tests.push.providers.attempts import outcome, sender, shot
+from tests.push.providers.attempts import dispatch, outcome, provider
 from tests.push.subscriptions import Browser
 from tests.rest import work
 
@@ -268,7 +268,7 @@ def test_a_known_host_that_leads_into_our_network_is_not_called(redis, address):
     """Whatever its name led to when it registered: the address of the very socket counts."""
     inside = Transport(resolve=[f"fcm.googleapis.com:443:{address}"])
     browser = Browser("https://fcm.googleapis.com/fcm/send/x")
-    found = outcome(sender("webpush", MADE), inside, shot(platform="WEB", token=browser.text))
+    found = outcome(provider("webpush", MADE), inside, dispatch(platform="WEB", token=browser.text))
     inside.close()
     assert found == Gone("the endpoint's address is not public")
 
@@ -278,8 +278,8 @@ def test_a_known_host_that_leads_into_our_network_is_not_called(redis, address):
 def test_no_redirect_is_followed(transport, trap, status, host):
     location = f"https://{host}:{trap[0].port}/"
     with push_service(device=(status, b"", {"location": location})) as service:
-        made = sender("webpush", service.settings())
-        found = outcome(made, transport, shot(platform="WEB", token=service.browser().text))
+        made = provider("webpush", service.settings())
+        found = outcome(made, transport, dispatch(platform="WEB", token=service.browser().text))
         assert len(service.seen) == 1
     assert found == Retryable(f"the push service answered {status}")
     assert nobody_came(trap)

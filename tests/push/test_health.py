@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.accept.acceptance import send_push
+from messaging.accept import send_push
 from messaging.models import Delivery, ProviderAccount
 from messaging.reports import configuration
 from push.models import Device

@@ -6,7 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from messaging.accept.acceptance import MessageResult, send_push
+from messaging.accept import MessageResult, send_push
 from messaging.models import Delivery, Message, ProviderAccount
 from rme.core import errors
 from rme.transport import AddressPolicy, Transport

@@ -11,7 +11,7 @@ statement that may be a step of a larger one.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import orjson
 from django.db import models
@@ -19,6 +19,16 @@ from django.db import models
 from rme.core.db import prepared_statements
 
 Row = Mapping[str, Any]
+
+
+class DataclassRow(Protocol):
+    """A row to be written whose fields are the columns."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+NewRow = Row | DataclassRow
+Tables = Mapping[type[models.Model], Sequence[NewRow]]
 Rows = Sequence[Sequence[Any]]
 """The rows of a query: values in the order of its columns."""
 
@@ -36,7 +46,7 @@ Steps = Mapping[str, Part | None]
 """The steps of a statement by name; None is no step."""
 
 
-def as_json(rows: Sequence[Row]) -> str:
+def as_json(rows: Sequence[NewRow]) -> str:
     """Return rows as the JSON parameter of a statement; PostgreSQL parses UUIDs and times."""
     return orjson.dumps(rows).decode()
 
@@ -123,14 +133,19 @@ def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, 
     return prepared_statements.execute(text, parameters, setting=BY_INDEX)
 
 
-def insert_part(model: type[models.Model], rows: Sequence[Row], tail: str = "") -> Part | None:
+def insert_step(model: type[models.Model], rows: Sequence[NewRow], tail: str = "") -> Part | None:
     """Return the INSERT of rows; `tail` follows its SELECT, such as a WHERE or RETURNING.
 
-    All rows have the same keys, which are its columns; the others take their database default.
+    All rows have the same keys or fields, which are its columns; the others take their
+    database default.
     """
     if not rows:
         return None
-    return Part(_insert(model._meta.db_table, tuple(rows[0]), tail), [as_json(rows)])
+    return Part(_insert(model._meta.db_table, _columns(rows[0]), tail), [as_json(rows)])
+
+
+def _columns(row: NewRow) -> tuple[str, ...]:
+    return tuple(row if isinstance(row, Mapping) else row.__dataclass_fields__)
 
 
 @lru_cache(maxsize=512)
@@ -142,7 +157,7 @@ def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
     )
 
 
-def update_part(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
+def update_step(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
     """Return the UPDATE of many rows by `id`. All rows have the same keys.
 
     Rows of a table that has an index on organization and id need `organization_id` too, which is
@@ -182,14 +197,14 @@ def loose_scan(model: type[models.Model], columns: Sequence[str], where: str) ->
 )"""
 
 
-def insert(tables: Mapping[type[models.Model], Sequence[Row]]) -> None:
+def insert(tables: Tables) -> None:
     """Insert rows into several tables by one statement, all or nothing. Raises IntegrityError."""
-    execute({model.__name__: insert_part(model, rows) for model, rows in tables.items()})
+    execute({model.__name__: insert_step(model, rows) for model, rows in tables.items()})
 
 
 def update(model: type[models.Model], rows: Sequence[Row]) -> None:
-    """Update many rows by one statement; see `update_part`."""
-    execute({"updated": update_part(model, rows)})
+    """Update many rows by one statement; see `update_step`."""
+    execute({"updated": update_step(model, rows)})
 
 
 def read(queries: Sequence[Part]) -> list[Rows]:

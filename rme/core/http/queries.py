@@ -1,15 +1,19 @@
-"""Query strings: their base, the parameters that several calls share, and those of messages."""
+"""Query strings: their base, and the parameters that several calls share."""
 
+import base64
+import binascii
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
+from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints, TypeAdapter, WithJsonSchema
 
+from rme.core import errors
 from rme.core.http.fields import Schema
 from rme.core.http.parsing import parse
 
 
-def _whole(value: Any) -> Any:
+def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,6}", value) else value
 
 
@@ -17,7 +21,7 @@ def _switch(value: Any) -> Any:
     return {"true": True, "false": False}.get(value.lower(), value)
 
 
-Limit = Annotated[int, Field(ge=1, le=200), BeforeValidator(_whole)]
+Limit = Annotated[int, Field(ge=1, le=200), BeforeValidator(_number)]
 Cursor = Annotated[str, StringConstraints(max_length=600)]
 Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema({"type": "boolean"})]
 
@@ -27,7 +31,7 @@ class Query(Schema):
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """Give the names of the parameters as callers write them."""
+        """Return the names of the parameters as callers write them."""
         return tuple(field.alias or name for name, field in cls.model_fields.items())
 
     @classmethod
@@ -36,17 +40,14 @@ class Query(Schema):
         return parse(TypeAdapter(cls), query)
 
 
-class SendQuery(Query):
-    """The query of POST /messages."""
-
-    dry_run: Switch = Field(
-        default=False, description="Only tell what would become of it: nothing is stored or sent."
-    )
+def cursor_of(identifier: UUID) -> str:
+    """Write the cursor that begins after a row. Opaque to callers, so that it may change."""
+    return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
 
 
-class DetailQuery(Query):
-    """The query of GET /messages/{id}."""
-
-    include: Literal["trace"] | None = Field(
-        default=None, description="`trace`: why the message went as it did."
-    )
+def read_cursor(text: str) -> UUID:
+    """Read a cursor that an answer contained. Raises InvalidPayload."""
+    try:
+        return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+    except (ValueError, binascii.Error):
+        raise errors.InvalidPayload.at("cursor", "not a cursor of ours") from None

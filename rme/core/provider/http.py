@@ -14,8 +14,18 @@ from rme.core.provider.base import ProviderSettings
 from rme.core.retry_after_header import retry_after
 from rme.transport import Failure, FailureKind
 
-__all__ = ["HttpSettings", "Url", "failure_outcome", "read_object", "retry_after", "text_of"]
+__all__ = [
+    "HttpSettings",
+    "Timeout",
+    "Url",
+    "failure_outcome",
+    "read_object",
+    "retry_after",
+    "text_of",
+]
 
+Timeout = Annotated[float, Field(gt=0, le=25)]
+"""Seconds. It must end well within a claim's lease."""
 Url = Annotated[
     str, StringConstraints(pattern=r"^https?://[\x21-\x7e]+$", max_length=500), DESTINATION
 ]
@@ -24,7 +34,7 @@ Url = Annotated[
 class HttpSettings(ProviderSettings):
     """How long an answer is awaited, in seconds, and which certificates are trusted."""
 
-    timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
+    timeout: Timeout = 20.0
     ca_pem: CaPem = ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging.accept.acceptance import send_push
+from messaging.accept import send_push
 from rme.core.errors import ApiError
 
 

@@ -1,4 +1,4 @@
-"""`manage.py verify_consent`: see whether somebody changed the consent ledger."""
+"""`manage.py verify_consent`: check that nobody changed the consent ledger."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -30,11 +30,11 @@ class Command(BaseCommand):
         if found.broken:
             self.stdout.write(
                 f"{organization_id}: entry {found.broken} does not fit; "
-                f"the {found.lines} before it do."
+                f"the {found.entries} before it do."
             )
             return False
         self.stdout.write(
-            f"{organization_id}: {found.lines} entries hold, {found.erased} of them erased; "
+            f"{organization_id}: {found.entries} entries hold, {found.erased} of them erased; "
             f"head {found.head or '-'}"
         )
         return True

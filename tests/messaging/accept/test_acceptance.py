@@ -5,7 +5,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.accept import acceptance
+from messaging.accept import Submission, accept_bulk
 from messaging.accept.requests import MESSAGE
 from messaging.models import (
     Category,
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 
 def submit(caller, bodies):
-    submissions = [acceptance.Submission(parse(MESSAGE, body)) for body in bodies]
-    return orjson.loads(acceptance.accept_bulk(caller, submissions, key=None, request_id="r").body)
+    submissions = [Submission(parse(MESSAGE, body)) for body in bodies]
+    return orjson.loads(accept_bulk(caller, submissions, key=None, request_id="r").body)
 
 
 @pytest.mark.parametrize("count", [1, 50, 500])

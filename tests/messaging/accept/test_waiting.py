@@ -139,11 +139,14 @@ class TestWaiting:
         assert statuses[1] == "FAILED"
 
     def test_who_finds_no_place_is_not_kept_waiting(self, api, org, settings):
-        taken = [waiting._places.acquire(blocking=False) for _ in range(settings.WAITING_REQUESTS)]
+        taken = [
+            waiting._waiting_requests.acquire(blocking=False)
+            for _ in range(settings.WAITING_REQUESTS)
+        ]
         try:
             started = time.monotonic()
             answer = api.send(message(factories.contact(org)), Prefer="wait=20")
             assert (answer.status_code, time.monotonic() - started < 10) == (202, True)
         finally:
             for _ in taken:
-                waiting._places.release()
+                waiting._waiting_requests.release()

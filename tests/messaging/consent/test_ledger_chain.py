@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -34,12 +35,12 @@ def run(*arguments):
 
 def test_an_untouched_chain_holds(org, recorded):
     head = recorded.last().digest
-    assert ledger.verify(org.pk) == ledger.Verdict(3, 0, head, None)
+    assert ledger.verify(org.pk) == ledger.Verification(3, 0, head, None)
     assert run() == f"acme: 3 entries hold, 0 of them erased; head {head}\n"
 
 
 def test_an_empty_chain_holds(org):
-    assert ledger.verify(org.pk) == ledger.Verdict(0, 0, "", None)
+    assert ledger.verify(org.pk) == ledger.Verification(0, 0, "", None)
     assert run("--org", "acme") == "acme: 0 entries hold, 0 of them erased; head -\n"
 
 
@@ -65,7 +66,7 @@ def test_an_empty_chain_holds(org):
 def test_any_change_to_a_line_shows(org, recorded, change):
     first, second, _ = recorded
     ConsentEntry.objects.filter(pk=second.pk).update(**change)
-    assert ledger.verify(org.pk) == ledger.Verdict(1, 0, first.digest, second.pk)
+    assert ledger.verify(org.pk) == ledger.Verification(1, 0, first.digest, second.pk)
     said = StringIO()
     with pytest.raises(CommandError) as failed:
         call_command("verify_consent", stdout=said)
@@ -76,12 +77,12 @@ def test_any_change_to_a_line_shows(org, recorded, change):
 def test_a_line_taken_out_shows(org, recorded):
     first, second, third = recorded
     second.delete()
-    assert ledger.verify(org.pk) == ledger.Verdict(1, 0, first.digest, third.pk)
+    assert ledger.verify(org.pk) == ledger.Verification(1, 0, first.digest, third.pk)
 
 
 def test_a_chain_of_several_batches_holds(org):
     ledger.record(org.pk, [decision()] * (2 * ledger.VERIFY_BATCH + 1))
-    assert ledger.verify(org.pk).lines == 2 * ledger.VERIFY_BATCH + 1
+    assert ledger.verify(org.pk).entries == 2 * ledger.VERIFY_BATCH + 1
 
 
 def test_one_organization_alone_may_be_checked(org, recorded):
@@ -105,10 +106,10 @@ def test_erasing_a_person_leaves_the_chain_whole(org, recorded):
     assert [row.contact_id for row in kept] == ["", "bob", ""]
     assert [set(row.evidence) for row in kept] == [{"erased"}, {"form", "é"}, {"erased"}]
     assert [row.status for row in kept] == ["OPTED_IN", "OPTED_IN", "OPTED_OUT"]
-    assert ledger.verify(org.pk) == ledger.Verdict(3, 2, head, None)
+    assert ledger.verify(org.pk) == ledger.Verification(3, 2, head, None)
     assert ConsentEntry.objects.get(organization=other).contact_id == "ada"
     ledger.record(org.pk, [decision("cy")])
-    assert ledger.verify(org.pk).lines == 4
+    assert ledger.verify(org.pk).entries == 4
 
 
 @pytest.mark.parametrize("count", [1, 30])
@@ -118,7 +119,7 @@ def test_erasing_takes_two_statements_in_a_transaction(org, count, django_assert
         assert ledger.erase(org.pk, "ada") == count
 
 
-def test_a_changed_line_shows_after_the_erasure_too(org, recorded):
+def test_a_changed_entry_is_detected_after_the_erasure_too(org, recorded):
     ledger.erase(org.pk, "ada")
     third = recorded.last()
     ConsentEntry.objects.filter(pk=third.pk).update(status="OPTED_IN")
@@ -126,17 +127,16 @@ def test_a_changed_line_shows_after_the_erasure_too(org, recorded):
 
 
 def test_the_chain_goes_on_after_a_machine_whose_clock_is_ahead(org):
-    (made,) = ledger.record(org.pk, [decision()])
-    ahead = "ffff" + made[4:]
-    row = ConsentEntry.objects.get(pk=made)
-    row.delete()
+    (first,) = ledger.record(org.pk, [decision()])
+    ahead = UUID("ffff" + str(first.pk)[4:])
+    ConsentEntry.objects.get(pk=first.pk).delete()
     ConsentEntry.objects.create(
         id=ahead, organization=org, contact_id="ada", channel="ALL", category="ALL",
         status="OPTED_IN", source="API", occurred_at=T, previous="", digest="d",
     )  # fmt: skip
     later = ledger.record(org.pk, [decision(), decision()])
-    assert ahead < later[0] < later[1]
-    assert ConsentEntry.objects.get(pk=later[0]).previous == "d"
+    assert ahead < later[0].pk < later[1].pk
+    assert ConsentEntry.objects.get(pk=later[0].pk).previous == "d"
 
 
 def test_a_time_ahead_does_not_outlast_a_later_objection(org):

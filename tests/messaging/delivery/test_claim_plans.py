@@ -13,9 +13,9 @@ from messaging.delivery.accounts import rates
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import PARTITIONED, Attempt, Delivery
-from messaging.models.statuses import TRANSITIONS, Status
+from messaging.models.statuses import Status
+from messaging.models.transitions import Transition, apply_transitions
 from rme.core.db import sql
-from rme.core.db.transitions import advance
 from rme.core.provider import DeliveryReceipt
 from rme.tenants.models import Organization
 from tests.messaging.delivery import backlog_scene
@@ -31,9 +31,10 @@ def _some(status: str) -> list[Delivery]:
     return list(Delivery.objects.filter(status=status).order_by("-id")[:ROWS])
 
 
-def _advance(rows: list[Delivery]) -> None:
-    moved = [{"id": row.pk, "fence": 0, "status": "SENT", "due_at": None} for row in rows]
-    advance(Delivery, TRANSITIONS, moved)
+def _transition(rows: list[Delivery]) -> None:
+    apply_transitions(
+        [Transition(id=row.pk, fence=0, status=Status.SENT, due_at=None) for row in rows]
+    )
 
 
 def _record(rows: list[Delivery]) -> None:
@@ -59,7 +60,7 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     "reclaim": (Status.SENDING, lambda _: sweeper.reclaim(), sweeper.BATCH),
     "resolve_unknown": (Status.UNKNOWN, lambda _: sweeper.resolve_unknown(), sweeper.BATCH),
     "fall_back": (Status.SENT, lambda _: sweeper.fall_back(), sweeper.BATCH),
-    "advance": (Status.SENDING, _advance, ROWS),
+    "advance": (Status.SENDING, _transition, ROWS),
     "record": (Status.SENDING, _record, ROWS),
     "receipts": (
         Status.SENT,

@@ -11,10 +11,10 @@ from django.db import connection
 
 from messaging.feedback import callbacks
 from messaging.models import Attempt, Callback, Delivery, Event, ProviderAccount, Suppression
-from messaging.models.statuses import TRANSITIONS
+from messaging.models.statuses import Status
+from messaging.models.transitions import Transition, apply_transitions
 from rme.core import ids
 from rme.core.db import sql
-from rme.core.db.transitions import advance
 
 pytestmark = pytest.mark.django_db
 MESSAGES = 10_000
@@ -90,12 +90,13 @@ def sent(account, prefix):
 
 def write_down(deliveries):
     """Let the workers write down what they had in hand: of some, that nobody knows."""
-    rows = [
-        {"id": one, "status": "SENT" if number % 9 else "UNKNOWN"}
-        for number, one in enumerate(deliveries)
-        if number % 3 == 0
-    ]
-    advance(Delivery, TRANSITIONS, rows)
+    apply_transitions(
+        [
+            Transition(id=one, status=Status.SENT if number % 9 else Status.UNKNOWN, due_at=None)
+            for number, one in enumerate(deliveries)
+            if number % 3 == 0
+        ]
+    )
 
 
 def arrive(account, calls):

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger
 from messaging.consent.gates import current_consent
-from messaging.consent.keywords import LISTS, TEXTS, WORDS, Keyword, Word, find
+from messaging.consent.keywords import KEYWORDS, REPLIES, WORDS, Keyword, Word, find
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import ConsentEntry, Suppression
 from rme.core import ids
@@ -83,14 +83,14 @@ def test_the_words_that_must_be_honoured(text, word):
 
 
 def test_every_language_has_words_and_answers():
-    assert set(LISTS) - {""} == set(TEXTS) - {"en"}
+    assert set(KEYWORDS) - {""} == set(REPLIES) - {"en"}
     assert WORDS["ABMELDEN"] == Keyword(Word.STOP, "de")
 
 
 def test_stop_is_heard_and_confirmed_and_nothing_goes_any_more(org, api, scene):
     person = factories.contact(org)
     write(scene, person.mobile, "Stop")
-    text = TEXTS["en"][Word.STOP].format(name="Acme")
+    text = REPLIES["en"][Word.STOP].format(name="Acme")
     assert settle(scene) == [(OURS, person.mobile, text)]
     entry = ConsentEntry.objects.get()
     callback = entry.evidence.pop("callback")
@@ -135,7 +135,7 @@ def test_yes_is_start_after_stop_alone(org, scene):
     for text in ("STOP", "YES", "YES"):
         write(scene, person.mobile, text)
     write(scene, other.mobile, "yes")
-    texts = [TEXTS["en"][word].format(name="Acme") for word in (Word.STOP, Word.START)]
+    texts = [REPLIES["en"][word].format(name="Acme") for word in (Word.STOP, Word.START)]
     assert sorted(said[2] for said in settle(scene)) == sorted(texts)
     assert not Suppression.objects.exists()
     write(scene, person.mobile, "STOP")
@@ -160,7 +160,7 @@ def test_people_are_answered_in_their_language(org, scene, text, spoken, languag
     TtlCache.clear_all()
     person = factories.contact(org, language=spoken)
     write(scene, person.mobile, text)
-    assert settle(scene)[0][2] == TEXTS[language][Word.STOP].format(name="Acme")
+    assert settle(scene)[0][2] == REPLIES[language][Word.STOP].format(name="Acme")
 
 
 def test_start_lifts_nothing_but_a_stop(org, scene):
@@ -176,7 +176,7 @@ def test_start_lifts_nothing_but_a_stop(org, scene):
 def test_help_changes_nothing(org, scene):
     person = factories.contact(org, language="de_CH")
     write(scene, person.mobile, "Hilfe")
-    assert settle(scene) == [(OURS, person.mobile, TEXTS["de"][Word.HELP].format(name="Acme"))]
+    assert settle(scene) == [(OURS, person.mobile, REPLIES["de"][Word.HELP].format(name="Acme"))]
     assert (ConsentEntry.objects.count(), Suppression.objects.count()) == (0, 0)
 
 
@@ -242,10 +242,10 @@ def test_a_sender_that_is_no_number_is_not_heard(org, scene, sender):
     assert (settle(scene), Suppression.objects.count()) == ([], 0)
 
 
-@pytest.mark.parametrize("language", sorted(TEXTS))
+@pytest.mark.parametrize("language", sorted(REPLIES))
 def test_answers_stop_nobody(language):
-    assert set(TEXTS[language]) == set(Word) - {Word.YES}
-    assert all(find(text.format(name="")) is None for text in TEXTS[language].values())
+    assert set(REPLIES[language]) == set(Word) - {Word.YES}
+    assert all(find(text.format(name="")) is None for text in REPLIES[language].values())
 
 
 def test_statements_do_not_grow_with_the_letters(org, scene):

@@ -11,10 +11,10 @@ from messaging.delivery import claims, deliver, sweeper
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Callback, Delivery, Event, Suppression
-from messaging.models.statuses import TRANSITIONS
+from messaging.models.statuses import Status
+from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks import endpoints
 from rme.core import ids
-from rme.core.db.transitions import advance
 from rme.transport import Transport
 from tests import factories
 from tests.fakes import providers as fakes
@@ -91,7 +91,7 @@ def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
     class Early(Transport):
         """A transport by which the report comes before the answer."""
 
-        def sibling(self, number, **_):
+        def for_worker(self, number, **_):
             return self
 
         def perform(self, requests, report_=None):
@@ -204,8 +204,8 @@ def test_a_failure_gives_the_next_channel_its_turn_at_once(org, api, scene):
     assert (state(), sweeper.fall_back()) == ("SENT", 1)
     row = Delivery.objects.get()
     assert (row.status, row.channel) == ("ACCEPTED", "EMAIL")
-    advance(Delivery, TRANSITIONS, [{"id": row.pk, "status": "SENDING"}])
-    advance(Delivery, TRANSITIONS, [{"id": row.pk, "status": "SENT"}])
+    for status in (Status.SENDING, Status.SENT):
+        apply_transitions([Transition(id=row.pk, status=status, due_at=None)])
     for word in ("failed", "dead", "sent"):  # of the channel that was given up: nothing moves
         scene.call(report(scene, word, sms))
     settle()

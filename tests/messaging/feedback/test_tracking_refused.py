@@ -28,7 +28,7 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
     class Early(Transport):
         """A transport by which the mail is opened before the service has answered."""
 
-        def sibling(self, number, **_):
+        def for_worker(self, number, **_):
             return self
 
         def perform(self, requests, report=None):

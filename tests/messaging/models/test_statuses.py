@@ -6,7 +6,7 @@ import pytest
 
 from messaging.models import Delivery
 from messaging.models.statuses import TRANSITIONS, Status, aggregate
-from rme.core.db.transitions import advance
+from messaging.models.transitions import Transition, apply_transitions
 from tests import factories
 from tests.rest import message
 
@@ -22,9 +22,13 @@ def test_every_pair_of_statuses_moves_as_the_table_says(api, org):
     for row, (before, _) in zip(rows, pairs, strict=True):
         row.status = before
     Delivery.objects.bulk_update(rows, ["status"])
-    targets = [{"id": row.pk, "status": after} for row, (_, after) in zip(rows, pairs, strict=True)]
-    moved = advance(Delivery, TRANSITIONS, targets)
-    assert moved == {
+    changed = apply_transitions(
+        [
+            Transition(id=row.pk, status=after, due_at=None)
+            for row, (_, after) in zip(rows, pairs, strict=True)
+        ]
+    )
+    assert changed == {
         row.pk
         for row, (before, after) in zip(rows, pairs, strict=True)
         if after in TRANSITIONS[before]

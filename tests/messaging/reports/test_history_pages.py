@@ -79,10 +79,10 @@ def test_page_forty_is_read_by_as_many_statements_as_page_one(org, name):
     cursor, pages = None, []
     for _ in range(40):
         with CaptureQueriesContext(connection) as captured:
-            page, following = queries.history(org.pk, Filter(**fields, limit=5, cursor=cursor))
+            page = queries.history(org.pk, Filter(**fields, limit=5, cursor=cursor))
         assert len(captured) == statements
-        cursor = queries.read_cursor(following) if following else None
-        pages.append([UUID(row["messageId"]) for row in page])
+        cursor = page.following
+        pages.append([message.message_id for message in page.messages])
     assert [n for page in pages for n in numbers(page)] == list(range(199, -1, -1))
     assert {len(page) for page in pages} == {5}
     assert cursor is None

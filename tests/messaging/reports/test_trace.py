@@ -27,7 +27,7 @@ def decide(org, person, status, channel="EMAIL", category="TRANSACTIONAL"):
         str(person.pk), channel, category, status, "API", datetime.now(UTC)
     )
     (entry,) = ledger.record(org.pk, [made])
-    return entry
+    return str(entry.pk)
 
 
 def test_without_include_there_is_no_trace(api, org):

@@ -1,22 +1,22 @@
-"""Shots and senders for tests."""
+"""Dispatches and providers for tests of push."""
 
 from typing import Any
 from uuid import UUID
 
-from push.providers import REGISTRY
-from push.providers.base import Sender, Shot
+from messaging.providers import REGISTRY
+from push.providers.base import PushProvider
 from rme.core.outcomes import Outcome
 from rme.core.provider import Dispatch, Push
 from rme.transport import Transport
 
-GOOD = {"IOS": "ab" * 32, "ANDROID": "fcm:token", "PLATFORM": "0055g00000AbCdE", "WEB": ""}
+TOKENS = {"IOS": "ab" * 32, "ANDROID": "fcm:token", "PLATFORM": "0055g00000AbCdE", "WEB": ""}
 
 
-def shot(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: Any) -> Shot:
-    """Make a shot. Its attempt's id comes of the number."""
+def dispatch(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: Any) -> Dispatch:
+    """Return a dispatch. Its attempt's id is the number."""
     content = Push(
         **{
-            "token": token or GOOD[platform],
+            "token": token or TOKENS[platform],
             "platform": platform,
             "title": "Hello",
             "body": "Hi",
@@ -26,11 +26,15 @@ def shot(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: A
     return Dispatch(str(UUID(int=number)), content)
 
 
-def sender(kind: str, settings: dict[str, Any]) -> Sender:
-    made = REGISTRY[kind]
-    return made(made.Settings.model_validate(settings))
+def provider(kind: str, settings: dict[str, Any]) -> PushProvider:
+    """Return a push provider with checked settings."""
+    kind_class = REGISTRY[kind]
+    created = kind_class(kind_class.Settings.model_validate(settings))
+    assert isinstance(created, PushProvider)
+    return created
 
 
-def outcome(made: Sender, transport: Transport, one: Shot) -> Outcome:
-    (found,) = made.send([one], transport)
+def outcome(account: PushProvider, transport: Transport, one: Dispatch) -> Outcome:
+    """Send one dispatch and return its outcome."""
+    (found,) = account.send([one], transport)
     return found

@@ -6,13 +6,13 @@ import time
 import pytest
 from redis import Redis
 
-from push.providers import access_tokens, backoff, hourly_limit
-from push.providers.access_tokens import Life, Token
+from push.providers import access_tokens, backoff, hourly_limit, proven
+from push.providers.access_tokens import AccessToken, Lifetime
 from rme.core.cache import TtlCache
 from rme.core.redis.connection import redis_client
 from tests.threads import at_once
 
-LIFE = Life(renew=40, end=55, least=20)
+LIFE = Lifetime(renew_after=40, expires_after=55, min_age=20)
 
 
 class Maker:
@@ -23,23 +23,27 @@ class Maker:
         self.made = 0
         self._lock = threading.Lock()
 
-    def __call__(self) -> Token:
+    def __call__(self) -> AccessToken:
         with self._lock:
             self.made += 1
             number = self.made
         time.sleep(self.takes)
-        return Token(f"token-{number}", time.time(), "there")
+        return AccessToken(f"token-{number}", time.time(), "there")
 
 
 def aged(seconds):
-    return Token("old", time.time() - seconds)
+    return AccessToken("old", time.time() - seconds)
 
 
 def test_a_token_is_made_once_and_read_by_others(redis):
     make = Maker()
     first = access_tokens.get("x", LIFE, make)
     TtlCache.clear_all()  # another process
-    assert access_tokens.get("x", LIFE, make) == first == Token("token-1", first.made_at, "there")
+    assert (
+        access_tokens.get("x", LIFE, make)
+        == first
+        == AccessToken("token-1", first.made_at, "there")
+    )
     assert make.made == 1
 
 
@@ -49,7 +53,7 @@ def test_a_token_is_kept_encrypted_and_not_for_ever(redis):
     assert b"token-1" not in stored
     assert 50 <= redis.ttl("rme:push:token:x") <= 55
     assert redis.get("rme:push:token:x:lock") is None
-    assert "token-1" not in repr(Token("token-1", 0))
+    assert "token-1" not in repr(AccessToken("token-1", 0))
 
 
 def test_what_cannot_be_read_is_made_anew(redis):
@@ -64,7 +68,7 @@ def test_many_at_once_make_one(redis):
 
 
 def test_the_old_one_serves_while_another_process_makes_a_new_one(redis):
-    access_tokens.keep("x", LIFE, aged(45))
+    access_tokens.store("x", LIFE, aged(45))
     redis.set("rme:push:token:x:lock", "another", px=5000)
     make = Maker()
     assert (access_tokens.get("x", LIFE, make).text, make.made) == ("old", 0)
@@ -81,7 +85,7 @@ def test_the_old_one_serves_while_another_process_makes_a_new_one(redis):
     ],
 )
 def test_a_token_is_renewed_by_age_and_refusal(redis, age, refused, text):
-    access_tokens.keep("x", LIFE, aged(age))
+    access_tokens.store("x", LIFE, aged(age))
     TtlCache.clear_all()
     assert access_tokens.get("x", LIFE, Maker(), refused=refused).text == text
 
@@ -102,24 +106,24 @@ def test_without_redis_each_process_keeps_its_own(no_redis):
 
 
 def test_without_redis_nothing_is_held_and_what_must_be_counted_waits(no_redis):
-    assert (backoff.hold("x", 2.0), backoff.held(["x"])) == (2.0, {})
-    backoff.release(["x"])
-    assert hourly_limit.wait("x", 1, 100) == 5.0
-    assert not access_tokens.is_proven("x")
-    access_tokens.prove({"x"})
-    assert access_tokens.is_proven("x")  # this process has seen it
+    assert (backoff.start("x", 2.0), backoff.remaining(["x"])) == (2.0, {})
+    backoff.reset(["x"])
+    assert hourly_limit.take("x", 1, 100) == 5.0
+    assert not proven.is_proven("x")
+    proven.prove({"x"})
+    assert proven.is_proven("x")  # this process has seen it
 
 
 def test_what_has_worked_is_known_to_all(redis: Redis):
-    assert not access_tokens.is_proven("x")
-    access_tokens.prove({"x", "y"})
+    assert not proven.is_proven("x")
+    proven.prove({"x", "y"})
     TtlCache.clear_all()
-    assert [access_tokens.is_proven(name) for name in ("x", "y", "z")] == [True, True, False]
+    assert [proven.is_proven(name) for name in ("x", "y", "z")] == [True, True, False]
 
 
 def test_a_hold_ends_by_itself(redis):
-    assert backoff.hold("x", 0.2) == 0.2
-    assert 0 < backoff.held(["x", "y"])["x"] <= 0.2
+    assert backoff.start("x", 0.2) == 0.2
+    assert 0 < backoff.remaining(["x", "y"])["x"] <= 0.2
     time.sleep(0.25)
-    assert backoff.held(["x", "y"]) == {}
-    assert backoff.hold("x", 0.2) == 0.4
+    assert backoff.remaining(["x", "y"]) == {}
+    assert backoff.start("x", 0.2) == 0.4

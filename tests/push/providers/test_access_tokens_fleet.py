@@ -19,7 +19,7 @@ from push.providers import access_tokens, apns
 from rme.core.cache import TtlCache
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import settings as apns_settings
-from tests.push.providers.attempts import sender
+from tests.push.providers.attempts import provider
 
 PROCESSES = 50
 STEP = 600
@@ -49,7 +49,7 @@ class Process:
     def __init__(self, number: int, account: dict[str, object]) -> None:
         self.chance = random.Random(number)
         self.skew = self.chance.uniform(-SKEW / 2, SKEW / 2)
-        self.account = sender("apns", account)
+        self.account = provider("apns", account)
         assert isinstance(self.account, apns.Apns)
         self.day = Day()
 
@@ -67,13 +67,13 @@ class Process:
             yield
 
     def _push(self, moment: float) -> None:
-        made: list[access_tokens.Token] = []
+        made: list[access_tokens.AccessToken] = []
 
-        def make() -> access_tokens.Token:
-            made.append(self.account._sign())
+        def make() -> access_tokens.AccessToken:
+            made.append(self.account.sign())
             return made[-1]
 
-        token = access_tokens.get(self.account._name, apns.TOKEN_LIFE, make)
+        token = access_tokens.get(self.account.credential_name, apns.TOKEN_LIFE, make)
         day = self.day
         day.signed += len(made)
         day.first.setdefault(token.text, moment)

@@ -20,7 +20,7 @@ from rme.core.outcomes import (
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import KEY, apple
 from tests.push.providers.apns_scene import OTHER, TOKEN, made
-from tests.push.providers.attempts import outcome, shot
+from tests.push.providers.attempts import dispatch, outcome
 
 
 # --- what leaves ----------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def test_a_push_is_written_as_apple_wants_it(transport):
         "collapse_key": "order-7",
     }
     with apple() as service:
-        found = outcome(made(service), transport, shot(1, **content))
+        found = outcome(made(service), transport, dispatch(1, **content))
         (seen,) = service.seen
     assert found == Accepted("00000000-0000-0000-0000-000000000001")
     expires = int(seen.headers.pop("apns-expiration"))
@@ -83,21 +83,21 @@ def test_a_push_is_written_as_apple_wants_it(transport):
 )
 def test_headers_follow_the_notification(transport, fields, name, value):
     with apple() as service:
-        assert isinstance(outcome(made(service), transport, shot(**fields)), Accepted)
+        assert isinstance(outcome(made(service), transport, dispatch(**fields)), Accepted)
         assert service.seen[0].headers.get(name) == value
 
 
 def test_the_sandbox_is_another_host(transport):
     with apple() as production, apple() as sandbox:
         both = made(production, sandbox_url=sandbox.url)
-        found = both.send([shot(1), shot(2, environment="SANDBOX")], transport)
+        found = both.send([dispatch(1), dispatch(2, environment="SANDBOX")], transport)
         assert [type(one) for one in found] == [Accepted, Accepted]
         assert (len(production.seen), len(sandbox.seen)) == (1, 1)
 
 
 def test_a_window_shares_a_connection_and_a_token(transport):
     with apple() as service:
-        window = [shot(number) for number in range(1, 51)]
+        window = [dispatch(number) for number in range(1, 51)]
         for _ in range(2):
             found = made(service).send(window, transport)
             assert {type(one) for one in found} == {Accepted}
@@ -110,7 +110,7 @@ def test_keys_side_by_side_have_connections_of_their_own(transport):
         one, two = made(service), made(service, key_id="OTHER12345")
         for number in range(2):
             for account in (one, two):
-                assert isinstance(outcome(account, transport, shot(number)), Accepted)
+                assert isinstance(outcome(account, transport, dispatch(number)), Accepted)
         assert set(service.keys.values()) == {KEY, "OTHER12345"}
         assert service.server.connections == 2
 
@@ -122,9 +122,9 @@ def test_keys_side_by_side_have_connections_of_their_own(transport):
 def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, status, reason):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
         account = made(service)
-        assert outcome(account, transport, shot(1)) == Retryable(reason)
-        assert isinstance(outcome(account, transport, shot(2, token=OTHER)), Accepted)
-        assert isinstance(outcome(account, transport, shot(3, token=OTHER)), Accepted)
+        assert outcome(account, transport, dispatch(1)) == Retryable(reason)
+        assert isinstance(outcome(account, transport, dispatch(2, token=OTHER)), Accepted)
+        assert isinstance(outcome(account, transport, dispatch(3, token=OTHER)), Accepted)
         assert [seen.connection for seen in service.seen] == [0, 1, 1]
 
 
@@ -132,16 +132,16 @@ def test_too_many_provider_tokens_make_no_new_one(transport):
     refusal = (429, {"reason": "TooManyProviderTokenUpdates"})
     with apple(**{TOKEN: refusal}) as service:
         account, old = aged(service, 30)  # old enough to be renewed, were it refused
-        outcome(account, transport, shot(1))
-        redis_client().delete(f"rme:push:hold:{account.lane(shot())}")
-        outcome(account, transport, shot(2, token=OTHER))
+        outcome(account, transport, dispatch(1))
+        redis_client().delete(f"rme:push:hold:{account.throttle_key(dispatch())}")
+        outcome(account, transport, dispatch(2, token=OTHER))
         assert service.provider_tokens == {old}
 
 
 @pytest.mark.parametrize("token", ["simulator-bounce", "../../x", "AB" * 32, "ab" * 31, ""])
 def test_what_is_no_token_does_not_leave(transport, token):
     with apple() as service:
-        content = shot(1)._replace(content=apns.Push(token, "IOS", "T", "B"))
+        content = dispatch(1)._replace(content=apns.Push(token, "IOS", "T", "B"))
         assert outcome(made(service), transport, content) == Gone("BadDeviceToken")
         assert service.seen == []
 
@@ -149,7 +149,7 @@ def test_what_is_no_token_does_not_leave(transport, token):
 def test_a_payload_is_measured_before_it_leaves(transport):
     with apple() as service:
         account = made(service)
-        fits, more = shot(1, body="x" * 4033), shot(2, body="x" * 4034)
+        fits, more = dispatch(1, body="x" * 4033), dispatch(2, body="x" * 4034)
         found = account.send([fits, more], transport)
         assert [len(seen.body) for seen in service.seen] == [4096]
     assert isinstance(found[0], Accepted)
@@ -158,7 +158,7 @@ def test_a_payload_is_measured_before_it_leaves(transport):
 
 def test_other_platforms_are_left_alone(transport):
     with apple() as service:
-        found = outcome(made(service), transport, shot(platform="ANDROID"))
+        found = outcome(made(service), transport, dispatch(platform="ANDROID"))
         assert (found, service.seen) == (Retryable("serves no ANDROID"), [])
 
 
@@ -167,8 +167,8 @@ def aged(service, minutes):
     """Give an account whose token was made a while ago, and that token."""
     account, then = made(service), time.time() - 60 * minutes
     with time_machine.travel(then, tick=False):
-        old = access_tokens.Token(account._sign().text, then)
-    access_tokens.keep(account._name, apns.TOKEN_LIFE, old)
+        old = access_tokens.AccessToken(account.sign().text, then)
+    access_tokens.store(account.credential_name, apns.TOKEN_LIFE, old)
     TtlCache.clear_all()  # it comes from Redis
     return account, old.text
 
@@ -177,7 +177,7 @@ def aged(service, minutes):
 def test_a_token_is_renewed_by_its_age(transport, minutes, renewed):
     with apple() as service:
         account, old = aged(service, minutes)
-        outcome(account, transport, shot())
+        outcome(account, transport, dispatch())
         assert (old not in service.provider_tokens) is renewed
 
 
@@ -186,7 +186,7 @@ def test_an_expired_token_is_renewed_when_it_is_old_enough(transport, minutes, r
     with apple() as service:
         account, old = aged(service, minutes)
         service.expired.add(old)
-        found = account.send([shot(1), shot(2)], transport)
+        found = account.send([dispatch(1), dispatch(2)], transport)
         tried = len(service.seen)
     if renewed:
         assert ([type(one) for one in found], tried) == ([Accepted, Accepted], 4)
@@ -197,7 +197,7 @@ def test_an_expired_token_is_renewed_when_it_is_old_enough(transport, minutes, r
 def test_a_new_token_that_is_refused_too_is_our_fault(transport):
     with apple(**{TOKEN: (403, {"reason": "ExpiredProviderToken"})}) as service:
         account, _ = aged(service, 30)
-        assert outcome(account, transport, shot()) == Misconfigured("ExpiredProviderToken")
+        assert outcome(account, transport, dispatch()) == Misconfigured("ExpiredProviderToken")
         assert (len(service.seen), len(service.provider_tokens)) == (2, 2)
 
 
@@ -205,7 +205,7 @@ def test_the_token_names_its_key(transport):
     import jwt
 
     with apple() as service:
-        outcome(made(service), transport, shot())
+        outcome(made(service), transport, dispatch())
         (text,) = service.provider_tokens
     assert jwt.get_unverified_header(text) == {"alg": "ES256", "kid": KEY}
 

@@ -18,14 +18,14 @@ from rme.core.outcomes import (
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import apple
 from tests.push.providers.apns_scene import OTHER, TOKEN, made
-from tests.push.providers.attempts import outcome, shot
+from tests.push.providers.attempts import dispatch, outcome
 
 MS = 1_700_000_000_000
 
 
 def prove(service, transport, **fields):
     """Let the credential have succeeded once."""
-    taken = outcome(made(service), transport, shot(9, token=OTHER, **fields))
+    taken = outcome(made(service), transport, dispatch(9, token=OTHER, **fields))
     assert isinstance(taken, Accepted)
 
 
@@ -67,7 +67,7 @@ def expected(kind, reason):
 )
 def test_a_refusal_means_what_the_table_says(transport, status, reason, kind):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
-        assert outcome(made(service), transport, shot()) == expected(kind, reason)
+        assert outcome(made(service), transport, dispatch()) == expected(kind, reason)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_refusal_means_what_the_table_says(transport, status, reason, kind):
 )
 def test_what_may_work_later(transport, status, reason, found):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
-        assert outcome(made(service), transport, shot()) == found
+        assert outcome(made(service), transport, dispatch()) == found
 
 
 def test_every_row_of_the_table_is_tried():
@@ -103,12 +103,12 @@ def test_a_refused_token_is_dead_once_the_credential_has_succeeded(transport, re
     with apple(**{TOKEN: (400, {"reason": reason})}) as service:
         prove(service, transport)
         TtlCache.clear_all()  # another process knows it too
-        assert outcome(made(service), transport, shot()) == Gone(reason)
+        assert outcome(made(service), transport, dispatch()) == Gone(reason)
 
 
 def test_a_success_in_the_same_window_counts(transport):
     with apple(**{TOKEN: (400, {"reason": "BadDeviceToken"})}) as service:
-        found = made(service).send([shot(1), shot(2, token=OTHER)], transport)
+        found = made(service).send([dispatch(1), dispatch(2, token=OTHER)], transport)
     assert found == [Gone("BadDeviceToken"), Accepted("00000000-0000-0000-0000-000000000002")]
 
 
@@ -123,7 +123,7 @@ def test_a_success_in_the_same_window_counts(transport):
 def test_what_succeeded_elsewhere_proves_nothing(transport, reason, proven):
     with apple(**{TOKEN: (400, {"reason": reason})}) as service:
         prove(service, transport, **proven)
-        assert outcome(made(service), transport, shot()) == Misconfigured(reason)
+        assert outcome(made(service), transport, dispatch()) == Misconfigured(reason)
 
 
 @pytest.mark.parametrize("reason", ["Unregistered", "ExpiredToken"])
@@ -134,7 +134,7 @@ def test_a_token_is_dead_unless_it_registered_since(transport, reason, registere
     died = datetime.fromtimestamp(MS / 1000, UTC)
     at = None if registered is None else died + timedelta(milliseconds=registered)
     with apple(**{TOKEN: (410, {"reason": reason, "timestamp": MS})}) as service:
-        found = outcome(made(service), transport, shot(registered_at=at))
+        found = outcome(made(service), transport, dispatch(registered_at=at))
     again = Retryable(f"{reason}, before the device registered again", blames_account=False)
     assert found == (Gone(reason, MS) if dead else again)
 
@@ -143,15 +143,15 @@ def test_a_token_is_dead_unless_it_registered_since(transport, reason, registere
 def test_a_time_of_death_that_is_none_does_not_count(transport, timestamp):
     said = {"reason": "Unregistered", "timestamp": timestamp}
     with apple(**{TOKEN: (410, said)}) as service:
-        assert outcome(made(service), transport, shot()) == Gone("Unregistered", None)
+        assert outcome(made(service), transport, dispatch()) == Gone("Unregistered", None)
 
 
 def test_who_asks_for_patience_is_left_alone(transport):
     with apple(**{TOKEN: (503, {"reason": "ServiceUnavailable"})}) as service:
         account = made(service)
-        outcome(account, transport, shot())
-        held = outcome(account, transport, shot(2, token=OTHER))
-        sandbox = outcome(account, transport, shot(3, token=OTHER, environment="SANDBOX"))
+        outcome(account, transport, dispatch())
+        held = outcome(account, transport, dispatch(2, token=OTHER))
+        sandbox = outcome(account, transport, dispatch(3, token=OTHER, environment="SANDBOX"))
         assert len(service.seen) == 2
     assert isinstance(held, Retryable)
     assert held.reason == "the push service asked for patience"
@@ -162,13 +162,13 @@ def test_who_asks_for_patience_is_left_alone(transport):
 def test_patience_doubles_and_ends_with_the_first_success(transport):
     with apple(**{TOKEN: (503, {"reason": "ServiceUnavailable"})}) as service:
         account = made(service)
-        lane = account.lane(shot())
+        lane = account.throttle_key(dispatch())
         waits = []
         for number in range(1, 5):
-            outcome(account, transport, shot(number))
+            outcome(account, transport, dispatch(number))
             waits.append(redis_client().pttl(f"rme:push:hold:{lane}"))
             redis_client().delete(f"rme:push:hold:{lane}")
-        outcome(account, transport, shot(8, token=OTHER))
-        outcome(account, transport, shot(9))
+        outcome(account, transport, dispatch(8, token=OTHER))
+        outcome(account, transport, dispatch(9))
         waits.append(redis_client().pttl(f"rme:push:hold:{lane}"))
     assert [round(ms / 1000) for ms in waits] == [1, 2, 4, 8, 1]

@@ -16,18 +16,18 @@ from rme.core.outcomes import (
     Unknown,
 )
 from tests.fakes.fcm import account, google
-from tests.push.providers.attempts import outcome, sender, shot
+from tests.push.providers.attempts import dispatch, outcome, provider
 
 TOKEN = "token-1"
 FID = "cGx7Qm2sTkyWvR9b0aZ1-_"
 
 
 def made(service):
-    return sender("fcm", service.settings())
+    return provider("fcm", service.settings())
 
 
 def to(number=1, token=TOKEN, **fields):
-    return shot(number, platform="ANDROID", token=token, **fields)
+    return dispatch(number, platform="ANDROID", token=token, **fields)
 
 
 def failure(code, status, *violations):
@@ -96,7 +96,7 @@ def test_a_payload_is_measured_before_it_leaves(transport):
 
 def test_other_platforms_are_left_alone(transport):
     with google() as service:
-        found = outcome(made(service), transport, shot(platform="IOS"))
+        found = outcome(made(service), transport, dispatch(platform="IOS"))
         assert (found, service.sent, service.logins) == (Retryable("serves no IOS"), [], 0)
 
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from push.providers import hourly_limit
-from push.providers import salesforce as provider
+from push.providers import salesforce as salesforce_provider
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -25,7 +25,7 @@ from rme.core.outcomes import (
 from rme.core.redis.connection import redis_client
 from tests.fakes.http1 import Http1Server, Seen, respond
 from tests.fakes.tls import ca_pem, server_context
-from tests.push.providers.attempts import outcome, sender, shot
+from tests.push.providers.attempts import dispatch, outcome, provider
 
 USER, OTHER = "0055g00000AbCdE", "0055g00000AbCdF"
 TYPE = "0ML000000000001AAA"
@@ -104,11 +104,11 @@ def salesforce(**given: Any):
 
 
 def made(org):
-    return sender("salesforce", org.settings())
+    return provider("salesforce", org.settings())
 
 
 def to(number=1, token=USER, **fields):
-    return shot(number, platform="PLATFORM", token=token, **fields)
+    return dispatch(number, platform="PLATFORM", token=token, **fields)
 
 
 # --- what leaves ----------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_a_request_takes_two_hundred(transport):
 
 def test_other_platforms_are_left_alone(transport):
     with salesforce() as org:
-        found = outcome(made(org), transport, shot(platform="IOS"))
+        found = outcome(made(org), transport, dispatch(platform="IOS"))
         assert (found, org.windows, org.logins) == (Retryable("serves no IOS"), [], 0)
 
 
@@ -186,7 +186,7 @@ def test_a_result_means_what_the_table_says(transport, code, found):
 
 def test_every_result_of_the_table_is_tried():
     tried = {row[0] for row in test_a_result_means_what_the_table_says.pytestmark[0].args[1]}
-    assert set(provider.RESULTS) - tried == {"LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"}
+    assert set(salesforce_provider.RESULTS) - tried == {"LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"}
 
 
 def whole(code):
@@ -271,7 +271,12 @@ def test_what_is_above_the_limit_waits(transport, redis):
     with salesforce() as org:
         account = made(org)
         assert (
-            hourly_limit.wait(account.name, provider.HOURLY_LIMIT - 1, provider.HOURLY_LIMIT) == 0
+            hourly_limit.take(
+                account.credential_name,
+                salesforce_provider.HOURLY_LIMIT - 1,
+                salesforce_provider.HOURLY_LIMIT,
+            )
+            == 0
         )
         assert isinstance(outcome(account, transport, to(1)), Accepted)
         waits = outcome(account, transport, to(2))
@@ -285,12 +290,12 @@ def test_an_hour_counts_its_last_sixty_minutes(redis):
     minute = int(time.time()) // 60
     counts = {minute - 61: 50, minute - 60: 7, minute - 1: 2, minute: 1}
     redis.hset("rme:push:hour:x", mapping=counts)
-    assert hourly_limit.wait("x", 91, 100) > 0
-    assert hourly_limit.wait("x", 90, 100) == 0
+    assert hourly_limit.take("x", 91, 100) > 0
+    assert hourly_limit.take("x", 90, 100) == 0
     assert redis.hgetall("rme:push:hour:x") == {
         b"%d" % (minute - 60): b"7",
         b"%d" % (minute - 1): b"2",
         b"%d" % minute: b"91",
     }
-    assert hourly_limit.wait("x", 1, 100) <= 61 + 60
+    assert hourly_limit.take("x", 1, 100) <= 61 + 60
     assert 0 < redis_client().ttl("rme:push:hour:x") <= 3720

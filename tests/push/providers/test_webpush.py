@@ -20,18 +20,18 @@ from rme.core.outcomes import (
 from rme.core.redis.connection import redis_client
 from rme.transport import Transport
 from tests.fakes.webpush import push_service
-from tests.push.providers.attempts import outcome, sender, shot
+from tests.push.providers.attempts import dispatch, outcome, provider
 from tests.push.subscriptions import Browser
 
 KEY_MISMATCH = b'{"reason":"VapidPkHashMismatch"}'
 
 
 def made(service, **given):
-    return sender("webpush", service.settings(**given))
+    return provider("webpush", service.settings(**given))
 
 
 def to(browser, number=1, **fields):
-    return shot(number, platform="WEB", token=browser.text, **fields)
+    return dispatch(number, platform="WEB", token=browser.text, **fields)
 
 
 # --- what leaves ----------------------------------------------------------------------------------
@@ -151,14 +151,14 @@ def test_a_name_that_leads_into_our_network_is_not_called(redis):
 
 def test_other_platforms_are_left_alone(transport):
     with push_service() as service:
-        found = outcome(made(service), transport, shot(platform="IOS"))
+        found = outcome(made(service), transport, dispatch(platform="IOS"))
         assert (found, service.seen) == (Retryable("serves no IOS"), [])
 
 
 @pytest.mark.parametrize("token", ["nonsense", "{}", "[]", '{"endpoint": 7}'])
 def test_what_is_no_subscription_is_dead(transport, token):
     with push_service() as service:
-        found = outcome(made(service), transport, shot(platform="WEB", token=token))
+        found = outcome(made(service), transport, dispatch(platform="WEB", token=token))
         assert found == Gone("the endpoint must be an https address")
 
 
@@ -220,7 +220,7 @@ def test_patience_is_forgotten_after_an_hour_at_the_latest(transport):
     with push_service(device=(429, b"", {"retry-after": "999999"})) as service:
         account = made(service)
         outcome(account, transport, to(service.browser()))
-        lane = account.lane(to(service.browser()))
+        lane = account.throttle_key(to(service.browser()))
     assert redis_client().pttl(f"rme:push:hold:{lane}") <= 3600 * 1000
 
 

@@ -1,16 +1,16 @@
-"""What the descriptions of all calls share: errors, query parameters, security."""
+"""The parts of the OpenAPI document that all calls share: errors, parameters, security, hooks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from pydantic import BaseModel
 
-from messaging.api.outputs.common import ErrorOutput
+from messaging.api.common import ErrorOutput
 from rme.core import errors
 
-ALWAYS: tuple[type[errors.ApiError], ...] = (
+ANY_CALL: tuple[type[errors.ApiError], ...] = (
     errors.InvalidPayload,
     errors.Unauthorized,
     errors.MethodNotAllowed,
@@ -22,7 +22,7 @@ WITH_BODY = (errors.PayloadTooLarge, errors.UnsupportedMediaType)
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """Describe the bearer token, and where it comes from."""
+    """Describe the bearer token, and the endpoint that issues it."""
 
     target_class = "rme.tenants.authentication.BearerAuthentication"
     name = "oauth2"
@@ -40,16 +40,17 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 def responses(
-    answers: dict[int, Any], raised: Sequence[type[errors.ApiError]]
+    answers: Mapping[int, type[BaseModel] | None], raised: Sequence[type[errors.ApiError]]
 ) -> dict[int, OpenApiResponse]:
+    """Describe a call's answers by status, and the errors that it raises besides ANY_CALL."""
     by_status: dict[int, list[str]] = {}
-    for error in (*ALWAYS, *raised):
+    for error in (*ANY_CALL, *raised):
         by_status.setdefault(error.status, []).append(f"{error.code}: {error.default}")
-    told = {
+    refusals = {
         status: OpenApiResponse(ErrorOutput, description="; ".join(texts))
         for status, texts in by_status.items()
     }
-    return {status: OpenApiResponse(model) for status, model in answers.items()} | told
+    return {status: OpenApiResponse(model) for status, model in answers.items()} | refusals
 
 
 HEADERS = {
@@ -72,8 +73,8 @@ HEADERS = {
         "schema": {"type": "integer", "minimum": 1},
     },
 }
-WAITING = ("429", "503")
-UNCOUNTED = ("401", "500", "503")
+WITH_RETRY_AFTER = ("429", "503")
+WITHOUT_RATE_LIMIT = ("401", "500", "503")
 """Answers that may come before the call was counted."""
 
 
@@ -85,8 +86,10 @@ def add_headers(
     for operations in result["paths"].values():
         for operation in operations.values():
             for status, answer in operation["responses"].items():
-                names = ["Retry-After"] if status in WAITING else []
-                names += ["RateLimit", "RateLimit-Policy"] if status not in UNCOUNTED else []
+                names = ["Retry-After"] if status in WITH_RETRY_AFTER else []
+                names += (
+                    ["RateLimit", "RateLimit-Policy"] if status not in WITHOUT_RATE_LIMIT else []
+                )
                 shown = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
                 answer["headers"] = {**answer.get("headers", {}), **shown}
     return result
@@ -95,7 +98,7 @@ def add_headers(
 def require_bodies(
     result: dict[str, Any], generator: Any, request: Any, public: bool
 ) -> dict[str, Any]:
-    """Say that a body has to be there, unless nothing has to stand in it (a hook)."""
+    """Describe a body as required unless all its fields may be left out (a hook)."""
     for operations in result["paths"].values():
         for operation in operations.values():
             if body := operation.get("requestBody"):
@@ -106,6 +109,7 @@ def require_bodies(
 
 
 def query(model: type[BaseModel]) -> list[OpenApiParameter]:
+    """Describe the query parameters of a call by the model that reads them."""
     schema = model.model_json_schema()
     return [
         OpenApiParameter(
@@ -119,11 +123,8 @@ def query(model: type[BaseModel]) -> list[OpenApiParameter]:
 
 
 def _plain(part: dict[str, Any]) -> dict[str, Any]:
-    """Give the schema of a parameter that is there: one that may be missing is never null."""
+    """Return the schema of a parameter without null: a parameter is left out instead."""
     choices = part.get("anyOf", [])
     if {"type": "null"} not in choices:
         return part
     return next(dict(choice) for choice in choices if choice != {"type": "null"})
-
-
-Decorator = Callable[[Any], Any]

@@ -1,0 +1,107 @@
+"""Sending from a program in this process, by the same path as a REST call."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from messaging.accept import idempotency
+from messaging.accept.acceptance import Submission, accept
+from messaging.accept.requests import MESSAGE
+from messaging.accept.results import Refusal, SendResult, StoredAnswer
+from rme.core import errors
+from rme.core.db.clock import iso
+from rme.core.http.json import refuse_nul
+from rme.core.http.parsing import parse
+from rme.tenants import organizations
+from rme.tenants.authentication import Caller
+from rme.tenants.models import Organization
+
+PROGRAM = 0
+"""The application id and the user id of messages that a program in this process sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """The send result of the REST call for an accepted message."""
+
+    message_id: str
+    status: str
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: str | None
+    replayed: bool = False
+
+
+def send_push(
+    organization: Organization | str,
+    contact_id: str,
+    *,
+    title: str,
+    body: str,
+    data: Mapping[str, str] | None = None,
+    badge: int | None = None,
+    channels: Sequence[str] = ("PUSH",),
+    strategy: str = "FIRST_REACHABLE",
+    category: str = "TRANSACTIONAL",
+    idempotency_key: str | None = None,
+) -> MessageResult:
+    """Send to one contact, by the same path as REST: gates, routes, fallback and record.
+
+    On SMS the text is `title: body`, on email the title is the subject. Raises the ApiError that
+    REST would answer with; its `message_id` names the message if one was stored.
+    """
+    content = {"title": title, "body": body, "data": data and dict(data), "badge": badge}
+    request = {
+        "channels": list(channels),
+        "strategy": strategy,
+        "category": category,
+        "to": [{"contactId": contact_id}],
+        "content": {name: value for name, value in content.items() if value is not None},
+    }
+    message = parse(MESSAGE, request)
+    refuse_nul(request)
+    key = idempotency.key_of(idempotency_key, request)
+    result = accept(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
+    match result:
+        case Refusal(error=error):
+            raise error
+        case StoredAnswer():
+            return _replayed(result)
+        case SendResult(message_id=str(message_id)):
+            return MessageResult(
+                message_id=message_id,
+                status=result.status,
+                resolved_channel=result.resolved_channel,
+                provider=result.provider,
+                scheduled_for=iso(result.scheduled_for),
+            )
+    raise AssertionError("an accepted message has an id")
+
+
+def _program(organization: Organization | str) -> Caller:
+    key = organization if isinstance(organization, str) else organization.pk
+    try:
+        record = organizations.get(key)
+    except Organization.DoesNotExist:
+        raise errors.NotFound.at("organization", "no such organization") from None
+    return Caller(record, application_id=PROGRAM, user_id=PROGRAM, test=False)
+
+
+def _replayed(stored: StoredAnswer) -> MessageResult:
+    """Read the answer that an idempotency key stored. Raises the ApiError if it is one."""
+    answer: Any = stored.as_json()
+    if error := answer.get("error"):
+        raise errors.by_code()[error["code"]](
+            error["message"],
+            details=[errors.Detail(each["field"], each["message"]) for each in error["details"]],
+            message_id=error["messageId"],
+        )
+    return MessageResult(
+        message_id=answer["messageId"],
+        status=answer["status"],
+        resolved_channel=answer["resolvedChannel"],
+        provider=answer["provider"],
+        scheduled_for=answer["scheduledFor"],
+        replayed=True,
+    )

@@ -1,0 +1,229 @@
+"""The results of accepting as values, and their JSON.
+
+Their JSON is here and not in the view, because an idempotency key stores it for later requests.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from uuid import UUID
+
+import orjson
+
+from messaging.accept.plans import Plan, Recipient
+from messaging.models.statuses import aggregate
+from messaging.reports import queries
+from rme.core import errors
+from rme.core.db.clock import iso
+
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientError:
+    """Why one of several recipients gets nothing: a code of the contract and its text."""
+
+    code: str
+    message: str
+    details: Sequence[errors.Detail] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientResult:
+    """One recipient's part of a send result."""
+
+    contact_id: str
+    status: str
+    resolved_channel: str | None
+    provider: str | None
+    scheduled_for: datetime | None
+    error: RecipientError | None
+
+    def as_json(self, message_id: str | None, request_id: str) -> JsonObject:
+        error = self.error
+        return {
+            "contactId": self.contact_id,
+            "status": self.status,
+            "resolvedChannel": self.resolved_channel,
+            "provider": self.provider,
+            "scheduledFor": iso(self.scheduled_for),
+            "error": error
+            and {
+                "code": error.code,
+                "message": error.message,
+                "messageId": message_id,
+                "requestId": request_id,
+                "details": [detail.as_json() for detail in error.details],
+            },
+        }
+
+
+class _Answer:
+    """Base of the results that are written as JSON: at most once each."""
+
+    def as_json(self) -> JsonObject:
+        raise NotImplementedError
+
+    @cached_property
+    def body(self) -> bytes:
+        """The JSON text, as the API answers with it and an idempotency key stores it."""
+        return orjson.dumps(self.as_json())
+
+
+@dataclass(frozen=True)
+class SendResult(_Answer):
+    """A message that was accepted for at least one recipient."""
+
+    message_id: str | None
+    """None in a dry run, which stores no message."""
+    status: str
+    resolved_channel: str | None
+    provider: str | None
+    """Channel and provider are None where they differ between recipients."""
+    scheduled_for: datetime | None
+    recipients: Sequence[RecipientResult]
+    request_id: str
+    """The request that was answered: errors name it."""
+    status_code: int = 202
+
+    def as_json(self) -> JsonObject:
+        shown: JsonObject = {
+            "messageId": self.message_id,
+            "status": self.status,
+            "resolvedChannel": self.resolved_channel,
+            "provider": self.provider,
+            "scheduledFor": iso(self.scheduled_for),
+        }
+        if len(self.recipients) > 1:
+            shown["recipients"] = [
+                recipient.as_json(self.message_id, self.request_id) for recipient in self.recipients
+            ]
+        return shown
+
+
+@dataclass(frozen=True)
+class Refusal(_Answer):
+    """A request that was refused. The error names the message if one was stored."""
+
+    error: errors.ApiError
+    request_id: str
+
+    @property
+    def status_code(self) -> int:
+        return self.error.status
+
+    def as_json(self) -> JsonObject:
+        return {"error": self.error.as_json(self.request_id)}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The answer to the first request with an idempotency key, as it was stored."""
+
+    request_digest: str
+    status_code: int
+    body: bytes
+
+    def as_json(self) -> JsonObject:
+        shown: JsonObject = orjson.loads(self.body)
+        return shown
+
+
+Result = SendResult | Refusal | StoredAnswer
+
+
+@dataclass(frozen=True)
+class BulkResult(_Answer):
+    """The results of the messages of a bulk, in their order."""
+
+    results: Sequence[Result]
+    status_code: int = field(default=202, init=False)
+
+    def as_json(self) -> JsonObject:
+        accepted = sum(result.status_code < 300 for result in self.results)
+        return {
+            "accepted": accepted,
+            "rejected": len(self.results) - accepted,
+            "results": [
+                {"index": index, **result.as_json()} for index, result in enumerate(self.results)
+            ],
+        }
+
+
+def headers_of(result: Result | BulkResult) -> Mapping[str, str]:
+    """Return the response headers that belong to a result."""
+    match result:
+        case Refusal(error=error):
+            return error.headers
+        case StoredAnswer():
+            return {"Idempotent-Replayed": "true"}
+    return {}
+
+
+def of_plan(plan: Plan, message_id: str | None, request_id: str) -> SendResult | Refusal:
+    """Build the result of a plan that is stored as a message, or of a dry run.
+
+    A message without any recipient to send to is refused with its first recipient's error.
+    """
+    shown = [of_recipient(recipient) for recipient in plan.recipients]
+    remaining = [recipient for recipient in shown if recipient.error is None]
+    if not remaining:
+        error = next(r.error for r in plan.recipients if r.error is not None)
+        error.message_id = message_id
+        return Refusal(error, request_id)
+    times = [r.scheduled_for for r in remaining if r.scheduled_for]
+    return SendResult(
+        message_id=message_id,
+        status=aggregate(recipient.status for recipient in plan.recipients),
+        resolved_channel=_common(r.resolved_channel for r in remaining),
+        provider=_common(r.provider for r in remaining),
+        scheduled_for=min(times, default=None),
+        recipients=shown,
+        request_id=request_id,
+    )
+
+
+def of_recipient(recipient: Recipient) -> RecipientResult:
+    """Build the result of one recipient of a plan."""
+    error = recipient.error
+    return RecipientResult(
+        contact_id=recipient.given.contact_id,
+        status=recipient.status,
+        resolved_channel=recipient.chosen.channel if recipient.chosen else None,
+        provider=recipient.provider,
+        scheduled_for=recipient.scheduled_for,
+        error=RecipientError(error.code, error.message, error.details) if error else None,
+    )
+
+
+def of_message(organization_id: str, message_id: UUID | str, *, request_id: str) -> SendResult:
+    """Read a stored message in the form of a send result, with status 200. Raises NotFound."""
+    message = queries.detail(organization_id, str(message_id)).message
+    return SendResult(
+        message_id=str(message.message_id),
+        status=message.status,
+        resolved_channel=message.channel,
+        provider=message.provider,
+        scheduled_for=message.scheduled_for,
+        recipients=[
+            RecipientResult(
+                contact_id=delivery.contact_id,
+                status=delivery.status,
+                resolved_channel=delivery.resolved_channel,
+                provider=delivery.provider,
+                scheduled_for=delivery.scheduled_for,
+                error=RecipientError(delivery.error.code, delivery.error.message)
+                if delivery.error
+                else None,
+            )
+            for delivery in message.recipients
+        ],
+        request_id=request_id,
+        status_code=200,
+    )
+
+
+def _common(values: Iterable[str | None]) -> str | None:
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None

@@ -1,1 +1,0 @@
-"""How the calls are described in OpenAPI: bodies, answers, errors, parameters, security."""

@@ -1,3 +1,0 @@
-"""What the calls answer, as pydantic models: OpenAPI is made from these, and tests hold real
-answers against them.
-"""
