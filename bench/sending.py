@@ -26,7 +26,7 @@ def _get_ready(channel: str) -> None:
     from messaging.delivery import claims, tasks  # noqa: F401 a worker has long imported it
     from rme.core.process import memory
 
-    memory.spare()
+    memory.freeze_startup_objects()
     memory.keep_memory()
     claims.ready(channel)  # the connection stands, as a worker's does
 

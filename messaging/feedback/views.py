@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from messaging.feedback import callbacks, tasks
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
+from rme.core.http.api import set_error_renderer
 from rme.core.provider import CallbackRequest
 
 log = structlog.get_logger(__name__)
@@ -58,11 +59,11 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
     return _answer(200)
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     return _answer(error.status, **error.headers)
 
 
-receive.speak = _speak  # type: ignore[attr-defined]
+set_error_renderer(_render_error, receive)
 
 
 def _answer(status: int, **headers: str) -> HttpResponse:

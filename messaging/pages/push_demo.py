@@ -24,7 +24,7 @@ from push.inputs import read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import error_response, json_response
+from rme.core.http.api import error_response, json_response, set_error_renderer
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
@@ -87,11 +87,11 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         except errors.ApiError as error:
             return error_response(error, request.id)  # type: ignore[attr-defined]
 
-    answered.speak = _speak  # type: ignore[attr-defined]
+    set_error_renderer(_render_error, answered)
     return answered
 
 
-def _speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     return error_response(error, request.id)  # type: ignore[attr-defined]
 
 

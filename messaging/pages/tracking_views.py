@@ -18,6 +18,7 @@ from messaging.content.tracked_links import Target
 from messaging.feedback import tasks, tracking
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
+from rme.core.http.api import set_error_renderer
 
 log = structlog.get_logger(__name__)
 
@@ -75,12 +76,12 @@ def _by_machine(request: HttpRequest) -> bool:
     )
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     headers = {**HEADERS, **error.headers}
     return HttpResponse(status=error.status, content_type="text/plain", headers=headers)
 
 
-show_image.speak = lead_on.speak = _speak  # type: ignore[attr-defined]
+set_error_renderer(_render_error, show_image, lead_on)
 
 
 def _gone() -> HttpResponse:
