@@ -99,7 +99,7 @@ def walk(fields: dict[str, Any], pages: int) -> tuple[UUID | None, int]:
 
     cursor, found = None, 0
     for _ in range(pages):
-        page = queries.history("bench", queries.Filter(**fields, limit=200, cursor=cursor))
+        page = queries.history("bench", queries.HistoryFilter(**fields, limit=200, cursor=cursor))
         found += len(page.messages)
         if page.following is None:
             return None, found
@@ -123,7 +123,7 @@ def _measure(name: str, fields: dict[str, Any]) -> None:
     from messaging.reports import queries
 
     def page(cursor: UUID | None) -> float:
-        wanted = queries.Filter(**fields, limit=PAGE, cursor=cursor)
+        wanted = queries.HistoryFilter(**fields, limit=PAGE, cursor=cursor)
         return timed(lambda: queries.history("bench", wanted))
 
     first = page(None)

@@ -7,8 +7,7 @@ import re
 
 from django.conf import settings
 
-from rme.transport import AddressPolicy
-from rme.transport.addresses import origin_of
+from rme.transport import AddressPolicy, origin_of
 
 _URL = re.compile(r'[!"$-\[\]-~]{1,2000}')
 """Visible ASCII without `#` and the backslash, which no browser's endpoint has."""

@@ -18,7 +18,7 @@ from unfold.widgets import (
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import TYPES
-from messaging.webhooks import endpoints, outbox, replays, signatures
+from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from rme.core.db.clock import iso
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
@@ -93,8 +93,10 @@ class WebhookEndpointAdmin(TenantAdmin):
             "", '<th scope="col" class="text-left pr-4">{}</th>', ((name,) for name in _COLUMNS)
         )
         cells = "<td>{}</td>" * len(_COLUMNS)
-        body = format_html_join("", f"<tr>{cells}</tr>", map(_line, outbox.latest_attempted(row)))
-        waiting = outbox.count_pending(row)
+        body = format_html_join(
+            "", f"<tr>{cells}</tr>", map(_line, delivery_log.latest_attempted(row))
+        )
+        waiting = delivery_log.count_pending(row)
         told = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
         return format_html(told, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
 
@@ -128,7 +130,7 @@ class WebhookEndpointAdmin(TenantAdmin):
 
     def _deleted(self, organization_id: str, key: int) -> None:
         endpoints.invalidate(organization_id)
-        outbox.delete_deliveries(key)
+        delivery_log.delete_deliveries(key)
 
     # --- buttons ----------------------------------------------------------------------------------
     @action(description="Send a test event", url_path="test-event", permissions=["change"])

@@ -348,7 +348,7 @@ class MessagesView(ApiView):
         wanted = HistoryQuery.read(request.query_params.dict())
         found = queries.history(
             caller(request).organization.id,
-            queries.Filter(
+            queries.HistoryFilter(
                 contact_id=wanted.contact_id,
                 since=wanted.since,
                 until=wanted.until,

@@ -57,7 +57,7 @@ def outcomes(answered: Answered) -> sql.Steps:
             if outcome is NOT_TRIED:
                 not_made.append(shot.attempt_id)
                 continue
-            own_ids += provider_references.row(
+            own_ids += provider_references.reference_rows(
                 shot.attempt_id, account.id, account.provider, outcome
             )
             if shot.device_id:

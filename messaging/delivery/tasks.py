@@ -16,7 +16,7 @@ from messaging.delivery.accounts import concurrency, rates
 from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
 from messaging.models import PARTITIONED
 from messaging.policy import organization_policy
-from messaging.webhooks import outbox
+from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
 from rme.core.process import worker
@@ -92,7 +92,7 @@ def housekeeping() -> None:
     sms_parts.purge()
     provider_references.purge()
     tracking.purge()
-    outbox.purge()
+    delivery_log.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())

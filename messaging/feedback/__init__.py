@@ -1,1 +1,12 @@
-"""Provider callbacks, receipts, inbound SMS, polling and tracking."""
+"""Feedback on messages: provider callbacks, receipts, inbound SMS, polling and tracking.
+
+Other packages use:
+
+- `receipts`: `apply` receipts to deliveries; `Receipt`
+- `tracking`: store opens and clicks
+- `provider_references`: store providers' own ids
+- `listeners`: keep providers' connections in a worker process
+- `tasks`: request a worker for stored callbacks
+- `callbacks`, `sms_parts`, `tracking`, `provider_references`: `purge`
+- `views`: the endpoint of provider callbacks
+"""

@@ -1,16 +1,17 @@
-"""What providers called us with: kept as it arrived, and applied in batches.
+"""Provider callbacks: stored as they arrive, and applied in batches.
 
-A call is answered once it is in the database, and what it says is read later. Losing the task that
-reads costs seconds, and a call that comes ten times, or late, or before the worker has written down
-that the message left, comes to the same.
+A callback is answered once it is in the database, and read later. If the task that reads it is
+lost, that costs seconds. A callback may be repeated, late, or earlier than the record that the
+message left: the final state is the same.
 """
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -20,9 +21,9 @@ from django.db import connection, transaction
 from messaging.consent import gate_lock
 from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import KeywordReply
+from messaging.feedback.receipts import AccountReceipt
 from messaging.feedback.sms_parts import ReceivedSms
-from messaging.models import Callback as Row
-from messaging.models import ProviderAccount
+from messaging.models import Callback, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
 from rme.core import ids
@@ -32,24 +33,24 @@ from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Prov
 log = structlog.get_logger(__name__)
 
 BATCH = 500
-KEPT_DAYS = 7
-LETTER_DAYS = 400
-"""For so long what a person wrote is known again, and not heard twice."""
-PUT_OFF_DAYS = 1
-"""A report that came too early for so long will never fit."""
-STRANGE_TRIES = 9
-"""How often a report on a message that we do not know is tried, over eight minutes: an account may
-be shared with others, whose reports come to us too."""
-_T = Row._meta.db_table
+STORED_DAYS = 7
+INBOUND_STORED_DAYS = 400
+"""How long the digest of an inbound SMS stays, so that a repeated callback is recognized."""
+RETRY_DAYS = 1
+"""A receipt that comes before the record of its attempt is tried again for so long."""
+UNKNOWN_TRIES = 9
+"""How often a receipt for an unknown message is tried, over eight minutes. An account may be shared
+with other systems, whose receipts come to us too."""
+_T = Callback._meta.db_table
 _HEADERS = ("content-type", "user-agent")
-"""What of the headers is kept: signatures were checked, and others may hold secrets."""
+"""The headers to store. The signature was checked, and other headers may hold secrets."""
 _SECRET = re.compile(r"(?<![^&])key=[^&]*")
 
-_KEEP = f"""
+_INSERT = f"""
 INSERT INTO {_T} (id, organization_id, account_id, digest, method, query, headers, body,
   received_at, tries) VALUES """
-_ROW = "(%s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, 0)"
-_ONCE = " ON CONFLICT (digest) DO NOTHING"
+_VALUES = "(%s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, 0)"
+_IF_NEW = " ON CONFLICT (digest) DO NOTHING"
 _DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
 FROM {_T} WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT {BATCH}
@@ -57,7 +58,7 @@ FOR UPDATE SKIP LOCKED
 """
 _DONE = f"""
 UPDATE {_T} SET tries = tries + 1, letter = id = ANY(%s), due_at = CASE
-  WHEN id = ANY(%s) AND received_at > statement_timestamp() - make_interval(days => {PUT_OFF_DAYS})
+  WHEN id = ANY(%s) AND received_at > statement_timestamp() - make_interval(days => {RETRY_DAYS})
   THEN statement_timestamp() + make_interval(secs => least(300, power(2, least(tries, 10)))) END
 WHERE id = ANY(%s)
 """
@@ -65,7 +66,7 @@ WHERE id = ANY(%s)
 
 @dataclass(frozen=True, slots=True)
 class CallbackAccount:
-    """An account that a provider may call."""
+    """A provider account that receives callbacks. `url` is its callback URL."""
 
     account_id: int
     organization_id: str
@@ -73,188 +74,213 @@ class CallbackAccount:
     provider: Provider
 
 
-_receivers: TtlCache[str, CallbackAccount] = TtlCache(seconds=2)
+class _StoredCallback(NamedTuple):
+    """A callback that is due, as stored."""
+
+    id: UUID
+    organization_id: str
+    account_id: int
+    method: str
+    query: str
+    headers: str | Mapping[str, str]
+    body: bytes
+    received_at: datetime
+    tries: int
+
+
+_accounts: TtlCache[str, CallbackAccount] = TtlCache(seconds=2)
 
 
 def find_account(public_id: str) -> CallbackAccount | None:
-    """Find the account that a call is for; paused ones too, as reports come later."""
+    """Return the account of a callback URL, also if it is paused: receipts come later."""
     if ids.parse(public_id) is None:
         return None
 
     def load() -> CallbackAccount | None:
         row = ProviderAccount.objects.filter(public_id=public_id).first()
-        return _receiver(row) if row else None
+        return _callback_account(row) if row else None
 
-    return _receivers.get(public_id, load)
+    return _accounts.get(public_id, load)
 
 
-def _receiver(row: ProviderAccount) -> CallbackAccount | None:
+def _callback_account(row: ProviderAccount) -> CallbackAccount | None:
+    """Return an account that receives callbacks; None if its settings are invalid."""
     account = organization_policy.account_of(row)
     if account.provider is None:
         return None
     return CallbackAccount(row.pk, row.organization_id, account.callback_url, account.provider)
 
 
-def store(whose: CallbackAccount, *calls: CallbackRequest) -> bool:
-    """Keep authentic calls, each once, by one statement; say whether any is new."""
-    values = [value for call in calls for value in _row(whose, call)]
+def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
+    """Store authentic callbacks by one statement, each once; return whether any is new."""
+    values = [value for request in requests for value in _values(account, request)]
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP + ", ".join([_ROW] * len(calls)) + _ONCE, values)
+        cursor.execute(_INSERT + ", ".join([_VALUES] * len(requests)) + _IF_NEW, values)
         return bool(cursor.rowcount)
 
 
-def _row(whose: CallbackAccount, callback: CallbackRequest) -> list[Any]:
+def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
+    """Return the values of a row, in the order of `_INSERT`."""
     digest = hashlib.sha256(
-        orjson.dumps([whose.account_id, callback.method, callback.query]) + callback.body
+        orjson.dumps([account.account_id, request.method, request.query]) + request.body
     ).hexdigest()
-    headers = {name: callback.headers[name] for name in _HEADERS if name in callback.headers}
+    headers = {name: request.headers[name] for name in _HEADERS if name in request.headers}
     return [
         ids.new_id(),
-        whose.organization_id,
-        whose.account_id,
+        account.organization_id,
+        account.account_id,
         digest,
-        callback.method,
-        _SECRET.sub("key=", callback.query),
+        request.method,
+        _SECRET.sub("key=", request.query),
         orjson.dumps(headers).decode(),
-        callback.body,
-        callback.received_at,
+        request.body,
+        request.received_at,
     ]
 
 
-def apply_due() -> tuple[int, list[KeywordReply]]:
-    """Apply one batch; give how many calls that were, and what is to be answered to people.
+Receipts = dict[UUID, list[AccountReceipt]]
+"""The receipts that each callback brought, by the callback's id."""
 
-    The number of statements does not grow with the calls. Several may work at once.
+
+class _Batch:
+    """What the callbacks of one batch contain."""
+
+    def __init__(self, rows: Sequence[_StoredCallback]) -> None:
+        """Read each callback by its account's provider."""
+        self.rows = rows
+        self.receipts: Receipts = defaultdict(list)
+        self.by_provider_id: Receipts = defaultdict(list)
+        """Receipts that name only the provider's own id."""
+        self.inbound: list[ReceivedSms] = []
+        known = ProviderAccount.objects.in_bulk({row.account_id for row in rows})
+        accounts = {pk: _callback_account(row) for pk, row in known.items()}
+        for row in rows:
+            if account := accounts.get(row.account_id):
+                for item in _read(account, row):
+                    self._add(account, row, item)
+
+    def _add(
+        self,
+        account: CallbackAccount,
+        row: _StoredCallback,
+        item: DeliveryReceipt | InboundSms | UnknownCode,
+    ) -> None:
+        if isinstance(item, DeliveryReceipt):
+            target = self.receipts if item.attempt_id else self.by_provider_id
+            target[row.id].append(AccountReceipt(row.account_id, item))
+        elif isinstance(item, UnknownCode):
+            _count_unknown_code(account, row, item)
+        else:
+            sms = ReceivedSms(
+                row.organization_id, row.account_id, item, row.received_at, str(row.id)
+            )
+            self.inbound.append(sms)
+
+    def organizations_to_lock(self) -> set[str]:
+        """Return the organizations whose gate lock is needed.
+
+        All are locked at once and before any row of a delivery; another order could deadlock.
+        """
+        found = {sms.organization_id for sms in self.inbound}
+        deciding = {
+            callback_id
+            for receipts_by_id in (self.receipts, self.by_provider_id)
+            for callback_id, entries in receipts_by_id.items()
+            if any(receipts.needs_gate_lock(entry.receipt) for entry in entries)
+        }
+        return found | {row.organization_id for row in self.rows if row.id in deciding}
+
+    def resolve_provider_ids(self) -> set[UUID]:
+        """Find the attempts of receipts that name a provider's own id.
+
+        Return the callbacks whose id is unknown: the worker has not recorded it yet, or the message
+        was sent by another system.
+        """
+        found = provider_references.find(
+            {
+                (entry.account_id, entry.receipt.provider_id)
+                for entries in self.by_provider_id.values()
+                for entry in entries
+            }
+        )
+        unknown: set[UUID] = set()
+        for callback_id, entries in self.by_provider_id.items():
+            for account_id, receipt in entries:
+                attempt_id = found.get((account_id, receipt.provider_id))
+                if attempt_id is None:
+                    unknown.add(callback_id)
+                else:
+                    resolved = replace(receipt, attempt_id=attempt_id)
+                    self.receipts[callback_id].append(AccountReceipt(account_id, resolved))
+        return unknown
+
+
+def apply_due() -> tuple[int, list[KeywordReply]]:
+    """Apply one batch; return the number of callbacks and the replies to send.
+
+    The number of statements does not depend on the number of callbacks. Several workers may run
+    this at once.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(_DUE)
-            rows = cursor.fetchall()
+            rows = [_StoredCallback(*row) for row in cursor.fetchall()]
         if not rows:
             return 0, []
-        known = ProviderAccount.objects.in_bulk({row[2] for row in rows})
-        whose = {pk: _receiver(row) for pk, row in known.items()}
-        reports: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
-        strange: dict[UUID, list[tuple[int, DeliveryReceipt]]] = {}
-        letters: list[ReceivedSms] = []
-        for row in rows:
-            account = whose.get(row[2])
-            if account is None:
-                continue
-            for said in _read(account, row):
-                if isinstance(said, DeliveryReceipt):
-                    known_as = reports if said.attempt_id else strange
-                    known_as.setdefault(row[0], []).append((row[2], said))
-                elif isinstance(said, UnknownCode):
-                    _tell(account, row, said)
-                else:
-                    letters.append(_letter(row, said))
-        gate_lock.take_exclusive(_deciding(rows, [*reports.items(), *strange.items()], letters))
-        unknown = _recognize(strange, reports)
-        early = receipts.apply_provider_receipts(reports)
-        early |= {row[0] for row in rows if row[0] in unknown and row[8] < STRANGE_TRIES}
-        answers = inbound_sms.apply(letters)
+        batch = _Batch(rows)
+        gate_lock.take_exclusive(batch.organizations_to_lock())
+        unknown = batch.resolve_provider_ids()
+        early = receipts.apply_provider_receipts(batch.receipts)
+        early |= {row.id for row in rows if row.id in unknown and row.tries < UNKNOWN_TRIES}
+        replies = inbound_sms.apply(batch.inbound)
+        inbound = [UUID(sms.callback_id) for sms in batch.inbound]
         with connection.cursor() as cursor:
-            heard = [UUID(letter.callback_id) for letter in letters]
-            cursor.execute(_DONE, [heard, list(early), [row[0] for row in rows]])
-    return len(rows), answers
+            cursor.execute(_DONE, [inbound, list(early), [row.id for row in rows]])
+    return len(rows), replies
 
 
-def _deciding(
-    rows: Sequence[Sequence[object]],
-    reports: Sequence[tuple[UUID, Sequence[tuple[int, DeliveryReceipt]]]],
-    letters: Sequence[ReceivedSms],
-) -> set[str]:
-    """Name the organizations for which something may be decided.
-
-    All at once, and before any row of a delivery: another order could deadlock.
-    """
-    deciding = {
-        key for key, told in reports if any(receipts.needs_gate_lock(said) for _, said in told)
-    }
-    return {letter.organization_id for letter in letters} | {
-        str(row[1]) for row in rows if row[0] in deciding
-    }
-
-
-def _recognize(
-    strange: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
-    reports: dict[UUID, list[tuple[int, DeliveryReceipt]]],
-) -> set[UUID]:
-    """Add the reports that name a provider's own id to those on attempts; give the keys of others.
-
-    The worker may have yet to write down the id; or it is of what somebody else sent.
-    """
-    found = provider_references.find(
-        {(account, said.provider_id) for said_of in strange.values() for account, said in said_of}
+def _read(
+    account: CallbackAccount, row: _StoredCallback
+) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    """Read a callback. One that the provider cannot read is logged and must not stop the others."""
+    headers = orjson.loads(row.headers) if isinstance(row.headers, str) else row.headers
+    request = CallbackRequest(
+        url=account.url,
+        method=row.method,
+        query=row.query,
+        headers=headers if isinstance(headers, dict) else {},
+        body=bytes(row.body),
+        received_at=row.received_at,
     )
-    unknown: set[UUID] = set()
-    for key, entries in strange.items():
-        for account, said in entries:
-            attempt_id = found.get((account, said.provider_id))
-            if attempt_id is None:
-                unknown.add(key)
-            else:
-                reports.setdefault(key, []).append((account, replace(said, attempt_id=attempt_id)))
-    return unknown
+    try:
+        return account.provider.read_callback(request)
+    except Exception:
+        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(row.id))
+        return ()
+
+
+def _count_unknown_code(account: CallbackAccount, row: _StoredCallback, item: UnknownCode) -> None:
+    """Count and log a code that the provider's tables lack, at the callback's first try only."""
+    if row.tries:
+        return
+    kind = account.provider.kind
+    unknown_codes.count(kind, item.code)
+    log.warning("callback.unknown_code", kind=kind, code=item.code[:32], callback=str(row.id))
 
 
 _PURGE = f"""
 DELETE FROM {_T} WHERE due_at IS NULL AND received_at < statement_timestamp()
-  - make_interval(days => CASE WHEN letter THEN {LETTER_DAYS} ELSE {KEPT_DAYS} END)
+  - make_interval(days => CASE WHEN letter THEN {INBOUND_STORED_DAYS} ELSE {STORED_DAYS} END)
 """
 _EMPTY = f"""
 UPDATE {_T} SET query = '', headers = '{{}}', body = ''
 WHERE letter AND NOT (query = '' AND body = '')
-  AND received_at < statement_timestamp() - make_interval(days => {KEPT_DAYS})
+  AND received_at < statement_timestamp() - make_interval(days => {STORED_DAYS})
 """
 
 
 def purge() -> None:
-    """Delete what was applied some days ago; of what people wrote, the contents."""
+    """Delete callbacks that were applied some days ago; of inbound SMS, the content only."""
     with connection.cursor() as cursor:
         cursor.execute(_PURGE)
         cursor.execute(_EMPTY)
-
-
-def _read(
-    account: CallbackAccount, row: Sequence[object]
-) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
-    """Let a provider read a call; one that it cannot read must not hold up all others."""
-    identifier, _, _, method, query, headers, body, received_at, _ = row
-    callback = CallbackRequest(
-        url=account.url,
-        method=str(method),
-        query=str(query),
-        headers=_headers(headers),
-        body=bytes(body),  # type: ignore[call-overload]
-        received_at=received_at,  # type: ignore[arg-type]
-    )
-    try:
-        return account.provider.read_callback(callback)
-    except Exception:
-        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(identifier))
-        return ()
-
-
-def _tell(account: CallbackAccount, row: Sequence[object], said: UnknownCode) -> None:
-    """Count a code that no table has, once, and tell by which call it came."""
-    if row[-1]:  # it was put off, and told of before
-        return
-    kind = account.provider.kind
-    unknown_codes.count(kind, said.code)
-    log.warning("callback.unknown_code", kind=kind, code=said.code[:32], callback=str(row[0]))
-
-
-def _headers(stored: object) -> Mapping[str, str]:
-    value = orjson.loads(stored) if isinstance(stored, str) else stored
-    return value if isinstance(value, dict) else {}
-
-
-def _letter(row: Sequence[object], said: InboundSms) -> ReceivedSms:
-    return ReceivedSms(str(row[1]), int(str(row[2])), said, _moment(row[7]), str(row[0]))
-
-
-def _moment(value: object) -> datetime:
-    assert isinstance(value, datetime)  # the column's type
-    return value

@@ -1,14 +1,14 @@
-"""What people write to us by SMS: STOP, START and HELP.
+"""Inbound SMS with a keyword: STOP, START and HELP.
 
-| word | consent (SMS, all categories) | suppression of the number | answer |
+| keyword | consent (SMS, all categories) | suppression of the number | reply |
 |---|---|---|---|
-| STOP | OPTED_OUT | STOP enters | a confirmation, the last we send |
+| STOP | OPTED_OUT | STOP is added | a confirmation, the last SMS we send |
 | START | OPTED_IN | STOP is lifted | a confirmation |
-| YES | as START, of a number that wrote STOP | the same | the same |
+| YES | as START, of a number that is stopped | the same | the same |
 | HELP | – | – | who we are and how to stop |
 
-The whole message is the word (`keywords`). Everything else is left to people: the call that brought
-it is kept for some days. YES answers many a question: it is a word of ours only after STOP.
+The whole text must be the keyword (`keywords`). Other texts are not interpreted; their callback is
+stored for some days. YES may answer any question, so it is a keyword only after STOP.
 """
 
 from collections import defaultdict
@@ -20,6 +20,7 @@ from django.db.models import QuerySet
 
 from messaging.consent import keywords, ledger, suppressions
 from messaging.consent.keywords import REPLIES, Word
+from messaging.consent.suppressions import NewSuppression
 from messaging.feedback.sms_parts import ReceivedSms, assemble
 from messaging.models import ConsentEntry, ProviderAccount, Suppression
 from messaging.policy import organization_policy
@@ -35,14 +36,13 @@ from rme.transport import Transport
 
 log = structlog.get_logger(__name__)
 
-
-ANSWERS_AN_HOUR = Limit(4, 3600)
-"""To one number: a machine that answers machines must not keep us talking."""
+REPLIES_PER_HOUR = Limit(4, 3600)
+"""Per number, so that an automatic responder cannot keep a conversation going."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordReply:
-    """A confirmation to be sent, by the account that was written to."""
+    """A reply to a keyword, to be sent by the account that received it."""
 
     organization_id: str
     account_id: int
@@ -50,87 +50,85 @@ class KeywordReply:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """A letter that is a word, from a number in its normal form."""
+class _KeywordSms:
+    """An inbound SMS that is a keyword. `number` is the sender's, normalized."""
 
-    letter: ReceivedSms
+    received: ReceivedSms
     word: Word
     number: str
     language: str
-    """The word's own; empty: it is of several."""
+    """The language of the keyword; empty if it belongs to several."""
 
 
-def apply(letters: Sequence[ReceivedSms]) -> list[KeywordReply]:
-    """Do what people want, and give what they are to be told; belongs into a transaction.
+def apply(received: Sequence[ReceivedSms]) -> list[KeywordReply]:
+    """Apply the keywords among inbound SMS, and return the replies. Call it in a transaction.
 
-    The number of statements grows with the organizations written to, not with the letters.
+    The number of statements grows with the organizations, not with the number of SMS.
     """
-    by_organization: defaultdict[str, list[_Heard]] = defaultdict(list)
-    for letter in assemble(sorted(letters, key=lambda each: each.received_at)):
-        found = keywords.find(letter.said.text)
-        number = addresses.phone(letter.said.sender, None)
-        if found and number:
-            heard = _Heard(letter, found.word, number, found.language)
-            by_organization[letter.organization_id].append(heard)
+    by_organization: defaultdict[str, list[_KeywordSms]] = defaultdict(list)
+    for each in assemble(sorted(received, key=lambda each: each.received_at)):
+        keyword = keywords.find(each.sms.text)
+        number = addresses.phone(each.sms.sender, None)
+        if keyword and number:
+            found = _KeywordSms(each, keyword.word, number, keyword.language)
+            by_organization[each.organization_id].append(found)
     return [
-        answer
-        for organization_id, heard in sorted(by_organization.items())
-        for answer in _obey(organization_id, heard)
+        reply
+        for organization_id, found_there in sorted(by_organization.items())
+        for reply in _apply_keywords(organization_id, found_there)
     ]
 
 
-def _obey(organization_id: str, said: Sequence[_Heard]) -> list[KeywordReply]:
-    heard = _understood(organization_id, said)
-    people = find_by_mobile(organization_id, sorted({each.number for each in heard}))
+def _apply_keywords(organization_id: str, found: Sequence[_KeywordSms]) -> list[KeywordReply]:
+    """Record consent, add and lift suppressions, and return the replies of an organization."""
+    resolved = _resolve_yes(organization_id, found)
+    contacts = find_by_mobile(organization_id, sorted({each.number for each in resolved}))
     ledger.record(
         organization_id,
         [
             _decision(each, contact)
-            for each in heard
+            for each in resolved
             if each.word is not Word.HELP
-            for contact in people.get(each.number, [])
+            for contact in contacts.get(each.number, [])
         ],
     )
-    last = {each.number: each.word for each in heard if each.word is not Word.HELP}
-    suppressions.suppress(
-        [
-            suppressions.NewSuppression(
-                organization_id, Channel.SMS, number, Suppression.Reason.STOP, "SMS_KEYWORD"
-            )
-            for number, word in sorted(last.items())
-            if word is Word.STOP
-        ]
-    )
+    last = {each.number: each.word for each in resolved if each.word is not Word.HELP}
+    stopped = sorted(number for number, word in last.items() if word is Word.STOP)
+    suppressions.suppress([_stop(organization_id, number) for number in stopped])
     if lifted := sorted(number for number, word in last.items() if word is Word.START):
-        _stops(organization_id, lifted).delete()
+        _stop_suppressions(organization_id, lifted).delete()
     organization = organizations.get(organization_id)
     return [
-        _answer(each, organization, people.get(each.number, []))
-        for each in heard
-        if not each.letter.said.answered and _may_answer(each)
+        _reply(each, organization, contacts.get(each.number, []))
+        for each in resolved
+        if not each.received.sms.answered and _may_reply(each)
     ]
 
 
-def _understood(organization_id: str, said: Sequence[_Heard]) -> list[_Heard]:
-    """Take YES for START where the number is stopped, and for nothing elsewhere."""
-    asked = {each.number for each in said if each.word is Word.YES}
-    stopped = (
-        set(_stops(organization_id, asked).values_list("address", flat=True)) if asked else set()
-    )
-    heard = []
-    for each in said:
+def _resolve_yes(organization_id: str, found: Sequence[_KeywordSms]) -> list[_KeywordSms]:
+    """Replace YES by START where the number is stopped at that moment, and drop it elsewhere."""
+    numbers = {each.number for each in found if each.word is Word.YES}
+    rows = _stop_suppressions(organization_id, numbers) if numbers else None
+    stopped = set(rows.values_list("address", flat=True)) if rows is not None else set()
+    resolved = []
+    for each in found:
         word = Word.START if each.word is Word.YES and each.number in stopped else each.word
         if word is Word.STOP:
             stopped.add(each.number)
         elif word is Word.START:
             stopped.discard(each.number)
         if word is not Word.YES:
-            heard.append(replace(each, word=word))
-    return heard
+            resolved.append(replace(each, word=word))
+    return resolved
 
 
-def _stops(organization_id: str, numbers: Collection[str]) -> QuerySet[Suppression]:
-    """Find the numbers that are suppressed since they wrote STOP."""
+def _stop(organization_id: str, number: str) -> NewSuppression:
+    reason = Suppression.Reason.STOP
+    return NewSuppression(organization_id, Channel.SMS, number, reason, "SMS_KEYWORD")
+
+
+def _stop_suppressions(organization_id: str, numbers: Collection[str]) -> QuerySet[Suppression]:
+    """Select the suppressions of numbers that sent STOP."""
     return Suppression.objects.filter(
         organization_id=organization_id,
         channel=Channel.SMS,
@@ -139,49 +137,54 @@ def _stops(organization_id: str, numbers: Collection[str]) -> QuerySet[Suppressi
     ).exclude(address="")
 
 
-def _decision(each: _Heard, contact: ContactRecord) -> ledger.ConsentDecision:
-    out = each.word is Word.STOP
+def _decision(each: _KeywordSms, contact: ContactRecord) -> ledger.ConsentDecision:
+    opted_out = each.word is Word.STOP
     return ledger.ConsentDecision(
         contact_id=contact.id,
         channel=Channel.SMS,
         category=ALL,
-        status=ledger.OPTED_OUT if out else ledger.OPTED_IN,
+        status=ledger.OPTED_OUT if opted_out else ledger.OPTED_IN,
         source=ConsentEntry.Source.SMS_KEYWORD,
-        occurred_at=each.letter.received_at,
+        occurred_at=each.received.received_at,
         evidence={
-            "text": keywords.evidence_text(each.letter.said.text),
+            "text": keywords.evidence_text(each.received.sms.text),
             "from": each.number,
-            "callback": each.letter.callback_id,
+            "callback": each.received.callback_id,
         },
         recorded_by="recipient",
     )
 
 
-def _may_answer(each: _Heard) -> bool:
-    key = f"sms-answer:{each.letter.organization_id}:{each.number}"
-    return limiter.take(key, ANSWERS_AN_HOUR).allowed
+def _may_reply(each: _KeywordSms) -> bool:
+    key = f"sms-answer:{each.received.organization_id}:{each.number}"
+    return limiter.take(key, REPLIES_PER_HOUR).allowed
 
 
-def _answer(
-    each: _Heard, organization: OrganizationRecord, people: Sequence[ContactRecord]
+def _reply(
+    each: _KeywordSms, organization: OrganizationRecord, contacts: Sequence[ContactRecord]
 ) -> KeywordReply:
-    """Answer in the word's own language, else the person's, the organization's, or English."""
-    spoken = (each.language, *(p.language for p in people), organization.language, "en")
-    language = next(code for text in spoken if (code := (text or "")[:2].lower()) in REPLIES)
-    text = REPLIES[language][each.word].format(name=organization.name)
-    letter = each.letter
-    sms = Sms(to=each.number, text=text, sender=letter.said.to)
-    return KeywordReply(letter.organization_id, letter.account_id, sms)
+    """Build a reply in the language of the keyword, the contact, the organization, or English."""
+    languages = (
+        each.language,
+        *(contact.language for contact in contacts),
+        organization.language,
+        "en",
+    )
+    code = next(code for text in languages if (code := (text or "")[:2].lower()) in REPLIES)
+    received = each.received
+    text = REPLIES[code][each.word].format(name=organization.name)
+    sms = Sms(to=each.number, text=text, sender=received.sms.to)
+    return KeywordReply(received.organization_id, received.account_id, sms)
 
 
-def send_replies(answers: Sequence[KeywordReply], transport: Transport) -> None:
-    """Send answers, once each: one that is lost with its process is not sent again.
+def send_replies(replies: Sequence[KeywordReply], transport: Transport) -> None:
+    """Send replies, once each: one that is lost with its process is not sent again.
 
-    They go by the account alone, past the gates: whoever wrote STOP is told so.
+    They leave by the account without pre-send checks: the confirmation of STOP must pass.
     """
     by_account: defaultdict[int, list[Sms]] = defaultdict(list)
-    for answer in answers:
-        by_account[answer.account_id].append(answer.sms)
+    for reply in replies:
+        by_account[reply.account_id].append(reply.sms)
     for row in ProviderAccount.objects.filter(pk__in=by_account):
         provider = organization_policy.account_of(row).provider
         if provider is None:

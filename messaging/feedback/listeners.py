@@ -1,8 +1,8 @@
-"""Hearing what comes over the links that providers keep: in each worker process, one thread.
+"""Listeners: one thread in each worker process keeps the connections on which providers report.
 
-It looks every few seconds which accounts there are, paused ones too, as reports come later, and has
-their providers keep a link. What comes is in the database before it is answered, and applied like
-what comes by HTTP.
+Every few seconds it reads which accounts exist, and has their providers keep a connection; paused
+accounts too, since receipts come later. What arrives is stored before it is answered, and applied
+like the callbacks that come over HTTP.
 """
 
 import threading
@@ -25,71 +25,79 @@ from rme.transport import AddressPolicy, smpp
 log = structlog.get_logger(__name__)
 
 EVERY_SECONDS = 5.0
-GOODBYE_SECONDS = 3.0
+CLOSE_SECONDS = 3.0
 METHOD = "LINK"
-"""Of a call that came over a link: nobody can make one over HTTP, which knows but GET and POST."""
-Ring = Callable[[], None]
+"""The method of what came over a connection; over HTTP only GET and POST are accepted."""
+RequestCallbacks = Callable[[], None]
+"""Requests a worker that applies stored callbacks."""
 
 _stopped = threading.Event()
-_turn = threading.Lock()
-"""Of who opens links and who closes all: none may be opened behind that one's back."""
+_opening = threading.Lock()
+"""Held while a connection is opened, and while all are closed: none may open after that."""
 
 
-def start(ring: Ring) -> None:
-    """Listen from now on, in a thread; `ring` calls whoever applies what was heard."""
+def start(request_callbacks: RequestCallbacks) -> None:
+    """Start the thread."""
     _stopped.clear()
-    threading.Thread(target=_keep, args=(ring,), name="listening", daemon=True).start()
+    threading.Thread(target=_run, args=(request_callbacks,), name="listeners", daemon=True).start()
 
 
 def stop() -> None:
-    """Listen no more, and unbind."""
-    with _turn:
+    """Stop the thread, and close the connections."""
+    with _opening:
         _stopped.set()
-    smpp.close_all(GOODBYE_SECONDS)
+    smpp.close_all(CLOSE_SECONDS)
 
 
-def _keep(ring: Ring) -> None:
+def _run(request_callbacks: RequestCallbacks) -> None:
     while not _stopped.is_set():
         try:
-            open_links(ring, _stopped.is_set)
+            open_links(request_callbacks, _stopped.is_set)
         except (DatabaseError, InterfaceError) as error:
-            log.warning("listening.database_away", error=type(error).__name__)
+            log.warning("listeners.database_unavailable", error=type(error).__name__)
         finally:
             connections.close_all()
         _stopped.wait(EVERY_SECONDS)
 
 
-def open_links(ring: Ring, is_over: Callable[[], bool] = lambda: False) -> None:
-    """Have every account that listens keep its link, until it is over."""
+def open_links(
+    request_callbacks: RequestCallbacks, is_stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Have the provider of every listening account keep a connection, unless stopped."""
     kinds = [kind for kind, provider in providers.REGISTRY.items() if provider.listens]
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     named = ProviderAccount.objects.filter(kind__in=kinds).values_list("public_id", flat=True)
     for public_id in named.order_by("id"):
-        whose = callbacks.find_account(str(public_id))
-        if whose is None:  # its settings are broken, which the log says
+        account = callbacks.find_account(str(public_id))
+        if account is None:  # its settings are invalid, which is logged
             continue
-        with _turn:
-            if is_over():
+        with _opening:
+            if is_stopped():
                 return
-            whose.provider.listen(partial(store_received, whose, ring), policy)
+            store = partial(store_received, account, request_callbacks)
+            account.provider.listen(store, policy)
 
 
-def store_received(whose: CallbackAccount, ring: Ring, heard: Sequence[bytes]) -> bool:
-    """Keep what came over an account's link; say whether it is safe.
+def store_received(
+    account: CallbackAccount, request_callbacks: RequestCallbacks, bodies: Sequence[bytes]
+) -> bool:
+    """Store what came over an account's connection; return whether it is stored.
 
-    What comes twice is kept twice: two people's STOP may be the same to the byte, and a report
+    Equal bodies are stored each: two persons' STOP may be equal byte for byte, and a receipt
     changes nothing the second time.
     """
     try:
         now = clock.now()
         calls = [
-            CallbackRequest(whose.url, METHOD, ids.new_text_id(), {}, body, now) for body in heard
+            CallbackRequest(account.url, METHOD, ids.new_text_id(), {}, body, now)
+            for body in bodies
         ]
-        callbacks.store(whose, *calls)
+        callbacks.store(account, *calls)
     except (DatabaseError, InterfaceError) as error:
-        log.warning("listening.not_kept", account_id=whose.account_id, error=type(error).__name__)
+        name = type(error).__name__
+        log.warning("listeners.not_stored", account_id=account.account_id, error=name)
         return False
     finally:
         close_old_connections()
-    ring()
+    request_callbacks()
     return True

@@ -1,6 +1,4 @@
-"""Providers' own ids of messages: kept, and looked up, where reports name nothing else; or kept to
-ask by.
-"""
+"""Providers' own ids of messages: stored for receipts that name nothing else, and for polling."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -15,16 +13,16 @@ from rme.core.db.sql import Row
 from rme.core.outcomes import Accepted, Outcome
 from rme.core.provider import Provider
 
-KEPT = timedelta(days=7)
+STORED = timedelta(days=7)
 """Networks give up after three days."""
 ASK_AFTER = timedelta(seconds=15)
-"""When a provider that has to be asked is asked first: by then most phones have a message."""
+"""When a message is polled first: by then most phones have received it."""
 _T = ProviderReference._meta.db_table
 
 Key = tuple[int, str]
-"""An account, and what it calls the message."""
+"""An account's id, and the provider's own id of the message."""
 
-# The newest counts: an SMSC begins its numbers anew some day.
+# The newest row counts, since an SMSC may start its numbers again.
 _FIND = f"""
 SELECT DISTINCT ON (r.account_id, r.reference) r.account_id, r.reference, r.id
 FROM unnest(%s::bigint[], %s::text[]) AS w(account_id, reference)
@@ -33,10 +31,10 @@ ORDER BY r.account_id, r.reference, r.id DESC
 """
 
 
-def row(
+def reference_rows(
     attempt_id: str, account_id: int | None, provider: Provider | None, outcome: Outcome | None
 ) -> list[Row]:
-    """Give the row that an answer makes, none for most."""
+    """Return the row to store for an outcome: none for most providers."""
     if provider is None or not (provider.names_its_own_ids or provider.polls):
         return []
     if account_id is None or not isinstance(outcome, Accepted) or not outcome.provider_id:
@@ -52,7 +50,7 @@ def row(
 
 
 def find(wanted: Collection[Key]) -> dict[Key, UUID]:
-    """Find the attempts that accounts' own ids are of. One statement, and none for nothing."""
+    """Return the attempts of providers' own ids: one statement, and none if none are wanted."""
     if not wanted:
         return {}
     accounts, references = zip(*sorted(wanted), strict=True)
@@ -62,6 +60,6 @@ def find(wanted: Collection[Key]) -> dict[Key, UUID]:
 
 
 def purge() -> None:
-    """Delete what no report comes on any more. The id of an attempt begins with its time."""
+    """Delete rows for which no receipt comes any more. An attempt's id begins with its time."""
     with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {_T} WHERE id < %s", [ids.at_least(clock.now() - KEPT)])
+        cursor.execute(f"DELETE FROM {_T} WHERE id < %s", [ids.at_least(clock.now() - STORED)])

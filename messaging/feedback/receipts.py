@@ -1,13 +1,12 @@
-"""What providers report after they took a message: applied in sets, in any order, any number of
-times, with the same final state.
+"""Receipts: applied in batches, in any order and any number of times, with the same final state.
 
-The state follows from all that is known to have happened on the delivery's channel, not from what
-came last.
+The status follows from all events on the delivery's channel, not from the receipt that came last.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -34,9 +33,9 @@ IMPLIES: dict[str, tuple[EventType, ...]] = {
     E.COMPLAINED: (E.SENT, E.DELIVERED, E.COMPLAINED),
     E.UNSUBSCRIBED: (E.UNSUBSCRIBED,),
 }
-"""What must have happened for a receipt to be true: an open implies a delivery."""
+"""The events that a receipt implies: an email that was opened was also delivered."""
 
-TARGET: dict[str, Status] = {
+STATUS_OF: dict[str, Status] = {
     E.SENT: Status.SENT,
     E.DELIVERED: Status.DELIVERED,
     E.OPEN: Status.DELIVERED,
@@ -50,8 +49,8 @@ FAILURES = frozenset({E.FAILED, E.BOUNCED})
 SUPPRESSES = {E.BOUNCED: "HARD_BOUNCE", E.COMPLAINED: "COMPLAINT"}
 
 BY_MACHINE = " by machine"
-ONCE_EACH = frozenset({E.OPEN, E.CLICK})
-"""What a machine's first does not make a person's first any less news."""
+BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
+"""Events that are recorded once for a person and once for a machine."""
 
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
@@ -62,8 +61,10 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
         WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
-_WHOSE = f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s)"
-# The attempt that a failure is believed of: the last one, if it may have been taken.
+_ORGANIZATIONS = (
+    f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s)"
+)
+# A failure counts for the last attempt only, if the provider may have accepted that one.
 _ATTEMPTS = f"""
 WITH named AS MATERIALIZED (
   SELECT id, account_id, delivery_id, channel, provider, fence, outcome
@@ -79,96 +80,125 @@ ORDER BY a.delivery_id FOR UPDATE OF d
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a provider reports of a delivery after it took it; `type` is an event's type."""
+    """What became of a delivery after the provider accepted it; `type` is an event's type."""
 
     delivery_id: UUID
     type: str
     reason: str | None = None
     channel: str | None = None
-    """The channel it was sent on; None: the one that the delivery is on."""
+    """The channel of the attempt; None: the delivery's current one."""
     provider: str | None = None
-    """The account that it was sent by; None: the delivery's."""
+    """The account of the attempt; None: the delivery's."""
     soft: bool = False
-    """Of a failure: the address could not be reached for now."""
+    """Of a failure: the address was unreachable for now."""
     machine: bool = False
     """Of an open or a click: a scanner or a proxy made it."""
 
 
-def needs_gate_lock(report: DeliveryReceipt) -> bool:
-    """Say whether a report may forbid what is sent from then on: it needs the gate lock."""
-    return report.type == E.UNSUBSCRIBED or _may_suppress(report)
+class AccountReceipt(NamedTuple):
+    """A provider's receipt, and the account that reported it."""
+
+    account_id: int
+    receipt: DeliveryReceipt
 
 
-def _may_suppress(said: DeliveryReceipt | Receipt) -> bool:
-    return said.soft or said.type in SUPPRESSES
+class _KnownAttempt(NamedTuple):
+    """The attempt of a receipt, and where its delivery stands."""
+
+    id: UUID
+    account_id: int | None
+    delivery_id: UUID
+    channel: str
+    provider: str | None
+    in_progress: bool
+    """A worker has the delivery, and has not recorded the outcome yet."""
+    is_last: bool
+    """It is the delivery's last attempt, and may have been accepted."""
+
+
+def needs_gate_lock(receipt: DeliveryReceipt) -> bool:
+    """Return whether a receipt may forbid later sends: applying it needs the gate lock."""
+    return receipt.type == E.UNSUBSCRIBED or _may_suppress(receipt)
+
+
+def _may_suppress(receipt: DeliveryReceipt | Receipt) -> bool:
+    return receipt.soft or receipt.type in SUPPRESSES
 
 
 def apply_provider_receipts(
-    reports: Mapping[UUID, Sequence[tuple[int, DeliveryReceipt]]],
+    receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]],
 ) -> set[UUID]:
-    """Apply what accounts report, by whatever key; give the keys of what came too early.
+    """Apply what accounts report, by any key; return the keys whose receipts came too early.
 
-    That is what a worker, which has the delivery in hand, has yet to write down. What an account
-    reports on an attempt that is not its own is dropped, and so is the failure of an attempt that
-    another has taken the place of. Belongs into a transaction, which holds the gate lock of
-    organizations for which anything `needs_gate_lock`.
+    Too early means that a worker has the delivery and has not recorded the outcome yet. Two kinds
+    are dropped: a receipt for another account's attempt, and a failure of an attempt that was
+    followed by another. Call this in a transaction that has the gate locks of all organizations
+    for whose receipts `needs_gate_lock` is true.
     """
-    named = (report.attempt_id for entries in reports.values() for _, report in entries)
-    wanted = {attempt_id for attempt_id in named if attempt_id}
-    if not wanted:
-        return set()
-    with connection.cursor() as cursor:
-        cursor.execute(_ATTEMPTS, [list(wanted)])
-        attempts = {row[0]: row[1:] for row in cursor.fetchall()}
+    entries = [
+        (key, account_id, receipt)
+        for key, found in receipts_by_key.items()
+        for account_id, receipt in found
+    ]
+    attempts = _read_attempts({receipt.attempt_id for _, _, receipt in entries} - {None})
     early: set[UUID] = set()
     receipts: list[Receipt] = []
-    left: set[UUID] = set()
-    for key, entries in reports.items():
-        for account_id, report in entries:
-            own, *found = (report.attempt_id and attempts.get(report.attempt_id)) or (None,)
-            if own != account_id:
-                continue
-            delivery_id, channel, provider, in_hand, last = found
-            if in_hand:
-                early.add(key)
-            elif last or report.type not in FAILURES:
-                if report.type == E.UNSUBSCRIBED:
-                    left.add(delivery_id)
-                receipts.append(
-                    Receipt(
-                        delivery_id,
-                        report.type,
-                        report.reason,
-                        channel,
-                        provider,
-                        soft=report.soft,
-                        machine=report.machine,
-                    )
-                )
+    unsubscribed: set[UUID] = set()
+    for key, account_id, receipt in entries:
+        attempt = attempts.get(receipt.attempt_id)
+        if attempt is None or attempt.account_id != account_id:
+            continue
+        if attempt.in_progress:
+            early.add(key)
+        elif attempt.is_last or receipt.type not in FAILURES:
+            if receipt.type == E.UNSUBSCRIBED:
+                unsubscribed.add(attempt.delivery_id)
+            receipts.append(_receipt(attempt, receipt))
     if receipts:
         _apply(receipts)
-    opt_outs.record(left)
+    opt_outs.record(unsubscribed)
     return early
+
+
+def _read_attempts(attempt_ids: Collection[UUID | None]) -> Mapping[UUID | None, _KnownAttempt]:
+    """Read attempts, and lock their deliveries: one statement, and none if there are none."""
+    if not attempt_ids:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_ATTEMPTS, [list(attempt_ids)])
+        return {row[0]: _KnownAttempt(*row) for row in cursor.fetchall()}
+
+
+def _receipt(attempt: _KnownAttempt, reported: DeliveryReceipt) -> Receipt:
+    return Receipt(
+        attempt.delivery_id,
+        reported.type,
+        reported.reason,
+        attempt.channel,
+        attempt.provider,
+        soft=reported.soft,
+        machine=reported.machine,
+    )
 
 
 def apply(receipts: Sequence[Receipt]) -> None:
     """Apply receipts in one transaction; those of deliveries that do not exist are dropped.
 
-    The number of statements does not depend on how many there are.
+    The number of statements does not depend on the number of receipts.
     """
     if not receipts:
         return
     with transaction.atomic():
-        _hold([receipt.delivery_id for receipt in receipts if _may_suppress(receipt)])
+        _take_gate_locks([receipt.delivery_id for receipt in receipts if _may_suppress(receipt)])
         _apply(receipts)
 
 
-def _hold(delivery_ids: Collection[UUID]) -> None:
-    """Hold the gate lock of the organizations of deliveries."""
+def _take_gate_locks(delivery_ids: Collection[UUID]) -> None:
+    """Take the gate locks of the deliveries' organizations."""
     if not delivery_ids:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_WHOSE, [list(delivery_ids)])
+        cursor.execute(_ORGANIZATIONS, [list(delivery_ids)])
         organization_ids = [row[0] for row in cursor.fetchall()]
     gate_lock.take_exclusive(organization_ids)
 
@@ -184,9 +214,9 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     now = clock.now()
     for each in known:
         for receipt in by_delivery[each.id]:
-            events += [_event(each, receipt, kind, now) for kind in each.learn(receipt)]
+            events += [_event(each, receipt, kind, now) for kind in each.add(receipt)]
     moves = [(each, each.final(by_delivery[each.id])) for each in known]
-    # A failure before the confirmation, where there is another channel: its turn is now.
+    # A failure while another channel is left: the fallback is due now.
     moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
     sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
     apply_transitions(
@@ -212,7 +242,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
 
 @dataclass(slots=True)
 class _Known:
-    """A delivery, and what is known to have happened to it (`CHANNEL type`)."""
+    """A delivery, and its events so far, each as `CHANNEL type`."""
 
     id: UUID
     organization_id: str
@@ -223,8 +253,8 @@ class _Known:
     may_fall_back: bool
     seen: list[str]
 
-    def learn(self, receipt: Receipt) -> list[EventType]:
-        """Give the events that a receipt adds to what was known."""
+    def add(self, receipt: Receipt) -> list[EventType]:
+        """Return the types of the events that a receipt adds, and remember them."""
         channel = receipt.channel or self.channel
         kinds = IMPLIES.get(receipt.type, ())
         new = [kind for kind in kinds if f"{channel} {kind}" not in self.seen]
@@ -234,24 +264,24 @@ class _Known:
         return new
 
     def final(self, receipts: Sequence[Receipt]) -> Status | None:
-        """Give the status that all amounts to, if the receipts are of a kind that moves one.
+        """Return the status that follows from all events; None if no receipt changes a status.
 
-        A confirmation wins over a failure, whichever came first, and only of an email a bounce
-        wins over the confirmation. Of a channel that was given up, only that counts.
+        A confirmation outweighs a failure, whichever came first; of an email, a bounce outweighs
+        the confirmation. Of a channel that was given up, only a confirmation counts.
         """
-        moving = [r for r in receipts if r.type in TARGET and not self._is_past(r)]
+        moving = [r for r in receipts if r.type in STATUS_OF and not self._is_past(r)]
         if not moving:
             return None
         if self.channel == Channel.EMAIL and self._has(E.BOUNCED):
             return Status.FAILED
-        if any(TARGET[EventType(r.type)] is Status.DELIVERED for r in moving):
+        if any(STATUS_OF[EventType(r.type)] is Status.DELIVERED for r in moving):
             return Status.DELIVERED
         if self._has(E.DELIVERED):
             return Status.DELIVERED
         return Status.FAILED if self._has(E.FAILED) or self._has(E.BOUNCED) else Status.SENT
 
     def suppressed(self, receipts: Sequence[Receipt]) -> list[suppressions.NewSuppression]:
-        """Give what is to be suppressed: the address is that of the channel the delivery is on."""
+        """Return the suppressions that receipts of the delivery's current channel cause."""
         if not self.address:
             return []
         return [
@@ -270,13 +300,13 @@ class _Known:
         return f"{self.channel} {kind}" in self.seen
 
     def _is_past(self, receipt: Receipt) -> bool:
-        """Say whether a receipt is of another channel, and confirms nothing."""
-        confirms = TARGET[EventType(receipt.type)] is Status.DELIVERED
+        """Return whether a receipt is of a channel that was given up, and confirms nothing."""
+        confirms = STATUS_OF[EventType(receipt.type)] is Status.DELIVERED
         return receipt.channel not in (None, self.channel) and not confirms
 
 
 def _maker(receipt: Receipt, kind: str) -> str:
-    return BY_MACHINE if receipt.machine and kind in ONCE_EACH else ""
+    return BY_MACHINE if receipt.machine and kind in BY_PERSON_OR_MACHINE else ""
 
 
 def _event(each: _Known, receipt: Receipt, kind: EventType, now: datetime) -> EventRow:
@@ -294,5 +324,5 @@ def _event(each: _Known, receipt: Receipt, kind: EventType, now: datetime) -> Ev
 
 def _detail(receipt: Receipt, kind: str) -> dict[str, object] | None:
     machine = bool(_maker(receipt, kind))
-    said = {"reason": receipt.reason, "soft": receipt.soft, "machine": machine}
-    return {name: value for name, value in said.items() if value} or None
+    detail = {"reason": receipt.reason, "soft": receipt.soft, "machine": machine}
+    return {name: value for name, value in detail.items() if value} or None

@@ -1,7 +1,7 @@
-"""What people wrote to us by SMS, put together where a provider delivers it in parts.
+"""Long inbound SMS: joining the parts that a provider delivers one by one.
 
-Parts come in any order and any number of times. What is not whole after a day is dropped: the calls
-that brought it are there for some days more.
+Parts come in any order and may be repeated. An SMS that is not complete after a day is dropped;
+the callbacks that brought its parts are stored for some days more.
 """
 
 import hashlib
@@ -20,100 +20,103 @@ from rme.core.provider import InboundSms, SmsPart
 
 log = structlog.get_logger(__name__)
 
-KEPT_DAYS = 1
+STORED_DAYS = 1
 _T = InboundSmsParts._meta.db_table
 _COLUMNS = "digest, account_id, texts, heard, received_at"
-_KEEP = f"""
+_STORE = f"""
 INSERT INTO {_T} ({_COLUMNS}) SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_T}, %s)
 ON CONFLICT (digest) DO UPDATE SET
   texts = excluded.texts, heard = excluded.heard, received_at = excluded.received_at
 """
 _PURGE = f"""
-DELETE FROM {_T} WHERE received_at < statement_timestamp() - make_interval(days => {KEPT_DAYS})
+DELETE FROM {_T} WHERE received_at < statement_timestamp() - make_interval(days => {STORED_DAYS})
 RETURNING account_id, heard
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSms:
-    """What somebody wrote to an account of an organization, and the call that brought it."""
+    """An inbound SMS with the account that received it and the callback that brought it."""
 
     organization_id: str
     account_id: int
-    said: InboundSms
+    sms: InboundSms
     received_at: datetime
     callback_id: str
 
 
 @dataclass(slots=True)
-class _Parted:
-    """What has come of a letter: texts by the number of the part, as JSON names them."""
+class _Parts:
+    """The parts of one long SMS so far. `texts` is by the part's number, as JSON keys are text."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    heard: bool = False
+    complete: bool = False
 
-    def take(self, part: SmsPart, text: str) -> str | None:
-        """Take a part; give the whole text when this was the last that was missing."""
-        if self.texts.get(str(part.number), text) != text:  # phones begin their references anew
-            self.texts, self.heard = {}, False
+    def add(self, part: SmsPart, text: str) -> str | None:
+        """Add a part; return the whole text if this was the last one that was missing."""
+        if self.texts.get(str(part.number), text) != text:  # a phone reuses its references
+            self.texts, self.complete = {}, False
         self.texts[str(part.number)] = text
-        if self.heard or len(self.texts) < part.total:
+        if self.complete or len(self.texts) < part.total:
             return None
-        self.heard = True
+        self.complete = True
         return "".join(self.texts[str(number)] for number in range(1, part.total + 1))
 
 
-def assemble(letters: Sequence[ReceivedSms]) -> list[ReceivedSms]:
-    """Give the letters that are whole, in their order, and keep the parts of others.
+def assemble(received: Sequence[ReceivedSms]) -> list[ReceivedSms]:
+    """Return the complete SMS in their order, and store the parts of the others.
 
-    A letter in parts has the place of its last. Belongs into a transaction that has the gate lock
-    of their organizations, since two who each had a part would know nothing of each other. Two
-    statements, and none where nothing came in parts.
+    A long SMS takes the place of its last part. Call this in a transaction that has the gate locks
+    of the organizations: two workers with a part each would not see each other's. Two statements,
+    and none if there are no parts.
     """
-    digests = [_digest(letter, letter.said.part) if letter.said.part else "" for letter in letters]
+    digests = [_digest(each, each.sms.part) if each.sms.part else "" for each in received]
     wanted = set(digests) - {""}
     if not wanted:
-        return list(letters)
-    rows = InboundSmsParts.objects.filter(pk__in=wanted).values_list("digest", "texts", "complete")
-    known = {digest: _Parted(texts, heard) for digest, texts, heard in rows}
-    found: list[ReceivedSms] = []
-    keep: dict[str, sql.Row] = {}
-    for digest, letter in zip(digests, letters, strict=True):
-        part = letter.said.part
+        return list(received)
+    known = {
+        row.digest: _Parts(row.texts, row.complete)
+        for row in InboundSmsParts.objects.filter(pk__in=wanted)
+    }
+    complete: list[ReceivedSms] = []
+    changed: dict[str, sql.Row] = {}
+    for digest, each in zip(digests, received, strict=True):
+        part = each.sms.part
         if part is None:
-            found.append(letter)
+            complete.append(each)
             continue
-        parted = known.setdefault(digest, _Parted())
-        text = parted.take(part, letter.said.text)
+        parts = known.setdefault(digest, _Parts())
+        text = parts.add(part, each.sms.text)
         if text is not None:
-            found.append(replace(letter, said=replace(letter.said, text=text, part=None)))
-        keep[digest] = _row(digest, letter, parted)
+            complete.append(replace(each, sms=replace(each.sms, text=text, part=None)))
+        changed[digest] = _row(digest, each, parts)
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, [sql.as_json(list(keep.values()))])
-    return found
+        cursor.execute(_STORE, [sql.as_json(list(changed.values()))])
+    return complete
 
 
-def _digest(letter: ReceivedSms, part: SmsPart) -> str:
-    said = letter.said
-    name = [letter.account_id, said.sender, said.to, part.reference, part.total]
+def _digest(received: ReceivedSms, part: SmsPart) -> str:
+    """Return the key of a long SMS: the account, both numbers, the reference and the total."""
+    sms = received.sms
+    name = [received.account_id, sms.sender, sms.to, part.reference, part.total]
     return hashlib.sha256(orjson.dumps(name)).hexdigest()
 
 
-def _row(digest: str, letter: ReceivedSms, parted: _Parted) -> sql.Row:
+def _row(digest: str, received: ReceivedSms, parts: _Parts) -> sql.Row:
     return {
         "digest": digest,
-        "account_id": letter.account_id,
-        "texts": parted.texts,
-        "heard": parted.heard,
-        "received_at": letter.received_at,
+        "account_id": received.account_id,
+        "texts": parts.texts,
+        "heard": parts.complete,
+        "received_at": received.received_at,
     }
 
 
 def purge() -> None:
-    """Drop what is a day old; tell of what never became whole."""
+    """Delete parts that are a day old, and log how many SMS never became complete."""
     with connection.cursor() as cursor:
         cursor.execute(_PURGE)
         rows = cursor.fetchall()
-    missing = Counter(account_id for account_id, heard in rows if not heard)
-    for account_id, count in sorted(missing.items()):
-        log.warning("letters.incomplete", account_id=account_id, count=count)
+    incomplete = Counter(account_id for account_id, complete in rows if not complete)
+    for account_id, count in sorted(incomplete.items()):
+        log.warning("inbound_sms.incomplete", account_id=account_id, count=count)

@@ -26,8 +26,8 @@ def apply_callbacks() -> None:
     until = time.monotonic() + RUN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:
-        applied, answers = callbacks.apply_due()
-        inbound_sms.send_replies(answers, outbound_transport())
+        applied, replies = callbacks.apply_due()
+        inbound_sms.send_replies(replies, outbound_transport())
         if time.monotonic() > until:
             request_callbacks()
             return
@@ -39,5 +39,5 @@ def apply_callbacks() -> None:
 
 @shared_task(name="messaging.poll")
 def poll() -> None:
-    """Ask the providers that make no callbacks what became of messages."""
+    """Poll the providers that make no callbacks for the status of messages."""
     polling.poll(outbound_transport(), time.monotonic() + RUN_SECONDS)

@@ -1,11 +1,11 @@
-"""Opens and clicks of our own links: kept as they happen, and applied in batches.
+"""Opens and clicks of tracked emails: stored as they happen, and applied in batches.
 
-Keeping is one statement, and whoever clicked is not kept waiting by what follows from it. An email
-that is opened a thousand times is one row.
+Storing is one statement, so the person who clicked does not wait for the rest. An email that is
+opened a thousand times is one row.
 """
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -19,12 +19,12 @@ from rme.core.channels import Channel
 from rme.core.db import clock
 
 BATCH = 500
-KEPT_DAYS = 7
+STORED_DAYS = 7
 AT_ONCE = timedelta(seconds=2)
-"""Nobody reads so soon after an email has left: a scanner did."""
+"""An open this soon after the email left was made by a scanner, not by a person."""
 _H, _D, _A = Hit._meta.db_table, Delivery._meta.db_table, Attempt._meta.db_table
 
-_KEEP = f"""
+_STORE = f"""
 INSERT INTO {_H} (id, organization_id, delivery_id, kind, machine)
 SELECT %s, d.organization_id, d.id, %s, %s OR EXISTS (
   SELECT FROM {_A} a WHERE a.delivery_id = d.id AND a.id >= %s AND a.started_at > %s)
@@ -43,47 +43,58 @@ END WHERE id = ANY(%s)
 """
 
 
+class _DueHit(NamedTuple):
+    """A stored open or click. `in_progress`: a worker has the delivery, its outcome is unknown."""
+
+    id: UUID
+    delivery_id: UUID
+    kind: str
+    machine: bool
+    in_progress: bool
+
+
 def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
-    """Keep an open or a click, and say whether it is news. One statement."""
+    """Store an open or a click by one statement; return whether it is new."""
     now = clock.now()
     values: list[Any] = [
         *(ids.new_id(), kind, machine, ids.earliest_concurrent(delivery_id), now - AT_ONCE),
         *(delivery_id, Channel.EMAIL),
     ]
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, values)
+        cursor.execute(_STORE, values)
         return bool(cursor.rowcount)
 
 
 def is_known(delivery_id: UUID) -> bool:
-    """Say whether a delivery is recent enough for its links to be followed."""
+    """Return whether a delivery is recent enough for its links to redirect."""
     age = clock.now() - ids.moment(delivery_id)
     return age < timedelta(days=settings.MESSAGE_RETENTION_DAYS)
 
 
 def apply_due() -> int:
-    """Apply one batch and give how many that were. Several may work at once.
+    """Apply one batch and return its size. Several workers may run this at once.
 
-    What is opened while a worker has yet to write down that it left is put off.
+    An open that comes before the worker has recorded the outcome of the attempt is tried later.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(_DUE)
-            rows = cursor.fetchall()
-        if not rows:
+            hits = [_DueHit(*row) for row in cursor.fetchall()]
+        if not hits:
             return 0
         receipts.apply(
             [
-                Receipt(delivery_id, kind, channel=Channel.EMAIL, machine=machine)
-                for _, delivery_id, kind, machine, early in rows
-                if not early
+                Receipt(hit.delivery_id, hit.kind, channel=Channel.EMAIL, machine=hit.machine)
+                for hit in hits
+                if not hit.in_progress
             ]
         )
+        early = [hit.id for hit in hits if hit.in_progress]
         with connection.cursor() as cursor:
-            cursor.execute(_DONE, [[row[0] for row in rows if row[4]], [row[0] for row in rows]])
-    return len(rows)
+            cursor.execute(_DONE, [early, [hit.id for hit in hits]])
+    return len(hits)
 
 
 def purge() -> None:
-    """Delete what was applied, or what nobody will ever apply, some days ago."""
-    Hit.objects.filter(at__lt=clock.now() - timedelta(days=KEPT_DAYS)).delete()
+    """Delete opens and clicks that are some days old, applied or not."""
+    Hit.objects.filter(at__lt=clock.now() - timedelta(days=STORED_DAYS)).delete()

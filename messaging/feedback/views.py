@@ -1,6 +1,7 @@
-"""The way in for providers: one path for all of them, which names the account.
+"""The endpoint of provider callbacks: one path for all providers, which names the account.
 
-What is not signed is not read. What is signed is kept and answered at once, whatever it says.
+A callback that is not authentic is not read. An authentic one is stored and answered at once,
+whatever it contains.
 """
 
 import structlog
@@ -16,18 +17,18 @@ from rme.core.provider import CallbackRequest
 log = structlog.get_logger(__name__)
 
 LIMIT = 1024 * 1024
-"""Email services report many events at once."""
+"""Bytes of a body; email services report many events at once."""
 
 
 def receive(request: HttpRequest, public_id: str) -> HttpResponse:
-    """Take a provider's call: 200, also for what was there; 403 unsigned; 404 nobody's account."""
+    """Receive a callback: 200 (also if repeated), 403 (not authentic) or 404 (no such account)."""
     if request.method not in ("GET", "POST"):
         return _answer(405, Allow="GET, POST")
     length = request.META.get("CONTENT_LENGTH") or ""
     if length.isdecimal() and int(length) > LIMIT:
         return _answer(413)
     try:
-        return _take(request, public_id)
+        return _store(request, public_id)
     except Error as error:
         if not availability.is_unavailable(error):
             raise
@@ -36,12 +37,12 @@ def receive(request: HttpRequest, public_id: str) -> HttpResponse:
         return _answer(503, **{"Retry-After": "5"})
 
 
-def _take(request: HttpRequest, public_id: str) -> HttpResponse:
-    whose = callbacks.find_account(public_id)
-    if whose is None:
+def _store(request: HttpRequest, public_id: str) -> HttpResponse:
+    account = callbacks.find_account(public_id)
+    if account is None:
         return _answer(404)
     callback = CallbackRequest(
-        url=whose.url,
+        url=account.url,
         method=str(request.method),
         query=request.META.get("QUERY_STRING", "").replace("\x00", ""),
         headers={name.lower(): value for name, value in request.headers.items()},
@@ -50,22 +51,23 @@ def _take(request: HttpRequest, public_id: str) -> HttpResponse:
     )
     if len(callback.body) > LIMIT:
         return _answer(413)
-    if not whose.provider.is_authentic(callback):
-        log.warning("callback.refused", account_id=whose.account_id)
+    if not account.provider.is_authentic(callback):
+        log.warning("callback.refused", account_id=account.account_id)
         return _answer(403)
-    whose.provider.confirm(callback)
-    if callbacks.store(whose, callback):
+    account.provider.confirm(callback)
+    if callbacks.store(account, callback):
         tasks.request_callbacks()
     return _answer(200)
 
 
-def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """Build the response to an error before the view: no text either."""
     return _answer(error.status, **error.headers)
 
 
-set_error_renderer(_render_error, receive)
+set_error_renderer(_error_response, receive)
 
 
 def _answer(status: int, **headers: str) -> HttpResponse:
-    # Without a text: some services send what they are answered on to the person.
+    # Without a body: some services forward the answer to the sender of an SMS.
     return HttpResponse(status=status, content_type="text/plain", headers=headers)

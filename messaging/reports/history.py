@@ -1,15 +1,16 @@
-"""Finding a page of the history: which messages, newest first, and where the next page begins.
+"""The history's query: the ids of a page of messages, newest first, and the next page's start.
 
-By keyset, so that a page costs the same however far back it is. Messages of an organization, and
-of one of its contacts, are found by an index; status, channel and category have none. For those a
-request looks at so many messages and no more: its page may be short or empty, and its cursor goes
-on from there.
+Paging is by keyset, so a page costs the same however far back it is. The messages of an
+organization, and those to one contact, are found by an index; status, channel and category have
+none. With these filters a request scans a limited number of messages: its page may be short or
+empty, and its cursor continues behind them.
+
+The statement is built as text, because its planner traps (see below) depend on its exact form.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -18,13 +19,14 @@ from messaging.models import Delivery, Message
 from messaging.models.statuses import Status, aggregate
 from rme.core import ids
 
-LOOK = 10_000
+SCAN_LIMIT = 10_000
+"""The most messages scanned by one request with a filter that has no index."""
 _M, _D = Message._meta.db_table, Delivery._meta.db_table
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """What a history is asked for. `cursor` is the id of the last message that was looked at."""
+class HistoryFilter:
+    """The filters of a history. `cursor` is the id of the last message that was scanned."""
 
     contact_id: str | None = None
     since: datetime | None = None
@@ -42,22 +44,24 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
+    """An SQL condition and the values of its parameters."""
+
     text: str
-    values: Sequence[Any]
+    values: Sequence[str | datetime | UUID | list[Status]]
 
 
-def find(organization_id: str, wanted: Filter) -> tuple[list[UUID], UUID | None]:
-    """Give the ids of a page, and the cursor of the next; None where nothing is left.
+def find(organization_id: str, wanted: HistoryFilter) -> tuple[list[UUID], UUID | None]:
+    """Return the ids of a page, and the cursor of the next page; None after the last.
 
-    One query; another before it with a filter that has no index.
+    One query, and another one before it with a filter that has no index.
     """
-    # With a contact these are deliveries, of which each message has at most one to a contact.
+    # With a contact the rows are deliveries: a message has at most one to each contact.
     key, table = ("message_id", _D) if wanted.contact_id else ("id", _M)
     conditions = _by_index(organization_id, key, wanted)
     border = None
     if wanted.has_no_index:
-        looked_at = _ids(key, table, conditions, offset=LOOK - 1, limit=1)
-        border = looked_at[0] if looked_at else None
+        last_scanned = _ids(key, table, conditions, offset=SCAN_LIMIT - 1, limit=1)
+        border = last_scanned[0] if last_scanned else None
         conditions += _without_index(key, wanted, border)
     found = _ids(key, table, conditions, offset=0, limit=wanted.limit + 1)
     if len(found) > wanted.limit:
@@ -77,7 +81,7 @@ def _ids(
         return [identifier for (identifier,) in cursor.fetchall()]
 
 
-def _by_index(organization_id: str, key: str, wanted: Filter) -> list[_Condition]:
+def _by_index(organization_id: str, key: str, wanted: HistoryFilter) -> list[_Condition]:
     conditions = [_Condition("m.organization_id = %s", [organization_id])]
     if wanted.contact_id:
         conditions.append(_Condition("m.contact_id = %s", [wanted.contact_id]))
@@ -90,16 +94,16 @@ def _by_index(organization_id: str, key: str, wanted: Filter) -> list[_Condition
     return conditions
 
 
-def _without_index(key: str, wanted: Filter, border: UUID | None) -> list[_Condition]:
-    """Write what must hold of each message down to the last that is looked at."""
+def _without_index(key: str, wanted: HistoryFilter, border: UUID | None) -> list[_Condition]:
+    """Return the conditions without an index, down to the last message that is scanned."""
     conditions = []
     if border:
         conditions.append(_Condition(f"m.{key} >= %s", [border]))
     if wanted.category:
         conditions.append(_Condition("m.category = %s", [wanted.category]))
     if holds := _of_deliveries(wanted):
-        # No bound of `d.id`, though it would spare partitions: while the planner takes one for
-        # small, it may read that range by the primary key, and for each message again.
+        # No bound of `d.id`, although it would spare partitions: if the planner takes one for
+        # small, it may scan that range by the primary key for each message again.
         conditions.append(
             _Condition(
                 f"(SELECT {' AND '.join(c.text for c in holds)} FROM {_D} d "
@@ -110,8 +114,8 @@ def _without_index(key: str, wanted: Filter, border: UUID | None) -> list[_Condi
     return conditions
 
 
-def _of_deliveries(wanted: Filter) -> list[_Condition]:
-    """Write what must hold of a message's deliveries together: the rule of `states.aggregate`."""
+def _of_deliveries(wanted: HistoryFilter) -> list[_Condition]:
+    """Return what must hold of a message's deliveries: the rule of `statuses.aggregate` in SQL."""
     holds = []
     if wanted.channel:
         holds.append(_Condition("bool_or(d.channel = %s)", [wanted.channel]))

@@ -12,14 +12,14 @@ from django.db import connection
 from messaging.models import Delivery, Event, Message
 from messaging.models.statuses import Status, aggregate
 from messaging.reports import trace
-from messaging.reports.history import Filter, find
+from messaging.reports.history import HistoryFilter, find
 from messaging.reports.trace import RecipientTrace
 from rme.core import errors, ids
 
 __all__ = [
     "DeliverySummary",
     "FailureReason",
-    "Filter",
+    "HistoryFilter",
     "HistoryPage",
     "MessageDetail",
     "MessageEvent",
@@ -174,7 +174,7 @@ def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -
     )
 
 
-def history(organization_id: str, wanted: Filter) -> HistoryPage:
+def history(organization_id: str, wanted: HistoryFilter) -> HistoryPage:
     """Return a page of messages, newest first.
 
     Three queries; a fourth with a filter that has no index.

@@ -1,4 +1,4 @@
-"""Endpoints of outbound webhooks: who is told of what, their secrets, and being on or off.
+"""Webhook endpoints: subscriptions, signing secrets, URL checks, enabling and disabling.
 
 https://github.com/standard-webhooks/standard-webhooks
 """
@@ -18,70 +18,69 @@ from messaging.models.endpoints import ALL_EVENTS
 from messaging.webhooks import signatures
 from rme.core.cache import TtlCache
 from rme.core.db import clock
-from rme.transport import AddressPolicy
-from rme.transport.addresses import origin_of
+from rme.transport import AddressPolicy, origin_of
 
 PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")
 DISABLED_BY_HAND = "By hand."
-"""Why an endpoint is off that somebody switched off."""
+"""The reason of an endpoint that was disabled in the admin."""
 OVERLAP = timedelta(hours=24)
-"""How long a former secret signs beside its successor."""
+"""How long a replaced secret still signs, in addition to the new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """An endpoint that is on, and what it asked to be told of."""
+    """The event types that an enabled endpoint subscribes to."""
 
     endpoint_id: int
     types: frozenset[str]
 
-    def wants(self, kind: str) -> bool:
-        """Say whether the endpoint is to be told of events of a type."""
-        return ALL_EVENTS in self.types or kind in self.types
+    def includes(self, event_type: str) -> bool:
+        """Return whether events of a type are delivered to the endpoint."""
+        return ALL_EVENTS in self.types or event_type in self.types
 
 
 Subscriptions = Mapping[str, tuple[Subscription, ...]]
 """By organization."""
 
-_kept: TtlCache[str, tuple[Subscription, ...]] = TtlCache(seconds=2)
+_cache: TtlCache[str, tuple[Subscription, ...]] = TtlCache(seconds=2)
 
 
 def subscriptions(organization_ids: Collection[str]) -> Subscriptions:
-    """Give who is told of organizations' events: one query at most, every two seconds a process."""
-    return _kept.get_many(organization_ids, _read)
+    """Return the organizations' subscriptions: at most one query, every two seconds a process."""
+    return _cache.get_many(organization_ids, _read)
 
 
 def _read(organization_ids: list[str]) -> Subscriptions:
     rows = WebhookEndpoint.objects.filter(organization_id__in=organization_ids, enabled=True)
     found: dict[str, tuple[Subscription, ...]] = dict.fromkeys(organization_ids, ())
-    for owner, key, types in rows.order_by("id").values_list("organization_id", "id", "types"):
-        found[owner] += (Subscription(key, frozenset(types)),)
+    for row in rows.only("id", "organization_id", "types").order_by("id"):
+        found[row.organization_id] += (Subscription(row.pk, frozenset(row.types)),)
     return found
 
 
 def invalidate(organization_id: str) -> None:
-    """Read an organization's endpoints anew at the next event (the admin changed them)."""
-    _kept.forget(organization_id)
+    """Drop an organization's cached subscriptions, after the admin changed them."""
+    _cache.forget(organization_id)
 
 
 def url_error(url: str) -> str:
-    """Say why an address cannot be an endpoint's, or nothing.
+    """Return why a URL cannot be an endpoint's; empty if it can.
 
-    What its name leads to is looked at each time that it is called.
+    The addresses that its host name resolves to are checked at each request.
     """
-    where = origin_of(url)
-    if where is None or where.scheme not in ("http", "https") or not _URL.fullmatch(url):
+    origin = origin_of(url)
+    if origin is None or origin.scheme not in ("http", "https") or not _URL.fullmatch(url):
         return "this is no address like https://hooks.example.com/rme"
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-    if why := policy.refuses(where):
-        return why
-    if _is_number(where.host) and not policy.allows(where.host, where.port):
+    if reason := policy.refuses(origin):
+        return reason
+    if _is_ip_address(origin.host) and not policy.allows(origin.host, origin.port):
         return "the address is not public"
     return ""
 
 
-def _is_number(host: str) -> bool:
+def _is_ip_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
@@ -90,13 +89,13 @@ def _is_number(host: str) -> bool:
 
 
 def signing_secrets(row: WebhookEndpoint) -> list[str]:
-    """Give the secrets that sign now: the former one too, for a day after it was replaced."""
+    """Return the secrets that sign now, with the former one for a day after its replacement."""
     former = row.former_until is not None and row.former_until > clock.now()
     return [row.secret, *([row.former_secret] if former else [])]
 
 
 def rotate_secret(row: WebhookEndpoint) -> str:
-    """Give an endpoint a new secret, which is returned; the former one signs on for a day."""
+    """Replace an endpoint's secret and return the new one. The former one signs for a day more."""
     secret = signatures.new_secret()
     WebhookEndpoint.objects.filter(pk=row.pk).update(
         former_secret=row.secret, former_until=Now() + OVERLAP, secret=secret
@@ -105,14 +104,14 @@ def rotate_secret(row: WebhookEndpoint) -> str:
 
 
 def delete_expired_secrets() -> None:
-    """Drop the former secrets whose day is over."""
+    """Delete the former secrets that no longer sign."""
     WebhookEndpoint.objects.filter(former_until__lte=Now()).update(
         former_secret="", former_until=None
     )
 
 
 def enable(row: WebhookEndpoint) -> None:
-    """Tell an endpoint of events again, from the beginning: what failed before is forgiven."""
+    """Enable an endpoint, and reset its failures and its backoff."""
     WebhookEndpoint.objects.filter(pk=row.pk).update(
         enabled=True,
         disabled_reason="",
@@ -125,6 +124,6 @@ def enable(row: WebhookEndpoint) -> None:
 
 
 def disable(row: WebhookEndpoint, reason: str = DISABLED_BY_HAND) -> None:
-    """Tell an endpoint of nothing more, until it is enabled again."""
+    """Disable an endpoint: it receives nothing until it is enabled again."""
     WebhookEndpoint.objects.filter(pk=row.pk).update(enabled=False, disabled_reason=reason)
     invalidate(row.organization_id)

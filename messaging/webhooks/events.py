@@ -72,5 +72,5 @@ def _webhook_deliveries(rows: Sequence[EventRow]) -> list[sql.Row]:
         }
         for row in rows
         for each in subscribed[row.organization_id]
-        if each.wants(kind := f"message.{row.type}")
+        if each.includes(kind := f"message.{row.type}")
     ]

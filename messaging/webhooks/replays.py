@@ -1,63 +1,62 @@
-"""Telling endpoints what they would not be told by themselves: tests, and what was told before."""
+"""Webhook deliveries beyond the regular ones: test events, and replays of past events."""
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models.functions import Now
 
 from messaging.models import Event, WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import ALL_EVENTS
 from rme.core import ids
-from rme.core.db import sql
 
 REPLAY_LIMIT = 100_000
 TEST_EVENT = "webhook.test"
-_N, _E = WebhookDelivery._meta.db_table, Event._meta.db_table
+_W, _E = WebhookDelivery._meta.db_table, Event._meta.db_table
 
 
 def queue_test(endpoint: WebhookEndpoint) -> UUID:
-    """Tell an endpoint of nothing in particular; gives the webhook-id."""
+    """Queue a test event for an endpoint; return its webhook-id."""
     identifier = ids.new_id()
-    row = {
-        "organization_id": endpoint.organization_id,
-        "endpoint_id": endpoint.pk,
-        "event_id": identifier,
-        "type": TEST_EVENT,
-        "data": {"endpoint": endpoint.description},
-    }
-    sql.insert({WebhookDelivery: [row]})
+    WebhookDelivery.objects.create(
+        organization_id=endpoint.organization_id,
+        endpoint_id=endpoint.pk,
+        event_id=identifier,
+        type=TEST_EVENT,
+        data={"endpoint": endpoint.description},
+    )
     return identifier
 
 
-_AGAIN = "status = 'PENDING', due_at = statement_timestamp(), noted_at = statement_timestamp()"
+def replay_failed(endpoint: WebhookEndpoint) -> int:
+    """Queue the failed deliveries of an endpoint again; return how many there are."""
+    failed = WebhookDelivery.objects.filter(
+        endpoint_id=endpoint.pk, status=WebhookDelivery.Status.FAILED
+    )
+    return failed.update(
+        status=WebhookDelivery.Status.PENDING, due_at=Now(), queued_at=Now(), tries=0
+    )
+
+
+# One statement inserts and revives: the ORM cannot select into an insert.
 _REPLAY = f"""
-INSERT INTO {_N} AS n (organization_id, endpoint_id, event_id, type)
+INSERT INTO {_W} AS n (organization_id, endpoint_id, event_id, type)
 SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_E} e
 WHERE e.organization_id = %(organization)s AND e.id >= %(since)s AND e.id < %(until)s
   AND (%(types)s::text[] && ARRAY['{ALL_EVENTS}', 'message.' || e.type])
 ORDER BY e.id LIMIT {REPLAY_LIMIT}
-ON CONFLICT (endpoint_id, event_id) DO UPDATE SET {_AGAIN}, tries = 0 WHERE n.status <> 'PENDING'
+ON CONFLICT (endpoint_id, event_id) DO UPDATE SET status = 'PENDING', tries = 0,
+  due_at = statement_timestamp(), noted_at = statement_timestamp()
+WHERE n.status <> 'PENDING'
 """
 
 
-def replay_failed(endpoint: WebhookEndpoint) -> int:
-    """Tell again what was given up; gives how many notices."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE {_N} SET {_AGAIN}, tries = 0 WHERE endpoint_id = %s AND status = 'FAILED'",
-            [endpoint.pk],
-        )
-        count: int = cursor.rowcount
-    return count
-
-
 def replay(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
-    """Tell of all events of a time again, also of those that were told, or never noted.
+    """Queue all events of a period for an endpoint, whether or not they were delivered before.
 
-    Gives how many notices; at most REPLAY_LIMIT, the first of them.
+    Return how many deliveries are queued: at most REPLAY_LIMIT, the earliest ones.
     """
-    parameters: dict[str, Any] = {
+    parameters: dict[str, str | int | UUID | list[str]] = {
         "endpoint": endpoint.pk,
         "organization": endpoint.organization_id,
         "since": ids.at_least(since),

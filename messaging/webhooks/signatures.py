@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 PREFIX = "whsec_"
 _BYTES = 32
-"""The rules want 24 to 64."""
+"""The rules require 24 to 64."""
 
 
 def new_secret() -> str:
-    """Make a secret as receivers keep it: `whsec_` and base64."""
+    """Return a new secret in the form that receivers store: `whsec_` and base64."""
     return PREFIX + b64encode(secrets.token_bytes(_BYTES)).decode()
 
 
 def sign(keys: Sequence[str], webhook_id: str, timestamp: int, body: bytes) -> str:
-    """Write the header `webhook-signature`: one signature a secret, so that one can be replaced."""
+    """Return the header `webhook-signature`: one signature per secret."""
     signed = f"{webhook_id}.{timestamp}.".encode() + body
     return " ".join(f"v1,{_signature(key, signed)}" for key in keys)
 

@@ -15,7 +15,7 @@ from rme.tenants import changes
 from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import button, page, person
-from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, tell, verified
+from tests.messaging.webhooks.webhook_scene import Receiver, dispatch_all, endpoint, verified
 from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db
@@ -129,7 +129,7 @@ def test_a_new_secret_and_the_former_both_sign(root, org, settings):
         assert logged() == ["New secret"]
         asked = root.post(button(WebhookEndpoint, row, "test-event"))
         assert b"is on its way" in asked.content
-        tell()
+        dispatch_all()
         assert len(verified(receiver.seen[0], secret, row.secret)) == 2
 
 
@@ -138,7 +138,7 @@ def test_the_last_attempts_are_a_table_without_markup_of_others(root, org, setti
     with Receiver(500, body=b"<script>x</script>") as receiver:
         row = endpoint(org, receiver.url)
         root.post(button(WebhookEndpoint, row, "test-event"))
-        tell()
+        dispatch_all()
     shown = root.get(page(WebhookEndpoint, "change", row.pk)).content.decode()
     notice = WebhookDelivery.objects.get()
     assert f"<td>webhook.test</td><td>{notice.event_id}</td><td>PENDING</td><td>1</td>" in shown

@@ -17,7 +17,7 @@ from tests.messaging.feedback import tracking_scene
 from tests.messaging.feedback.mail_scene import MailScene
 from tests.messaging.feedback.polling_scene import Twilio
 from tests.messaging.feedback.sms_scene import Scene
-from tests.messaging.webhooks.hooks_scene import Receiver
+from tests.messaging.webhooks.webhook_scene import Receiver
 from tests.rest import Api
 
 

@@ -5,8 +5,15 @@ import time
 
 import pytest
 
-from rme.transport import AddressPolicy, Failure, FailureKind, Reply, Request, Transport
-from rme.transport.in_flight import RequestsInFlight
+from rme.transport import (
+    AddressPolicy,
+    Failure,
+    FailureKind,
+    Reply,
+    Request,
+    RequestsInFlight,
+    Transport,
+)
 from tests.fakes.http1 import Http1Server, respond
 
 OPEN = AddressPolicy(["127.0.0.1"])

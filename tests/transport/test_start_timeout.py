@@ -127,10 +127,10 @@ def test_siblings_share_no_connection_and_keep_their_own(root):
 
 
 def test_a_place_is_free_again_when_it_was_returned():
-    slots, where = HostLimits(), object()
-    assert [slots.take(where, 2) for _ in range(3)] == [True, True, False]
-    slots.free(where)
-    assert slots.take(where, 2)
+    limits, origin = HostLimits(), object()
+    assert [limits.acquire(origin, 2) for _ in range(3)] == [True, True, False]
+    limits.release(origin)
+    assert limits.acquire(origin, 2)
 
 
 def test_a_broken_host_gives_its_places_back(root):
@@ -138,4 +138,4 @@ def test_a_broken_host_gives_its_places_back(root):
     for _ in range(3):
         results = own.perform([Request("http://127.0.0.1:1/", b"x")] * 15)
         assert {type(result) for result in results} == {Failure}
-    assert not own.host_limits._taken
+    assert not own.host_limits._in_flight

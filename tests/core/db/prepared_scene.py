@@ -48,3 +48,9 @@ def roll_back():
         for _ in range(5):
             by_cursor("SELECT count(*) FROM direct WHERE n > %s", [5])
         raise ZeroDivisionError
+
+
+def drop_prepared():
+    """Drop our prepared statements without psycopg's knowledge, as a pooler might."""
+    for name in prepared():
+        connection.connection.pgconn.exec_(f"DEALLOCATE {name}".encode())

@@ -15,7 +15,16 @@ from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from rme.core.db import pipeline, prepared_statements, sql
-from tests.core.db.prepared_scene import (  # noqa: F401
+from tests.core.db.prepared_scene import (
+    add,
+    add_later,
+    by_cursor,
+    drop_prepared,
+    prepared,
+    roll_back,
+    stored,
+    table,  # noqa: F401
+)
     add,
     add_later,
     by_cursor,
@@ -295,7 +304,7 @@ def test_what_anyone_else_drops_is_prepared_again(opening):
     for n in range(3):
         add(n)
         stored()
-        connection.connection.pgconn.exec_(b"DEALLOCATE ALL")
+        drop_prepared()
     with opening():
         add_later(3)
         add_later(4)
@@ -306,7 +315,7 @@ def test_what_anyone_else_drops_in_a_transaction_ends_it():
     add(1)
     with pytest.raises(ProgrammingError), transaction.atomic():
         by_cursor("SELECT 1", [])
-        connection.connection.pgconn.exec_(b"DEALLOCATE ALL")
+        drop_prepared()
         add(2)
     assert stored() == [1]
 

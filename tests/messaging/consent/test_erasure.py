@@ -25,7 +25,7 @@ from push.models import Device
 from rme.core.db import clock
 from tests import factories
 from tests.messaging.consent.erasure_scene import SECRET, fill, personal, run
-from tests.messaging.webhooks.hooks_scene import endpoint
+from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from messaging.consent import ledger
 from messaging.consent.gates import current_consent
 from messaging.consent.keywords import KEYWORDS, REPLIES, WORDS, Keyword, Word, find
 from messaging.feedback import callbacks, inbound_sms
-from messaging.models import ConsentEntry, Suppression
+from messaging.models import Callback, ConsentEntry, Suppression
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
@@ -94,7 +94,7 @@ def test_stop_is_heard_and_confirmed_and_nothing_goes_any_more(org, api, scene):
     assert settle(scene) == [(OURS, person.mobile, text)]
     entry = ConsentEntry.objects.get()
     callback = entry.evidence.pop("callback")
-    assert callbacks.Row.objects.filter(pk=callback).exists()
+    assert Callback.objects.filter(pk=callback).exists()
     assert (entry.contact_id, entry.channel, entry.category, entry.status, entry.source) == (
         str(person.pk),
         "SMS",

@@ -133,7 +133,7 @@ def test_receipt_on_what_others_sent_is_let_go_after_some_tries(org, smsc, liste
         Callback.objects.update(due_at=clock.now())
         callbacks.apply_due()
         tries += 1
-    assert tries == callbacks.STRANGE_TRIES + 1
+    assert tries == callbacks.UNKNOWN_TRIES + 1
 
 
 def test_another_accounts_id_is_another_message(org, api, smsc, transport, listened):
@@ -175,7 +175,7 @@ def test_sending_notes_the_ids_by_one_statement(org, api, smsc, transport, liste
 
 
 def test_old_ids_are_deleted(org):
-    old, new = ids.at_least(clock.now() - provider_references.KEPT * 2), ids.new_id()
+    old, new = ids.at_least(clock.now() - provider_references.STORED * 2), ids.new_id()
     for attempt_id in (old, new):
         ProviderReference.objects.create(id=attempt_id, account_id=1, reference="7")
     provider_references.purge()

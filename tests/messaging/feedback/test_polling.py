@@ -82,7 +82,7 @@ def test_no_news_is_asked_for_again_when_the_message_is_three_times_as_old(org, 
         found.append(wait)
         age = wait and age + timedelta(seconds=wait)
     assert found == [30, 90, 270, 810, 2430, 7290, 21870, 53595, None]
-    assert sum(wait or 0 for wait in found) + 15 == polling.LAST.total_seconds()
+    assert sum(wait or 0 for wait in found) + 15 == polling.LAST_AFTER.total_seconds()
     assert (state(), ids.moment(attempt_id) < clock.now()) == ("SENT", True)
 
 
@@ -134,7 +134,7 @@ def test_the_task_asks_until_nothing_is_due(org, api, twilio, settings):
 def test_old_questions_are_deleted_with_their_ids(org, api, twilio):
     twilio.send(api, factories.contact(org))
     ProviderReference.objects.update(
-        id=ids.at_least(clock.now() - provider_references.KEPT * 2), ask_at=F("ask_at")
+        id=ids.at_least(clock.now() - provider_references.STORED * 2), ask_at=F("ask_at")
     )
     provider_references.purge()
     assert ProviderReference.objects.count() == 0

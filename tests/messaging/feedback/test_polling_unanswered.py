@@ -25,7 +25,7 @@ def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, tw
     twilio.refuses = 429
     due()
     asked, silent = polling.poll_batch(twilio.transport)
-    assert (asked, silent) == (polling.EACH, {twilio.account.pk})
+    assert (asked, silent) == (polling.PER_ACCOUNT, {twilio.account.pk})
     assert polling.poll_batch(twilio.transport, silent) == (0, set())
     assert Counter(waits()) == {0: 10, 30: 50}
     twilio.refuses = 0

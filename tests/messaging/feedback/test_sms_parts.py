@@ -150,7 +150,7 @@ def test_the_longest_is_put_together(org):
     for number in range(1, 256):
         said = InboundSms("+12025550123", "1", "é" * 67, part=SmsPart(65535, 255, number))
         whole += sms_parts.assemble([ReceivedSms(org.pk, 1, said, datetime.now(UTC), "")])
-    assert [letter.said for letter in whole] == [InboundSms("+12025550123", "1", "é" * 67 * 255)]
+    assert [received.sms for received in whole] == [InboundSms("+12025550123", "1", "é" * 67 * 255)]
 
 
 def test_any_shuffle_comes_to_the_same(org):
@@ -163,7 +163,7 @@ def test_any_shuffle_comes_to_the_same(org):
         ]  # fmt: skip
         found = [sms_parts.assemble([letter]) for letter in given]
         assert [len(each) for each in found] == [0, 0, 0, 1]
-        assert found[-1][0].said.text == "1 2 3 4 "
+        assert found[-1][0].sms.text == "1 2 3 4 "
 
 
 def test_what_is_not_whole_after_a_day_is_dropped_and_told_of(account):
@@ -178,7 +178,7 @@ def test_what_is_not_whole_after_a_day_is_dropped_and_told_of(account):
         sms_parts.purge()
     assert logs == [
         {
-            "event": "letters.incomplete",
+            "event": "inbound_sms.incomplete",
             "log_level": "warning",
             "account_id": account.pk,
             "count": 2,

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from messaging.models import Delivery, Message
 from messaging.models.statuses import Status, aggregate
 from messaging.reports import history, queries
-from messaging.reports.history import Filter, find
+from messaging.reports.history import HistoryFilter, find
 from rme.core import ids
 from rme.core.db import clock, sql
 from tests import factories
@@ -54,7 +54,7 @@ def walk(**fields):
     """Follow the cursors to the end; gives the pages, as numbers."""
     pages, cursor = [], None
     while True:
-        found, cursor = find("acme", Filter(**fields, cursor=cursor))
+        found, cursor = find("acme", HistoryFilter(**fields, cursor=cursor))
         pages.append(numbers(found))
         if cursor is None:
             return pages
@@ -79,7 +79,7 @@ def test_page_forty_is_read_by_as_many_statements_as_page_one(org, name):
     cursor, pages = None, []
     for _ in range(40):
         with CaptureQueriesContext(connection) as captured:
-            page = queries.history(org.pk, Filter(**fields, limit=5, cursor=cursor))
+            page = queries.history(org.pk, HistoryFilter(**fields, limit=5, cursor=cursor))
         assert len(captured) == statements
         cursor = page.following
         pages.append([message.message_id for message in page.messages])
@@ -106,7 +106,7 @@ def test_the_planner_reads_a_page_by_its_index(org, name):
         cursor.execute("ANALYZE messaging_message, messaging_delivery")
     fields, _ = FILTERS[name]
     with CaptureQueriesContext(connection) as captured:
-        find(org.pk, Filter(**fields, limit=50))
+        find(org.pk, HistoryFilter(**fields, limit=50))
     assert rows_read(captured) <= 60
 
 
@@ -137,7 +137,7 @@ def rows_read(captured):
 )
 def test_a_rare_filter_looks_at_so_many_messages_and_its_cursor_goes_on(org, fields):
     """The rare ones stand first and last of two looks and a bit."""
-    last = 2 * history.LOOK + 9
+    last = 2 * history.SCAN_LIMIT + 9
     channel, category = fields.get("channel", "EMAIL"), fields.get("category", "TRANSACTIONAL")
     store([0, last], fields.get("status", "SENT"), channel=channel, category=category)
     store(range(1, last))
@@ -145,9 +145,12 @@ def test_a_rare_filter_looks_at_so_many_messages_and_its_cursor_goes_on(org, fie
 
 
 def test_the_last_look_ends_the_history(org):
-    store(range(history.LOOK))
+    store(range(history.SCAN_LIMIT))
     assert walk(status="FAILED") == [[], []]
-    assert walk(status="SENT", limit=history.LOOK) == [list(range(history.LOOK - 1, -1, -1)), []]
+    assert walk(status="SENT", limit=history.SCAN_LIMIT) == [
+        list(range(history.SCAN_LIMIT - 1, -1, -1)),
+        [],
+    ]
 
 
 def test_the_status_filter_agrees_with_the_aggregate_for_three_recipients(org):
@@ -162,7 +165,7 @@ def test_the_status_filter_agrees_with_the_aggregate_for_three_recipients(org):
 def test_another_organization_sees_nothing(org):
     store(range(5))
     for fields, _ in FILTERS.values():
-        assert find("other", Filter(**fields)) == ([], None)
+        assert find("other", HistoryFilter(**fields)) == ([], None)
 
 
 @pytest.mark.parametrize("cursor", ["/////////////////////w", "AAAAAAAAAAAAAAAAAAAAAA"])

@@ -1,11 +1,11 @@
-"""What the tests of telling endpoints share."""
+"""Helpers for the dispatcher's tests."""
 
 from messaging.models import WebhookDelivery
 from messaging.webhooks import replays
 
 
-def note(row, count=1):
-    """Note so many tests for an endpoint."""
+def queue(row, count=1):
+    """Queue test events for an endpoint."""
     return [replays.queue_test(row) for _ in range(count)]
 
 

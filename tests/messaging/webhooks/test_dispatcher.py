@@ -1,4 +1,4 @@
-"""Telling endpoints of events: what is sent, and where it may be sent to."""
+"""The dispatcher: what is sent, and which addresses are refused."""
 
 import time
 import uuid
@@ -10,12 +10,12 @@ from django.db import connection
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from messaging.models import Delivery, Event, Message, WebhookDelivery, WebhookEndpoint
-from messaging.webhooks import endpoints, outbox
+from messaging.webhooks import delivery_log, endpoints
 from rme.core.db.clock import iso
 from rme.transport import AddressPolicy, Transport
 from tests import factories
-from tests.messaging.webhooks.dispatcher_scene import note, states
-from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, tell, verified
+from tests.messaging.webhooks.dispatcher_scene import queue, states
+from tests.messaging.webhooks.webhook_scene import Receiver, dispatch_all, endpoint, verified
 from tests.rest import message, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
@@ -25,12 +25,12 @@ S = WebhookDelivery.Status
 # --- what is sent ---------------------------------------------------------------------------------
 
 
-def test_an_event_is_told_whole(api, org, receiver):
+def test_a_payload_holds_the_whole_event(api, org, receiver):
     row = endpoint(org, f"{receiver.url}hook?a=1", "message.sent")
     ada = factories.contact(org)
     sent = api.send(message(ada, metadata={"order": "7"})).json()["messageId"]
     work()
-    tell()
+    dispatch_all()
     (seen,) = receiver.seen
     event = Event.objects.get(type="sent")
     assert (seen.method, seen.path) == ("POST", "/hook?a=1")
@@ -57,13 +57,13 @@ def test_an_event_is_told_whole(api, org, receiver):
     assert states() == [(S.DELIVERED, 1)]
 
 
-def test_a_refusal_tells_why(api, org, receiver):
+def test_a_refusal_has_its_reason_in_the_payload(api, org, receiver):
     endpoint(org, receiver.url)
     api.send(message(factories.contact(org, email="", mobile="")))
-    tell()
+    dispatch_all()
     (seen,) = receiver.seen
-    told = orjson.loads(seen.body)
-    assert (told["type"], told["data"]["status"], told["data"]["detail"]) == (
+    payload = orjson.loads(seen.body)
+    assert (payload["type"], payload["data"]["status"], payload["data"]["detail"]) == (
         "message.blocked",
         "BLOCKED",
         {"reason": "UNREACHABLE"},
@@ -72,31 +72,31 @@ def test_a_refusal_tells_why(api, org, receiver):
 
 def test_a_test_has_a_body_of_its_own(org, receiver):
     row = endpoint(org, receiver.url, "message.sent", description="CRM")
-    (identifier,) = note(row)
-    noted = WebhookDelivery.objects.get().queued_at
-    tell()
+    (identifier,) = queue(row)
+    queued = WebhookDelivery.objects.get().queued_at
+    dispatch_all()
     (seen,) = receiver.seen
     assert seen.header("webhook-id") == str(identifier)
     assert verified(seen, row.secret) == [
-        {"type": "webhook.test", "timestamp": iso(noted), "data": {"endpoint": "CRM"}}
+        {"type": "webhook.test", "timestamp": iso(queued), "data": {"endpoint": "CRM"}}
     ]
 
 
 def test_both_secrets_sign_for_a_day(org, receiver):
     row = endpoint(org, receiver.url)
     fresh = endpoints.rotate_secret(row)
-    note(row)
-    tell()
+    queue(row)
+    dispatch_all()
     WebhookEndpoint.objects.update(former_until=datetime.now(UTC) - timedelta(seconds=1))
-    note(row)
-    tell()
+    queue(row)
+    dispatch_all()
     both, one = receiver.seen
     assert len(both.header("webhook-signature").split()) == 2
     assert len(verified(both, row.secret, fresh)) == 2
     assert len(verified(one, fresh)) == 1
     with pytest.raises(WebhookVerificationError):
         verified(one, row.secret)
-    outbox.purge()
+    delivery_log.purge()
     stored = WebhookEndpoint.objects.get()
     assert (stored.secret, stored.former_secret, stored.former_until) == (fresh, "", None)
 
@@ -110,14 +110,14 @@ def test_secrets_are_encrypted_in_the_database(org):
     assert "whsec_" not in stored
 
 
-def test_what_there_is_nothing_to_tell_of_any_more_is_given_up(api, org, receiver):
+def test_a_delivery_whose_event_is_gone_is_given_up(api, org, receiver):
     endpoint(org, receiver.url, "message.accepted")
     for _ in range(3):
         api.send(message(factories.contact(org)))
     first, second, _ = Event.objects.filter(type="accepted").order_by("id")
     Event.objects.filter(pk=first.pk).delete()
     Message.objects.filter(pk=second.message_id).delete()
-    tell()
+    dispatch_all()
     assert states() == [(S.FAILED, 1), (S.FAILED, 1), (S.DELIVERED, 1)]
     assert len(receiver.seen) == 1
 
@@ -148,14 +148,14 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("url", PRIVATE)
-def test_what_is_not_public_is_never_called(org, settings, url):
+def test_a_non_public_address_is_never_called(org, settings, url):
     settings.OUTBOUND_OPEN_HOSTS = []
-    note(endpoint(org, url))
+    queue(endpoint(org, url))
     resolve = ["rebound.example:443:127.0.0.1", "localhost:443:127.0.0.1"]
-    tell(transport=Transport(AddressPolicy(), resolve=resolve))
-    (notice,) = WebhookDelivery.objects.all()
-    (attempt,) = notice.attempts
-    assert (notice.status, attempt["status"]) == (S.PENDING, None)
+    dispatch_all(transport=Transport(AddressPolicy(), resolve=resolve))
+    (delivery,) = WebhookDelivery.objects.all()
+    (attempt,) = delivery.attempts
+    assert (delivery.status, attempt["status"]) == (S.PENDING, None)
     assert attempt["error"] in {
         "the address is not public",
         "the address is not https",
@@ -166,23 +166,23 @@ def test_what_is_not_public_is_never_called(org, settings, url):
 def test_a_redirect_is_never_followed(org, settings):
     with Receiver() as inside, Receiver(307, headers={"Location": inside.url}) as outside:
         settings.OUTBOUND_OPEN_HOSTS = [f"127.0.0.1:{outside.port}"]
-        note(endpoint(org, outside.url))
-        tell()
+        queue(endpoint(org, outside.url))
+        dispatch_all()
         assert (len(outside.seen), inside.seen) == (1, [])
 
 
-def test_a_url_with_what_no_url_has_fails_alone(org, receiver):
-    note(endpoint(org, "https://hooks.example.com/\u00e9 \n"))
-    note(endpoint(org, receiver.url))
-    tell()
+def test_an_invalid_url_fails_alone(org, receiver):
+    queue(endpoint(org, "https://hooks.example.com/\u00e9 \n"))
+    queue(endpoint(org, receiver.url))
+    dispatch_all()
     assert states() == [(S.PENDING, 1), (S.DELIVERED, 1)]
 
 
-def test_another_organizations_event_is_not_told(org, api, receiver):
+def test_another_organizations_event_is_not_delivered(org, api, receiver):
     endpoint(org, receiver.url)
     api.send(message(factories.contact(org)))
     Event.objects.update(organization_id="other")
-    tell()
+    dispatch_all()
     assert receiver.seen == []
     assert Delivery.objects.count() == 1
     assert uuid.UUID(str(WebhookDelivery.objects.get().event_id)) == Event.objects.get().pk

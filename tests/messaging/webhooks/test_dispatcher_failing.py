@@ -1,4 +1,4 @@
-"""Endpoints that fail or hang: they are switched off, and none holds up another."""
+"""Endpoints that fail or hang: they are disabled, and none delays another."""
 
 import threading
 import time
@@ -8,46 +8,49 @@ import pytest
 import structlog
 
 from messaging.models import WebhookDelivery
-from messaging.webhooks import dispatcher, endpoints
+from messaging.webhooks import dispatcher, endpoint_queue, endpoints
 from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
-from tests.messaging.webhooks.dispatcher_scene import note, states
-from tests.messaging.webhooks.hooks_scene import endpoint, hang, pass_time, tell
+from tests.messaging.webhooks.dispatcher_scene import queue, states
+from tests.messaging.webhooks.webhook_scene import dispatch_all, endpoint, hang, pass_time
 from tests.rest import message
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = WebhookDelivery.Status
 
 
-def test_410_switches_the_endpoint_off_at_once(org, api, receiver):
+def test_410_disables_the_endpoint_at_once(org, api, receiver):
     receiver.statuses = [410]
     row = endpoint(org, receiver.url)
-    note(row, 3)
+    queue(row, 3)
     with structlog.testing.capture_logs() as logs:
-        tell()
+        dispatch_all()
     row.refresh_from_db()
     assert (row.enabled, row.disabled_reason) == (False, "It answered 410: gone.")
     assert len(receiver.seen) == 1
-    told = {"event": "endpoint.disabled", "log_level": "warning"}
-    assert logs == [{**told, "endpoint_id": row.pk, "organization_id": "acme"}]
+    entry = {"event": "endpoint.disabled", "log_level": "warning"}
+    assert logs == [{**entry, "endpoint_id": row.pk, "organization_id": "acme"}]
     pass_time(hours=1)
     endpoints.invalidate(org.pk)
     api.send(message(factories.contact(org)))
-    tell()
-    assert (len(receiver.seen), WebhookDelivery.objects.count()) == (1, 3)  # neither told nor noted
+    dispatch_all()
+    assert (len(receiver.seen), WebhookDelivery.objects.count()) == (
+        1,
+        3,
+    )
     endpoints.enable(row)
-    tell()
+    dispatch_all()
     assert {status for status, _ in states()} == {S.DELIVERED}
 
 
-def test_a_dead_endpoint_costs_one_request_a_turn(org, receiver):
+def test_a_dead_endpoint_costs_one_request_a_run(org, receiver):
     receiver.statuses = [500] * 99
     row = endpoint(org, receiver.url)
-    note(row, 50)
+    queue(row, 50)
     waited = []
     for turn in range(1, 14):
-        tell()
+        dispatch_all()
         assert len(receiver.seen) == turn
         row.refresh_from_db()
         wait = (row.free_at - datetime.now(UTC)).total_seconds()
@@ -59,23 +62,23 @@ def test_a_dead_endpoint_costs_one_request_a_turn(org, receiver):
     ] * 10
     receiver.statuses = []
     pass_time(hours=12)
-    tell()
+    dispatch_all()
     row.refresh_from_db()
     assert (row.failures, row.failing_since) == (0, None)
     assert {status for status, _ in states()} == {S.DELIVERED}
 
 
-def test_five_days_without_a_success_switch_an_endpoint_off(org, receiver):
+def test_five_days_without_a_success_disable_an_endpoint(org, receiver):
     receiver.statuses = [500, 500, 200, 500, 500, 500]
     row = endpoint(org, receiver.url)
     enabled = []
     for days in (0, 3, 3, 3, 3, 3):
         pass_time(days=days)
-        note(row)
+        queue(row)
         WebhookDelivery.objects.exclude(pk=WebhookDelivery.objects.latest("id").pk).update(
             due_at=None
         )
-        tell()
+        dispatch_all()
         row.refresh_from_db()
         enabled.append(row.enabled)
     assert enabled == [True, True, True, True, True, False]
@@ -85,10 +88,10 @@ def test_five_days_without_a_success_switch_an_endpoint_off(org, receiver):
 def test_a_failure_among_successes_waits_alone(org, receiver):
     receiver.statuses = [200, 200, 500]
     row = endpoint(org, receiver.url)
-    note(row, 20)
-    tell(0.5)
+    queue(row, 20)
+    dispatch_all(0.5)
     pass_time(seconds=2)
-    tell(0.5)
+    dispatch_all(0.5)
     counts = [status for status, _ in states()]
     assert (counts.count(S.DELIVERED), counts.count(S.PENDING)) == (19, 1)
     row.refresh_from_db()
@@ -101,9 +104,9 @@ def test_endpoints_that_are_quick_do_not_wait_for_those_that_hang(org, receiver)
         slow = [endpoint(org, f"{hanging.url}{n}") for n in range(3)]
         quick = [endpoint(other, f"{receiver.url}{n}") for n in range(100)]
         for row in slow:
-            note(row, 5)
+            queue(row, 5)
         for row in quick:
-            note(row, 2)
+            queue(row, 2)
         began = time.monotonic()
         arrived = []
 
@@ -114,30 +117,30 @@ def test_endpoints_that_are_quick_do_not_wait_for_those_that_hang(org, receiver)
 
         watching = threading.Thread(target=watch)
         watching.start()
-        tell(2.0)
+        dispatch_all(2.0)
         watching.join()
         took = time.monotonic() - began
     assert len(receiver.seen) == 200
-    assert arrived[0] < 2.5 < took  # all had come while the others hung
+    assert arrived[0] < 2.5 < took  # all arrived while the others hung
     assert len(hanging.seen) == 3  # one probe each
     assert WebhookDelivery.objects.filter(status=S.DELIVERED).count() == 200
 
 
-def test_what_comes_while_one_hangs_is_told_too(org, receiver):
+def test_a_delivery_queued_while_an_endpoint_hangs_is_dispatched(org, receiver):
     with Http1Server(hang) as hanging:
-        note(endpoint(org, hanging.url))
+        queue(endpoint(org, hanging.url))
         late = endpoint(org, receiver.url)
-        hand = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
-        assert hand.run(time.monotonic() + 0.3) is False
-        note(late)
-        assert hand.run(time.monotonic() + 1) is False
+        worker = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
+        assert worker.run(time.monotonic() + 0.3) is False
+        queue(late)
+        assert worker.run(time.monotonic() + 1) is False
         assert len(receiver.seen) == 1
-        hand.finish()
-        hand.flight.close()
+        worker.finish()
+        worker.close()
     assert states() == [(S.PENDING, 1), (S.DELIVERED, 1)]
 
 
-def test_at_most_a_few_are_under_way_to_one_endpoint(org):
+def test_requests_in_flight_to_one_endpoint_are_limited(org):
     present, most, guard = [0], [0], threading.Lock()
 
     def answer(sock, seen):
@@ -150,7 +153,7 @@ def test_at_most_a_few_are_under_way_to_one_endpoint(org):
         respond(sock, 200)
 
     with Http1Server(answer) as receiver:
-        note(endpoint(org, receiver.url), 60)
-        tell()
-    assert most[0] == dispatcher.ENDPOINT_LIMIT
+        queue(endpoint(org, receiver.url), 60)
+        dispatch_all()
+    assert most[0] == endpoint_queue.ENDPOINT_LIMIT
     assert states() == [(S.DELIVERED, 1)] * 60

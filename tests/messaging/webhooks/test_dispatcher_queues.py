@@ -1,4 +1,4 @@
-"""Taking queues of notices: leases, what a dead worker leaves, and few statements."""
+"""Claiming queues: leases, dead workers, and statement counts."""
 
 import threading
 from collections import deque
@@ -10,50 +10,51 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.models import WebhookDelivery
 from messaging.webhooks import dispatcher, outbox
+from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from rme.core.db import clock, locks
 from rme.transport import AddressPolicy, Transport
-from tests.messaging.webhooks.dispatcher_scene import note, states
-from tests.messaging.webhooks.hooks_scene import endpoint, pass_time, tell
+from tests.messaging.webhooks.dispatcher_scene import queue, states
+from tests.messaging.webhooks.webhook_scene import dispatch_all, endpoint, pass_time
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = WebhookDelivery.Status
 
 
-def test_a_worker_that_died_is_followed_by_another_with_the_same_ids(org, receiver):
+def test_after_a_worker_died_another_sends_the_same_ids(org, receiver):
     row = endpoint(org, receiver.url)
-    expected = note(row, 3)
+    expected = queue(row, 3)
     dead = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
-    dead.begin(outbox.claim(10))
+    dead.start(outbox.claim(10))
     while len(receiver.seen) < 1:
-        dead.flight.step(0.1)  # it was told, and nothing was written down
-    dead.flight.close()
-    tell()
+        dead.requests.step(0.1)  # it was sent, and no result was recorded
+    dead.close()
+    dispatch_all()
     assert len(receiver.seen) == 1  # the lease holds
     pass_time(seconds=outbox.LEASE_SECONDS + 1)
-    tell()
-    ids = [identifier for identifier, _ in receiver.told]
+    dispatch_all()
+    ids = [identifier for identifier, _ in receiver.received]
     assert sorted(ids) == sorted([str(expected[0]), *map(str, expected)])
     assert states() == [(S.DELIVERED, 1)] * 3
 
 
-def test_one_that_comes_back_from_the_dead_frees_nothing(org):
+def test_a_late_worker_does_not_release_the_endpoint(org):
     row = endpoint(org, "https://hooks.example.com/")
-    note(row)
+    queue(row)
     (frozen,) = outbox.claim(10)
     pass_time(seconds=outbox.LEASE_SECONDS + 1)
     (held,) = outbox.claim(10)
-    turn = dispatcher.EndpointQueue(frozen, deque(frozen.due))
+    turn = EndpointQueue(frozen, deque(frozen.due))
     (due,) = turn.take()
-    turn.hear(due, dispatcher.EndpointResponse(200, "", "", 0.0), 1)
-    outbox.record([turn.settled()])
+    turn.add_response(due, EndpointResponse(200, "", "", 0.0), 1)
+    outbox.record([turn.result()])
     row.refresh_from_db()
     assert held.fence == frozen.fence + 1 == row.fence
-    assert row.free_at > datetime.now(UTC) + timedelta(seconds=50)  # the other holds it still
+    assert row.free_at > datetime.now(UTC) + timedelta(seconds=50)  # the other still has the lease
     assert states() == [(S.DELIVERED, 1)]
 
 
-def test_one_worker_takes_queues_at_a_time(org, receiver):
-    note(endpoint(org, receiver.url))
+def test_one_worker_claims_queues_at_a_time(org, receiver):
+    queue(endpoint(org, receiver.url))
     taken, go = threading.Event(), threading.Event()
 
     def hold():
@@ -74,22 +75,22 @@ def test_one_worker_takes_queues_at_a_time(org, receiver):
     assert len(receiver.seen) == 1
 
 
-def test_statements_do_not_grow_with_notices(org):
+def test_statements_do_not_grow_with_deliveries(org):
     row = endpoint(org, "https://hooks.example.com/")
     counts = []
-    clock.now()  # asked every ten seconds
+    clock.now()  # reads the database clock every ten seconds
     for count in (1, 100):
-        note(row, count)
+        queue(row, count)
         with CaptureQueriesContext(connection) as took:
             (claim,) = outbox.claim(10)
-            turn = dispatcher.EndpointQueue(claim, deque(claim.due))
+            turn = EndpointQueue(claim, deque(claim.due))
             turn.succeeded = True
-            for due in list(turn.line):
-                turn.under_way += 1
-                turn.hear(due, dispatcher.EndpointResponse(200, "", "", 0.0), 1)
-            turn.line.clear()
-            outbox.record([turn.settled()])
-        counts.append((len(turn.told), len(took)))
+            for due in list(turn.due):
+                turn.in_flight += 1
+                turn.add_response(due, EndpointResponse(200, "", "", 0.0), 1)
+            turn.due.clear()
+            outbox.record([turn.result()])
+        counts.append((len(turn.results), len(took)))
     assert counts == [(1, 3), (100, 3)]
 
 
@@ -97,7 +98,7 @@ def test_statements_do_not_grow_with_endpoints(org, receiver):
     counts = []
     for count in (1, 20):
         for n in range(count):
-            note(endpoint(org, f"{receiver.url}{count}-{n}"), 25)
+            queue(endpoint(org, f"{receiver.url}{count}-{n}"), 25)
         with CaptureQueriesContext(connection) as took:
             claims = outbox.claim(100)
         counts.append((sum(len(claim.due) for claim in claims), len(took)))

@@ -1,4 +1,4 @@
-"""Workers that are killed in the midst of telling, and what outlasts a worker's turn."""
+"""Workers that are killed while dispatching, and requests that outlast a run."""
 
 import os
 import subprocess
@@ -15,12 +15,12 @@ from django.db import connection
 
 from messaging.delivery.tasks import housekeeping
 from messaging.models import WebhookDelivery
-from messaging.webhooks import dispatcher, outbox, replays
+from messaging.webhooks import delivery_log, dispatcher, outbox, replays
 from messaging.webhooks.tasks import notify_endpoints
 from rme.celery import app
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
-from tests.messaging.webhooks.hooks_scene import Receiver, endpoint, pass_time, tell
+from tests.messaging.webhooks.webhook_scene import Receiver, dispatch_all, endpoint, pass_time
 from tests.service import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ dispatcher.dispatch()
 
 
 def worker():
-    """Start a process that tells endpoints, in the tests' own database."""
+    """Start a process that dispatches, in the tests' own database."""
     at = connection.settings_dict
     host, port = quote(at["HOST"] or "", safe=""), at["PORT"] or ""
     address = f"postgres://{at['USER']}:{quote(at['PASSWORD'] or '')}@{host}:{port}/{at['NAME']}"
@@ -48,7 +48,7 @@ def worker():
     return subprocess.Popen([sys.executable, "-c", WORKER], cwd=ROOT, env=env)
 
 
-def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
+def test_after_a_kill_nothing_is_lost_and_repeats_have_the_same_id(settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     org = factories.organization()
 
@@ -73,7 +73,7 @@ def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
         while (
             WebhookDelivery.objects.filter(status="PENDING").exists() and time.monotonic() < until
         ):
-            tell(5.0)
+            dispatch_all(5.0)
         times = Counter(seen.header("webhook-id") for seen in receiver.seen)
     assert set(times) == set(expected)
     assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
@@ -82,7 +82,7 @@ def test_nothing_is_lost_and_doubles_have_the_same_id(settings):
     dispatcher.dispatch()  # the lock of the killed one is free
 
 
-def test_what_is_slow_keeps_no_worker(settings):
+def test_a_slow_endpoint_keeps_no_worker(settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     org = factories.organization()
 
@@ -100,18 +100,18 @@ def test_what_is_slow_keeps_no_worker(settings):
             time.sleep(0.05)
     assert (WebhookDelivery.objects.get().status, len(slow.seen)) == ("DELIVERED", 1)
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.name == "notify":
+        if thread is not threading.current_thread() and thread.name == "webhooks":
             thread.join(5)  # it gives its connection back
 
 
-def test_beat_orders_it_every_second_and_the_task_does_it(settings):
+def test_beat_requests_the_task_every_second(settings):
     entry = app.conf.beat_schedule["webhooks"]
     assert entry == {"task": notify_endpoints.name, "schedule": 1.0}
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     with Receiver() as receiver:
         replays.queue_test(endpoint(factories.organization(), receiver.url))
         notify_endpoints.apply()
-        assert [kind for _, kind in receiver.told] == ["webhook.test"]
-    WebhookDelivery.objects.update(queued_at=datetime.now(UTC) - outbox.DELIVERED_KEPT * 2)
+        assert [kind for _, kind in receiver.received] == ["webhook.test"]
+    WebhookDelivery.objects.update(queued_at=datetime.now(UTC) - delivery_log.DELIVERED_STORED * 2)
     housekeeping.apply()
     assert not WebhookDelivery.objects.exists()

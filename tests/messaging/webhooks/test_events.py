@@ -1,4 +1,4 @@
-"""Whom events are noted for: with the events themselves, and at no statement more."""
+"""Whom events are queued for: with the events themselves, and at no statement more."""
 
 import re
 from datetime import timedelta
@@ -19,21 +19,21 @@ from messaging.webhooks import endpoints
 from rme.core.db import clock
 from rme.transport import Transport
 from tests import factories
-from tests.messaging.webhooks.hooks_scene import endpoint
+from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
 
 
-def noted(row):
-    """Give the types that were noted for an endpoint, in the order of the events."""
+def queued_types(row):
+    """Return the event types queued for an endpoint, in the order of the events."""
     rows = WebhookDelivery.objects.filter(endpoint_id=row.pk).order_by("event_id")
     return [kind.removeprefix("message.") for kind in rows.values_list("type", flat=True)]
 
 
 def test_only_one_module_writes_events():
-    """Who writes them elsewhere tells no endpoint."""
+    """An event written elsewhere would reach no endpoint."""
     root = Path(receipts.__file__).parents[1]
     writes = re.compile(
         r"\bEvent: |inserting\(\s*Event\b|Event\.objects\.(bulk_)?create|INTO \{Event"
@@ -42,12 +42,12 @@ def test_only_one_module_writes_events():
     assert found == {"events.py"}
 
 
-def test_every_event_of_a_message_is_noted(api, org):
+def test_every_event_of_a_message_is_queued(api, org):
     row = endpoint(org, URL)
     api.send(message(factories.contact(org)))
-    assert noted(row) == ["accepted"]
+    assert queued_types(row) == ["accepted"]
     work()
-    assert noted(row) == ["accepted", "sent", "delivered"]
+    assert queued_types(row) == ["accepted", "sent", "delivered"]
     assert list(
         WebhookDelivery.objects.values_list("event_id", "organization_id", "status", "tries")
     ) == [
@@ -56,15 +56,15 @@ def test_every_event_of_a_message_is_noted(api, org):
     ]
 
 
-def test_a_delivery_that_somebody_else_holds_gets_no_event_and_nobody_is_told(api, org):
-    """Beside one that moves, by the same statement; of both the attempt's outcome is written."""
+def test_a_delivery_claimed_by_another_worker_gets_no_event_and_queues_nothing(api, org):
+    """Another one moves by the same statement; the outcome of both attempts is recorded."""
     row = endpoint(org, URL)
     for person in factories.contacts(org, 2):
         api.send(message(person))
     claim = claims.claim(org.pk, "EMAIL", 0)
     held, moved = claim.deliveries
     Delivery.objects.filter(pk=held.id).update(fence=held.fence + 1)
-    left: list[Receipt] = []  # with the simulator, whose confirmations would be told of, too
+    left: list[Receipt] = []  # the simulator's receipts, which would be queued too
     with capture_logs() as logs:
         deliver.deliver([claim], Transport(), left.extend)
     assert [each for each in logs if each["event"] == "deliver.fenced"] == [
@@ -72,25 +72,25 @@ def test_a_delivery_that_somebody_else_holds_gets_no_event_and_nobody_is_told(ap
     ]
     sent = Event.objects.get(type="sent")
     assert str(sent.delivery_id) == moved.id
-    assert noted(row) == ["accepted", "accepted", "sent"]
+    assert queued_types(row) == ["accepted", "accepted", "sent"]
     assert WebhookDelivery.objects.get(type="message.sent").event_id == sent.pk
     assert Delivery.objects.get(pk=held.id).status == "SENDING"
     assert list(Attempt.objects.values_list("outcome", flat=True)) == ["Accepted", "Accepted"]
 
 
-def test_an_endpoint_is_told_of_what_it_asked_for(api, org):
+def test_an_endpoint_gets_the_types_it_subscribes_to(api, org):
     some = endpoint(org, URL, "message.delivered", "message.accepted")
     other = endpoint(org, URL, "message.bounced")
     off = endpoint(org, URL, enabled=False)
     api.send(message(factories.contact(org)))
     work()
-    assert [noted(row) for row in (some, other, off)] == [["accepted", "delivered"], [], []]
+    assert [queued_types(row) for row in (some, other, off)] == [["accepted", "delivered"], [], []]
 
 
-def test_another_organizations_endpoint_is_told_of_nothing(api, org):
+def test_another_organizations_endpoint_gets_nothing(api, org):
     theirs = endpoint(factories.organization("other"), URL)
     api.send(message(factories.contact(org)))
-    assert (noted(theirs), WebhookDelivery.objects.count()) == ([], 0)
+    assert (queued_types(theirs), WebhookDelivery.objects.count()) == ([], 0)
 
 
 def _late(api, person):
@@ -98,14 +98,14 @@ def _late(api, person):
     return api.send(message(person, schedule=later)).json()["messageId"]
 
 
-def test_a_cancelled_one_is_noted(api, org):
+def test_a_cancellation_is_queued(api, org):
     row = endpoint(org, URL)
     message_id = _late(api, factories.contact(org))
     api.call("DELETE", f"/messages/{message_id}")
-    assert noted(row) == ["accepted", "scheduled", "cancelled"]
+    assert queued_types(row) == ["accepted", "scheduled", "cancelled"]
 
 
-def test_what_time_brings_is_noted(api, org):
+def test_events_of_the_sweeper_are_queued(api, org):
     row = endpoint(org, URL, "message.expired", "message.fallback", "message.failed")
     person = factories.contact(org)
     now = clock.now()
@@ -121,10 +121,10 @@ def test_what_time_brings_is_noted(api, org):
         status="UNKNOWN", due_at=past, expires_at=past
     )
     sweeper.resolve_unknown()
-    assert noted(row) == ["expired", "fallback", "failed"]
+    assert queued_types(row) == ["expired", "fallback", "failed"]
 
 
-def test_receipts_are_noted_whoever_they_belong_to(api, org):
+def test_receipts_of_several_organizations_are_queued(api, org):
     from tests.rest import Api
 
     other = factories.organization("other")
@@ -135,24 +135,24 @@ def test_receipts_are_noted_whoever_they_belong_to(api, org):
     work()
     known = list(Delivery.objects.values_list("id", flat=True))
     receipts.apply([Receipt(key, EventType.COMPLAINED) for key in known])
-    assert [noted(row) for row in rows] == [["complained"], ["complained"]]
+    assert [queued_types(row) for row in rows] == [["complained"], ["complained"]]
 
 
-def test_a_transaction_that_fails_notes_nothing(api, org):
+def test_a_transaction_that_fails_queues_nothing(api, org):
     row = endpoint(org, URL)
     api.send(message(factories.contact(org)))
-    before = noted(row)
+    before = queued_types(row)
     (delivery_id,) = Delivery.objects.values_list("id", flat=True)
     with pytest.raises(RuntimeError), transaction.atomic():
         receipts.apply([Receipt(delivery_id, EventType.OPEN)])
-        assert len(noted(row)) > len(before)
+        assert len(queued_types(row)) > len(before)
         raise RuntimeError
-    assert noted(row) == before
+    assert queued_types(row) == before
 
 
 @pytest.mark.parametrize("count", [1, 100])
 def test_statements_of_an_accept_do_not_grow_with_endpoints_or_messages(api, org, count):
-    """Nor with there being any: both runs take as many as the one without endpoints."""
+    """Both runs take as many statements as one without endpoints."""
     people = factories.contacts(org, count)
     took = []
     for number in (0, 1, 3):
@@ -167,7 +167,7 @@ def test_statements_of_an_accept_do_not_grow_with_endpoints_or_messages(api, org
     assert WebhookDelivery.objects.count() == (1 + count) + (1 + count) * 4
 
 
-def test_subscriptions_are_read_once_for_all_and_felt_when_changed(org, api):
+def test_subscriptions_are_cached_and_invalidated_when_changed(org, api):
     other = factories.organization("other")
     row = endpoint(org, URL)
     with CaptureQueriesContext(connection) as captured:
@@ -185,7 +185,7 @@ def test_subscriptions_are_read_once_for_all_and_felt_when_changed(org, api):
     assert len(endpoints.subscriptions({org.pk})["acme"]) == 1
 
 
-def test_no_events_ask_nothing(org):
+def test_no_events_need_no_statement(org):
     from messaging.webhooks.events import write_events
 
     with CaptureQueriesContext(connection) as captured:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from messaging.models.endpoints import TYPES
-from messaging.webhooks import dispatcher, endpoints, signatures
+from messaging.webhooks import dispatcher, endpoint_queue, endpoints, signatures
 
 GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "webhooks.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
@@ -33,7 +33,7 @@ RIGHT = [[KEY], [OTHER, KEY], [KEY, OTHER]]
 
 
 def wrong():
-    """Give headers that do not fit, as of now: what is too new does not stay so."""
+    """Return headers that do not verify, made now: a future time does not stay in the future."""
     return [
         headers([OTHER]),
         headers([KEY], b"{}"),
@@ -61,10 +61,10 @@ def test_the_node_snippet_verifies():
     cases = [headers(keys) for keys in RIGHT] + wrong()
     script = f"""{NODE}
 const body = Buffer.from({json.dumps(BODY.decode())}, "utf8");
-const told = {json.dumps(cases)}.map((headers) => {{
+const results = {json.dumps(cases)}.map((headers) => {{
   try {{ return verify({json.dumps(KEY)}, headers, body); }} catch (error) {{ return null; }}
 }});
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(results));
 """
     ran = subprocess.run(["node", "-"], input=script, capture_output=True, text=True, timeout=30)
     assert ran.stderr == ""
@@ -80,5 +80,5 @@ def test_the_guide_has_the_numbers_of_the_code():
     assert f"at most {endpoints.PER_ORGANIZATION} endpoints" in GUIDE
     assert "5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h" in GUIDE
     assert [5, 300, 1800, *(hours * 3600 for hours in (2, 5, 10, 14, 20, 24))] == list(
-        dispatcher.SCHEDULE
+        endpoint_queue.SCHEDULE
     )

@@ -1,4 +1,4 @@
-"""Signatures as the library of Standard Webhooks makes and reads them."""
+"""Signatures against the library of Standard Webhooks."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def headers(keys, body=BODY, at=None, identifier="msg_1"):
     }
 
 
-def test_a_signature_is_the_librarys():
+def test_a_signature_equals_the_librarys():
     at = datetime(2021, 3, 12, tzinfo=UTC)
     own = signatures.sign([SECRET], "msg_p5jXN8AQM9LWM0D4loKWxJek", int(at.timestamp()), BODY)
     assert own == Webhook(SECRET).sign("msg_p5jXN8AQM9LWM0D4loKWxJek", at, BODY.decode())
@@ -53,7 +53,7 @@ def test_each_secret_signs():
 
 
 @pytest.mark.parametrize("field", ["webhook-id", "webhook-timestamp", "body", "secret"])
-def test_what_was_changed_is_not_verified(field):
+def test_a_changed_request_is_not_verified(field):
     key = signatures.new_secret()
     given = headers([key])
     if field == "webhook-timestamp":
@@ -65,7 +65,7 @@ def test_what_was_changed_is_not_verified(field):
         Webhook(signatures.new_secret() if field == "secret" else key).verify(body, given)
 
 
-def test_an_old_one_is_not_verified():
+def test_an_old_signature_is_not_verified():
     key = signatures.new_secret()
     with pytest.raises(WebhookVerificationError):
         Webhook(key).verify(BODY, headers([key], at=datetime.now(UTC) - timedelta(minutes=6)))

@@ -20,7 +20,7 @@ SOME_FRAME = st.builds(
     Frame,
     kind=st.integers(0, 255),
     flags=st.integers(0, 255),
-    stream=st.integers(0, frames.GREATEST),
+    stream=st.integers(0, frames.MAX_VALUE),
     payload=st.binary(max_size=200),
 )
 
@@ -47,7 +47,7 @@ def test_frames_cut_anywhere_are_the_same_frames(
     assert taken(parts) == given_frames
 
 
-@pytest.mark.parametrize("size", [0, 1, 255, 256, frames.SIZE])
+@pytest.mark.parametrize("size", [0, 1, 255, 256, frames.DEFAULT_SIZE])
 def test_frame_of_any_length_that_we_take_is_read(size: int) -> None:
     one = Frame(frames.DATA, 0, 1, bytes(size))
     assert taken([frames.frame(*one)]) == [one]
@@ -59,7 +59,9 @@ def test_bit_that_is_reserved_says_nothing() -> None:
 
 def test_frame_that_is_too_long_is_broken_and_those_before_it_count() -> None:
     whole = Frame(frames.PING, 0, 0, bytes(8))
-    buffer = bytearray(frames.frame(*whole) + frames.frame(0, 0, 1, bytes(frames.SIZE + 1))[:9])
+    buffer = bytearray(
+        frames.frame(*whole) + frames.frame(0, 0, 1, bytes(frames.DEFAULT_SIZE + 1))[:9]
+    )
     found = frames.take(buffer)
     assert next(found) == whole
     with pytest.raises(ProtocolError):
@@ -74,7 +76,7 @@ def test_settings_are_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "read"), [(0, 0), (frames.GREATEST, frames.GREATEST), (2**32 - 1, frames.GREATEST)]
+    ("value", "read"), [(0, 0), (frames.MAX_VALUE, frames.MAX_VALUE), (2**32 - 1, frames.MAX_VALUE)]
 )
 def test_number_has_31_bits(value: int, read: int) -> None:
     (one,) = taken([frames.number(frames.WINDOW_UPDATE, 0, value)])

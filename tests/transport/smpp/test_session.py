@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from rme.transport import AddressPolicy, Failure, FailureKind, smpp
-from rme.transport.smpp import session as links
+from rme.transport.smpp import session
 from rme.transport.smpp.pdu import RESPONSE, CommandId, Pdu
 from tests.fakes.smpp import SmppServer, accept
 from tests.fakes.smsc import wait_for
@@ -180,7 +180,7 @@ def test_what_is_not_safe_is_to_come_again() -> None:
         wait_for(lambda: server.connections == 1)
         wait_for(lambda: len(server.seen) == 1)
         server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"said"))
-        answer = Pdu(CommandId.DELIVER_SM | RESPONSE, 9, links.TRY_AGAIN, b"\0")
+        answer = Pdu(CommandId.DELIVER_SM | RESPONSE, 9, session.TRY_AGAIN, b"\0")
         wait_for(lambda: answer in server.seen)
 
 

@@ -82,7 +82,7 @@ def test_after_a_failure_the_next_try_comes_later_and_later() -> None:
     assert statuses(ask(port)) == ["NOT_SENT"]
     with SmppServer() as server:
         made = line(server.port)
-        made._note(Failure(FailureKind.NOT_SENT, "no connection"))
+        made._record_failure(Failure(FailureKind.NOT_SENT, "no connection"))
         assert statuses(made.submit([BODY], POLICY)) == ["NOT_SENT"]
         wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0])
 

@@ -1,4 +1,4 @@
-"""Endpoints of outbound webhooks on loopback, and a worker that tells them."""
+"""Webhook endpoints on loopback, and a worker that dispatches to them."""
 
 import time
 from datetime import timedelta
@@ -20,7 +20,7 @@ from tests.fakes.http1 import Http1Server, Seen, respond
 
 
 class Receiver(Http1Server):
-    """A receiver that answers what it is told to; `statuses` are used up one by one, then 204."""
+    """A receiver that answers with `statuses`, one by one, and then with 204."""
 
     def __init__(self, *statuses: int, headers: dict[str, str] | None = None, body: bytes = b""):
         super().__init__(self._answer)
@@ -33,19 +33,19 @@ class Receiver(Http1Server):
         respond(connection, status, self.body if status != 204 else b"", self.headers)
 
     @property
-    def told(self) -> list[tuple[str, str]]:
-        """Give the webhook-ids and types that came, in their order."""
+    def received(self) -> list[tuple[str, str]]:
+        """Return the webhook-ids and types received, in their order."""
         return [(str(s.header("webhook-id")), orjson.loads(s.body)["type"]) for s in self.seen]
 
 
 def hang(connection: Any, seen: Seen) -> None:
-    """Take a request and say nothing for a while, and then that it failed."""
+    """Answer a request with 500 after three seconds."""
     time.sleep(3)
     respond(connection, 500)
 
 
 def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> WebhookEndpoint:
-    """Make an endpoint that is told of everything, or of some types."""
+    """Create an endpoint that subscribes to all types, or to some."""
     row = WebhookEndpoint.objects.create(
         organization=org,
         url=url,
@@ -58,19 +58,19 @@ def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> Webhook
     return row
 
 
-def tell(seconds: float = 20.0, transport: Transport | None = None) -> None:
-    """Tell endpoints what is due, to the end."""
+def dispatch_all(seconds: float = 20.0, transport: Transport | None = None) -> None:
+    """Dispatch what is due, and wait for all responses."""
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-    hand = Dispatcher(transport or Transport(policy, per_host=300))
+    dispatcher = Dispatcher(transport or Transport(policy, per_host=300))
     try:
-        hand.run(time.monotonic() + seconds)
-        hand.finish()
+        dispatcher.run(time.monotonic() + seconds)
+        dispatcher.finish()
     finally:
-        hand.flight.close()
+        dispatcher.close()
 
 
 def pass_time(**by: float) -> None:
-    """Let time pass for endpoints and what they are to be told."""
+    """Move the times of endpoints and deliveries into the past."""
     ago = timedelta(**by)
     WebhookDelivery.objects.update(due_at=F("due_at") - ago, queued_at=F("queued_at") - ago)
     WebhookEndpoint.objects.update(
@@ -79,12 +79,12 @@ def pass_time(**by: float) -> None:
 
 
 def waits() -> list[float | None]:
-    """Give in how many seconds each notice is due, in the order of their ids."""
+    """Return in how many seconds each delivery is due, in the order of their ids."""
     rows = WebhookDelivery.objects.order_by("id").annotate(wait=F("due_at") - Now())
     return [row.wait and round(row.wait.total_seconds(), 1) for row in rows]
 
 
 def verified(seen: Seen, *secrets: str) -> list[Any]:
-    """Give the body as the library of Standard Webhooks reads it, with each secret."""
+    """Return the body as the Standard Webhooks library reads it with each secret."""
     headers = {name.lower(): value for name, value in seen.headers}
     return [Webhook(secret).verify(seen.body, headers) for secret in secrets]
