@@ -25,14 +25,6 @@ from tests.core.db.prepared_scene import (
     stored,
     table,  # noqa: F401
 )
-    add,
-    add_later,
-    by_cursor,
-    prepared,
-    roll_back,
-    stored,
-    table,
-)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("table")]
 
