@@ -184,21 +184,21 @@ def _contents(
     if template is None and "content" not in claimed.given:
         raise rendering.RenderFailed(f"no template for {claimed.channel}")
     assert sending.contact is not None  # _address decided those without one
-    letter = compose.RenderRequest(
+    request = compose.RenderRequest(
         organization=organization,
         delivery_id=claimed.id,
         message_id=claimed.message_id,
         contact=sending.contact,
         address=sending.address or "",
-        given=claimed.given,
+        body=claimed.given,
         template=template,
         category=claimed.category,
     )
     with render_limit.limited(organization.id, claimed):
         match claimed.channel:
             case Channel.EMAIL:
-                return [(None, compose.email(letter))]
+                return [(None, compose.email(request))]
             case Channel.SMS:
-                return [(None, compose.sms(letter))]
-        composed = compose.pushes(letter, sending.devices)
+                return [(None, compose.sms(request))]
+        composed = compose.pushes(request, sending.devices)
     return [(d.id, push) for d, push in zip(sending.devices, composed, strict=True)]

@@ -62,7 +62,7 @@ def outcomes(answered: Answered) -> sql.Steps:
             )
             if shot.device_id:
                 whose = sending.claimed.organization_id
-                said.append(feedback.Said(whose, shot.device_id, shot.started_at, outcome))
+                said.append(feedback.DeviceOutcome(whose, shot.device_id, shot.started_at, outcome))
             if isinstance(outcome, Accepted):
                 reason, provider_id = "", outcome.provider_id
             else:
@@ -80,7 +80,7 @@ def outcomes(answered: Answered) -> sql.Steps:
     return {
         "outcomes": sql.update_step(Attempt, rows),
         "own_ids": sql.insert_step(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
-        "feedback": feedback.noting(said),
+        "feedback": feedback.insert_statement(said),
         "not_made": removing(not_made),
     }
 

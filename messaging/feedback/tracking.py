@@ -65,7 +65,7 @@ def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
         return bool(cursor.rowcount)
 
 
-def is_known(delivery_id: UUID) -> bool:
+def is_recent(delivery_id: UUID) -> bool:
     """Return whether a delivery is recent enough for its links to redirect."""
     age = clock.now() - ids.moment(delivery_id)
     return age < timedelta(days=settings.MESSAGE_RETENTION_DAYS)

@@ -54,12 +54,12 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
 
 def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):
     api.bulk([message(person) for person in factories.contacts(org, 120)])
-    ways = iter([simulator.OTHERWISE] * 50)  # then it is killed
+    ways = iter([simulator.DEFAULT] * 50)  # then it is killed
 
     def act(*_):
         return next(ways, None) or sys.exit()
 
-    monkeypatch.setattr(simulator, "_act", act)
+    monkeypatch.setattr(simulator, "_outcome", act)
     with pytest.raises(SystemExit):
         work()
     found = Counter(Delivery.objects.values_list("status", flat=True))
