@@ -189,7 +189,7 @@ def _transaction(
     needs_answers = any(each.hard_bounced for each in decided) or any(
         each.rules.cap for each in window
     )
-    return prepared_statements.transaction() if needs_answers else prepared_statements.together()
+    return prepared_statements.transaction() if needs_answers else prepared_statements.pipeline()
 
 
 def _begin_check(window: Sequence[OutgoingDelivery]) -> gates.PendingCheck | None:

@@ -31,7 +31,7 @@ class Answered(NamedTuple):
 def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Part | None:
     """Begin the next attempts of deliveries, and return the step that writes them."""
     now = clock.now()
-    return sql.inserting(
+    return sql.insert_step(
         Attempt,
         [
             {
@@ -88,8 +88,8 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
                 }
             )
     return {
-        "outcomes": sql.updating(Attempt, rows),
-        "provider_references": sql.inserting(
+        "outcomes": sql.update_step(Attempt, rows),
+        "provider_references": sql.insert_step(
             ProviderReference, references, "ON CONFLICT DO NOTHING"
         ),
         "feedback": feedback.insert_statement(reported),
@@ -105,7 +105,9 @@ def removal(attempt_ids: Sequence[str]) -> sql.Part | None:
     return sql.Part(text, [sql.array(attempt_ids)])
 
 
-def record(decided: Sequence[OutgoingDelivery], steps: sql.Steps) -> prepared_statements.Answer:
+def record(
+    decided: Sequence[OutgoingDelivery], steps: sql.Steps
+) -> prepared_statements.PendingRows:
     """Execute the steps, and write the new statuses and events of deliveries; return the count of
     those that changed.
 
@@ -138,7 +140,9 @@ def record(decided: Sequence[OutgoingDelivery], steps: sql.Steps) -> prepared_st
     return changed
 
 
-def log_fenced(decided: Sequence[OutgoingDelivery], changed: prepared_statements.Answer) -> None:
+def log_fenced(
+    decided: Sequence[OutgoingDelivery], changed: prepared_statements.PendingRows
+) -> None:
     """Log how many deliveries did not change: another worker has claimed them since."""
     if decided and (count := len(decided) - changed.rows()[0][0]):
         log.warning("deliver.fenced", count=count, channel=decided[0].claimed.channel)
