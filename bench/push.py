@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench import push_peers
-from bench.push_scene import PushScene
+from bench.push_scene import PushScene, check
 from bench.push_server import push_server
 from bench.push_transport import transport
 from bench.scene import ROOT, Scene
@@ -35,7 +35,7 @@ class Contest:
 CONTESTS = {
     "apns": Contest("IOS", 10_000, {"aioapns": 3}),
     "webpush": Contest("WEB", 3_000, {"pywebpush": 2, "web-push (node)": 3}),
-    "fcm": Contest("ANDROID", 3_000, {"firebase-admin": 3}),
+    "fcm": Contest("ANDROID", 3_000, {"firebase-admin": 3, "pyfcm": 3}),
 }
 
 
@@ -102,7 +102,7 @@ def _ours(contest: Contest, sending: PushScene, workers: int) -> dict[str, float
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    sending.check(contest.count)
+    check(contest.count)
     return told
 
 

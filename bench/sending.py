@@ -6,6 +6,7 @@ prints the seconds that it took (the processors' together) and how many were sen
 
 import json
 import multiprocessing
+import os
 import sys
 import time
 from multiprocessing.queues import SimpleQueue
@@ -23,10 +24,12 @@ def _get_ready(channel: str) -> None:
     import django
 
     django.setup()
+    from bench import engines
     from messaging.delivery import claims, tasks  # noqa: F401 a worker has long imported it
     from rme.core.process import memory
 
-    memory.spare()
+    engines.use(os.environ.get("BENCH_ENGINE", ""))
+    memory.freeze_startup_objects()
     memory.keep_memory()
     claims.ready(channel)  # the connection stands, as a worker's does
 

@@ -1,4 +1,4 @@
-"""What the calls for templates take."""
+"""Input of the template resource."""
 
 from typing import Annotated, Literal
 

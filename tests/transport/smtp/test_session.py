@@ -50,18 +50,18 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
         b"250-x\r\n" * 10_000 + b"250 x\r\n",
     ],
 )
-def test_what_is_no_reply_is_senseless(heard: bytes) -> None:
+def test_bytes_that_are_no_reply_are_invalid(heard: bytes) -> None:
     with pytest.raises(InvalidReply):
         replies_of([heard])
 
 
 def written(message: bytes) -> bytes:
-    """Play a server that takes everything, and give what it was told after DATA."""
+    """Answer as a server that accepts everything; return what it receives after DATA."""
     talk = mail_transaction(ENVELOPE, message, {"PIPELINING": ""})
     step = next(talk)
     for status in (250, 250, 354):
         step = talk.send(SmtpReply(status, (f"{status} ok",)))
-    assert (step.stage, step.whole) == (Stage.END, True)
+    assert (step.stage, step.ends_message) == (Stage.END, True)
     with pytest.raises(StopIteration) as stop:
         talk.send(SmtpReply(250, ("250 taken",)))
     assert stop.value.value == Reply(250, lines=("250 taken",), stage=Stage.END)

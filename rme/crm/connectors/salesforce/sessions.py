@@ -21,8 +21,7 @@ from rme.core.cache import TtlCache
 from rme.crm.connectors.base import MappingWrong, PlatformAway, PlatformRefused
 from rme.crm.connectors.platform_calls import PlatformCaller, json_of, limit_of
 from rme.crm.platforms import PlatformRecord
-from rme.transport import InvalidRequest
-from rme.transport.addresses import origin_of
+from rme.transport import InvalidRequest, origin_of
 
 if TYPE_CHECKING:
     from simple_salesforce.api import Salesforce as Client
