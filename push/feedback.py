@@ -92,7 +92,7 @@ def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Part | None:
         for each in outcomes
         if isinstance(each.outcome, Gone)
     ]
-    return sql.inserting(Feedback, rows)
+    return sql.insert_step(Feedback, rows)
 
 
 def retire() -> tuple[int, int]:

@@ -204,7 +204,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "headers of an answer": (lambda text: _headers([text.encode(errors="replace")]), WORDS),
     "csv_lines.row": (lambda text: csv_lines.row(text, ["a", "b"], ","), WORDS),
     "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
-    "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
+    "csv_lines.write_rows": (lambda text: list(csv_lines.write_rows([[text]])), WORDS),
     "device_tokens.parse": (lambda text: device_tokens.parse("IOS", text), WORDS),
     "endpoints.url_error": (lambda text: endpoints.url_error(text, AddressPolicy()), WORDS),
     "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),

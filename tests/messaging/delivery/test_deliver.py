@@ -39,16 +39,17 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     api.bulk([message(person) for person in people])
     with CaptureQueriesContext(connection) as captured:
         window = claims.claim(org.pk, "EMAIL", 0)
-    # no sorting, claim
+    # by index, claim
     assert (len(window.deliveries), len(captured)) == (count, 2)
     found: list[Receipt] = []
     with CaptureQueriesContext(connection) as captured:
         deliver.deliver([window], Transport(), found.extend)
-    # contacts; savepoint, lock, gates, attempts, release; savepoint, what became of it, release
-    assert len(captured) == 9
+    # contacts; savepoint, lock, gates, attempts, release; savepoint, by index, outcomes, release
+    assert len(captured) == 10
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
-    assert len(captured) == 5
+    # savepoint, deliveries, by index, statuses, events, release
+    assert len(captured) == 6
 
 
 def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):
