@@ -92,8 +92,8 @@ def reset(connection: socket.socket) -> None:
 
 
 def end_in_order(connection: socket.socket) -> None:
-    """Close after a moment of reading: unread bytes would reset the connection, and what was written
-    last would be lost.
+    """Read for a moment, then close: unread bytes would reset the connection, and what was
+    written last would be lost.
     """
     with contextlib.suppress(OSError):
         connection.settimeout(0.05)
