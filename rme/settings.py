@@ -354,7 +354,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
     "POSTPROCESSING_HOOKS": [
-        "messaging.api.messages.add_bulk_items",
+        "messaging.api.messages.sending.add_bulk_items",
         "messaging.api.openapi.add_headers",
         "messaging.api.openapi.require_bodies",
     ],
