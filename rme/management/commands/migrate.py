@@ -54,7 +54,7 @@ class Command(migrate.Command):
         super().migration_progress_callback(action, migration, fake)
 
     def _wait_for_others(self, stack: ExitStack) -> None:
-        """Take the lock for changes of tables; another `migrate` or the periodic job may hold it."""
+        """Take the lock for changes of tables, held by another `migrate` or the periodic job."""
         while True:
             try:
                 stack.enter_context(locks.holding([LOCK], time.monotonic() + 5))
