@@ -11,6 +11,7 @@ from bench import load
 from bench.accepting import accept_in_process
 from bench.backlog import backlog
 from bench.bot import bot
+from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
 from bench.push import push
@@ -192,6 +193,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "receipts": receipts,
     "push": push,
     "failover": failover,
+    "engines": engines,
     "webhooks": webhooks,
     "backlog": backlog,
 }

@@ -16,12 +16,13 @@ PEERS = {
     "aioapns": "aioapns_alone.py",
     "pywebpush": "pywebpush_alone.py",
     "firebase-admin": "firebase_alone.py",
+    "pyfcm": "pyfcm_alone.py",
     "web-push (node)": "web_push_alone.mjs",
 }
 
 
 def command(peer: str) -> list[str]:
-    """Give the command of a peer, and install it first. Raises OSError or SubprocessError."""
+    """Return the command of a peer, and install it first. Raises OSError or SubprocessError."""
     script = ROOT / "bench" / "peers" / PEERS[peer]
     if script.suffix == ".mjs":
         _install_node()
@@ -61,5 +62,5 @@ def run(peer: list[str], job: dict[str, Any]) -> dict[str, float]:
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured

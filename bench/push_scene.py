@@ -89,14 +89,6 @@ class PushScene:
             },
         )
 
-    def check(self, count: int) -> None:
-        """See that each message has one attempt that was taken, and stands as sent."""
-        from messaging.models import Attempt, Delivery
-
-        assert Delivery.objects.filter(status="SENT").count() == count
-        assert Attempt.objects.filter(outcome="Accepted").count() == count
-        assert Attempt.objects.count() == count
-
     def job(self, platform: str, count: int) -> dict[str, Any]:
         """Write what a peer is to send: the same payloads to the same devices."""
         import orjson
@@ -156,3 +148,12 @@ class PushScene:
             "vapid_public_key": vapid.public_key(),
         }
         return {**common, **keys, "messages": messages}
+
+
+def check(count: int) -> None:
+    """Check that each message has one accepted attempt, and is sent."""
+    from messaging.models import Attempt, Delivery
+
+    assert Delivery.objects.filter(status="SENT").count() == count
+    assert Attempt.objects.filter(outcome="Accepted").count() == count
+    assert Attempt.objects.count() == count

@@ -75,7 +75,7 @@ def _content(caller: Caller, each: Plan, one: Recipient) -> Content:
         message_id="",
         contact=contact,
         address=chosen.address or "",
-        given=content_of(each, {"": one.given.variables}),
+        body=content_of(each, {"": one.given.variables}),
         template=chosen.template,
         category=each.rules.name,
     )

@@ -106,16 +106,16 @@ def _context(
     organization = organizations.get(version.template.organization_id)
     domain = organization_policy.of(organization.id).default_domain
     sender = {"name": (domain and domain.name) or organization.name}
-    letter = compose.RenderRequest(
+    request = compose.RenderRequest(
         organization=organization,
         delivery_id="",
         message_id="",
         contact=person,
         address="",
-        given={"variables": variables, "sender": sender},
+        body={"variables": variables, "sender": sender},
         template=template,
     )
-    return dict(letter.context)
+    return dict(request.context)
 
 
 def _rendered(version: TemplateVersion, compiled: Any, context: dict[str, Any]) -> Preview:

@@ -7,10 +7,11 @@ from drf_spectacular.utils import extend_schema
 from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import DetailOutput, Output, answer, body_of, caller, page
+from messaging.api.common import DetailOutput, Output, Time, answer, body_of, caller, page
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.content import catalog, previews
 from messaging.content.inputs import RENDER, RenderInput, TemplatesQuery
+from messaging.models import TemplateVersion
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.parsing import parse
@@ -28,7 +29,7 @@ class VersionOutput(Output):
     status: Literal["DRAFT", "ACTIVE", "ARCHIVED"]
     version: int
     variables: dict[str, Any] = Field(description="JSON Schema of what the texts need.")
-    updated_at: str = Field(description="When it became active, else when it was made.")
+    updated_at: Time = Field(description="When it became active, else when it was made.")
 
 
 class TemplatesOutput(Output):
@@ -80,7 +81,7 @@ class TemplatesView(ApiView):
         """Return a page of versions."""
         wanted = TemplatesQuery.read(request.query_params.dict())
         versions, following = catalog.page(caller(request).organization.id, wanted)
-        shown = [VersionOutput.model_validate(version) for version in versions]
+        shown = [_shown(version) for version in versions]
         return page(request, TemplatesOutput(templates=shown, next_cursor=following), following)
 
 
@@ -101,3 +102,17 @@ class RenderView(ApiView):
         wanted = parse(RENDER, body_of(request))
         preview = previews.preview(caller(request).organization, name, wanted)
         return answer(RenderOutput.model_validate(preview))
+
+
+def _shown(version: TemplateVersion) -> VersionOutput:
+    template = version.template
+    return VersionOutput(
+        name=template.name,
+        language=template.language,
+        channel=template.channel,
+        category=template.category,
+        status=version.state,
+        version=version.version,
+        variables=version.variables,
+        updated_at=version.activated_at or version.created_at,
+    )

@@ -1,19 +1,19 @@
-"""An organization's colour on the pages of recipients, and what is readable with it.
+"""An organization's brand colour on recipients' pages, with readable text colours.
 
-Contrast is that of WCAG 2.2: text needs 4.5 to 1 (§1.4.3).
+Contrast is computed as in WCAG 2.2, by which text needs 4.5 to 1 (§1.4.3).
 """
 
 import re
 from dataclasses import dataclass
 
 DEFAULT = "#1f4e79"
-READABLE = 4.5
-INK, PAPER = "#1b1b1b", "#ffffff"
+MIN_CONTRAST = 4.5
+DARK_TEXT, PAGE = "#1b1b1b", "#ffffff"
 
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """A colour, the text that is readable on it, and its nearest that is readable on paper."""
+    """A colour, the text colour that is readable on it, and a text colour for a white page."""
 
     color: str
     on_color: str
@@ -21,16 +21,16 @@ class Brand:
 
 
 def of(color: str) -> Brand:
-    """Give what goes with a colour like `#1f4e79`; anything else counts as the default."""
+    """Return the colours for a brand colour like `#1f4e79`; an invalid one is the default."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", color):
         color = DEFAULT
-    dark = contrast(color, INK) > contrast(color, PAPER)
-    ink = color if contrast(color, PAPER) >= READABLE else INK
-    return Brand(color, INK if dark else PAPER, ink)
+    dark = contrast(color, DARK_TEXT) > contrast(color, PAGE)
+    ink = color if contrast(color, PAGE) >= MIN_CONTRAST else DARK_TEXT
+    return Brand(color, DARK_TEXT if dark else PAGE, ink)
 
 
 def contrast(one: str, other: str) -> float:
-    """Give the contrast of two colours, from 1 to 21."""
+    """Return the contrast ratio of two colours, from 1 to 21."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

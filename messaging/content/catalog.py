@@ -1,82 +1,80 @@
-"""The versions of an organization's templates, by keyset."""
+"""Pages of the template versions of an organization."""
 
 import base64
 import binascii
-from typing import Any
+from typing import NamedTuple
 
 import orjson
-from django.db import connection
+from django.db.models import Q
 
 from messaging.content.inputs import TemplatesQuery
-from messaging.models import Template, TemplateVersion
+from messaging.models import TemplateVersion
 from rme.core import errors
-from rme.core.db.clock import iso
 
-_KEY = "(t.name, t.language, t.channel, v.version)"
-_VERSIONS = f"""
-SELECT t.name, t.language, t.channel, t.category, v.state, v.version, v.variables::text,
-  coalesce(v.activated_at, v.created_at)
-FROM {TemplateVersion._meta.db_table} v JOIN {Template._meta.db_table} t ON t.id = v.template_id
-WHERE t.organization_id = %s"""
-_COLUMNS = {"name": "t.name", "channel": "t.channel", "language": "t.language", "status": "v.state"}
-
-Key = tuple[str, str, str, int]
+_ORDER = ("template__name", "template__language", "template__channel", "version")
+_COLUMNS = {
+    "name": "template__name",
+    "channel": "template__channel",
+    "language": "template__language",
+    "status": "state",
+}
 
 
-def page(organization_id: str, wanted: TemplatesQuery) -> tuple[list[dict[str, Any]], str | None]:
-    """Give a page of versions by name, language, channel and version, and the cursor of the next.
+class Key(NamedTuple):
+    """Where a version stands in the order of pages."""
 
-    One query.
+    name: str
+    language: str
+    channel: str
+    version: int
+
+
+def page(organization_id: str, wanted: TemplatesQuery) -> tuple[list[TemplateVersion], str | None]:
+    """Return a page of versions with their templates, and the cursor of the next page; one query.
+
+    They are ordered by name, language, channel and version.
     """
-    conditions = [_VERSIONS]
-    parameters: list[Any] = [organization_id]
+    rows = TemplateVersion.objects.filter(template__organization_id=organization_id)
     for name, column in _COLUMNS.items():
         value = getattr(wanted, name)
         if value is not None:
-            conditions.append(f"{column} = %s")
-            parameters.append(value)
+            rows = rows.filter(**{column: value})
     if wanted.cursor:
-        conditions.append(f"{_KEY} > (%s, %s, %s, %s)")
-        parameters += read_cursor(wanted.cursor)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"{' AND '.join(conditions)} ORDER BY {_KEY} LIMIT %s", [*parameters, wanted.limit + 1]
-        )
-        rows = cursor.fetchall()
-    shown = [_shown(row) for row in rows[: wanted.limit]]
-    following = cursor_of(shown[-1]) if len(rows) > wanted.limit else None
-    return shown, following
+        rows = rows.filter(_after(read_cursor(wanted.cursor)))
+    rows = rows.select_related("template").order_by(*_ORDER)
+    found = list(
+        rows.only(
+            *_ORDER, "template__category", "state", "variables", "created_at", "activated_at"
+        )[: wanted.limit + 1]
+    )
+    versions = found[: wanted.limit]
+    return versions, cursor_of(versions[-1]) if len(found) > wanted.limit else None
 
 
-def _shown(row: tuple[Any, ...]) -> dict[str, Any]:
-    name, language, channel, category, state, version, variables, updated_at = row
-    return {
-        "name": name,
-        "language": language,
-        "channel": channel,
-        "category": category,
-        "status": state,
-        "version": version,
-        "variables": orjson.loads(variables),
-        "updatedAt": iso(updated_at),
-    }
+def _after(key: Key) -> Q:
+    """Return the condition for what comes after a key in `_ORDER`."""
+    same, after = Q(), Q()
+    for column, value in zip(_ORDER, key, strict=True):
+        after |= same & Q(**{f"{column}__gt": value})
+        same &= Q(**{column: value})
+    return after
 
 
-def cursor_of(version: dict[str, Any]) -> str:
-    """Write a cursor: the place after a version, whether it is still there or not."""
-    key = [version[name] for name in ("name", "language", "channel", "version")]
+def cursor_of(version: TemplateVersion) -> str:
+    """Encode the place after a version, which may be deleted meanwhile."""
+    template = version.template
+    key = [template.name, template.language, template.channel, version.version]
     return base64.urlsafe_b64encode(orjson.dumps(key)).decode().rstrip("=")
 
 
 def read_cursor(text: str) -> Key:
-    """Read a cursor that an answer gave. Raises InvalidPayload."""
+    """Parse a cursor. Raises InvalidPayload."""
     try:
         key = orjson.loads(base64.urlsafe_b64decode(text + "=="))
     except (ValueError, binascii.Error):
         key = None
     match key:
         case [str() as name, str() as language, str() as channel, int() as version]:
-            texts = (name, language, channel)
-            if "\0" not in "".join(texts) and 0 < version < 1 << 31:
-                return (*texts, version)
+            if "\0" not in name + language + channel and 0 < version < 1 << 31:
+                return Key(name, language, channel, version)
     raise errors.InvalidPayload.at("cursor", "not a cursor of ours")

@@ -1,7 +1,7 @@
-"""From a template or literal content to what a provider is handed: an Email, an Sms or a Push.
+"""Rendering of one delivery: from a template or literal content to an Email, an Sms or a Push.
 
-Literal content fills any channel: on SMS a push's title goes before its body, on email the title
-is the subject, on push an SMS's text is the body.
+Literal content serves any channel: on SMS a push's title precedes its body, on email the title is
+the subject, on push an SMS's text is the body.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,31 +20,35 @@ from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
 ContentBody = Mapping[str, Any]
-"""The body of a `MessageContent`."""
+"""The body of a `MessageContent`, as accepted.
+
+Keys: `sender`, `variables` (for all recipients), `recipients` (variables by delivery id), `record`,
+and `content` (literal, without a template) and `push` (overrides) where the request has them.
+"""
 
 
 @dataclass(slots=True)
 class RenderRequest:
-    """All that one delivery needs to be composed."""
+    """What one delivery needs to be rendered."""
 
     organization: OrganizationRecord
     delivery_id: str
     message_id: str
     contact: ContactRecord
     address: str
-    given: ContentBody
+    body: ContentBody
     template: ActiveTemplate | None
     category: str = ""
-    """The message's. Without it the template's counts, as in a preview."""
+    """The message's category. Empty in a preview: the template's counts."""
 
     @property
     def context(self) -> ContentBody:
-        """Give what a template may use: variables, and what no variable can stand in for."""
-        contact, organization, given = self.contact, self.organization, self.given
+        """Return the render context: the variables, and names that no variable can replace."""
+        contact, organization, body = self.contact, self.organization, self.body
         return {
             **(self.template.defaults if self.template else {}),
-            **given.get("variables", {}),
-            **given.get("recipients", {}).get(self.delivery_id, {}),
+            **body.get("variables", {}),
+            **body.get("recipients", {}).get(self.delivery_id, {}),
             "contact": {
                 "id": contact.id,
                 "first_name": contact.first_name,
@@ -60,22 +64,22 @@ class RenderRequest:
                 "name": organization.name,
                 "brand_color": organization.brand_color,
             },
-            "sender": given.get("sender", {}),
-            "record": given.get("record", {}),
+            "sender": body.get("sender", {}),
+            "record": body.get("record", {}),
             **self._links,
         }
 
     @property
     def _links(self) -> ContentBody:
-        """Give the links that the template asks for: to sign one costs as much as all else."""
+        """Return the links that the template uses: signing one costs as much as all the rest."""
         names = self.template.compiled.names if self.template else ()
-        if "unsubscribe_url" in names or None in names:  # None: names made while rendering
+        if "unsubscribe_url" in names or None in names:  # None: a name computed at render time
             return {"unsubscribe_url": links.preferences_url(self.link.token)}
         return {}
 
     @property
     def link(self) -> links.PreferenceLink:
-        """Give what leads the recipient to the preferences that this message touches."""
+        """Return the link to the recipient's preferences for the message's category."""
         template = self.template
         return links.PreferenceLink(
             organization_id=self.organization.id,
@@ -87,7 +91,7 @@ class RenderRequest:
 
 
 def address_of(contact: ContactRecord, channel: Channel) -> str | None:
-    """Give a contact's normalised address on a channel; None without one (push has none)."""
+    """Return a contact's normalised address on a channel; None without one, and for push."""
     if channel is Channel.EMAIL:
         return addresses.email(contact.email) if contact.email else None
     if channel is Channel.SMS:
@@ -95,43 +99,43 @@ def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     return None
 
 
-def email(letter: RenderRequest) -> Email:
-    """Compose an email."""
-    if letter.template:
-        rendered = rendering.render_email(letter.template.compiled, letter.context)
+def email(request: RenderRequest) -> Email:
+    """Render an email."""
+    if request.template:
+        rendered = rendering.render_email(request.template.compiled, request.context)
         subject, text, html = rendered.subject, rendered.text, rendered.html
     else:
-        content = letter.given["content"]
+        content = request.body["content"]
         subject = content.get("subject") or content.get("title", "")
         text, html = content.get("text") or content.get("body", ""), content.get("html", "")
-    sender = letter.given["sender"]
+    sender = request.body["sender"]
     return Email(
-        to=letter.address,
-        to_name=letter.contact.name,
+        to=request.address,
+        to_name=request.contact.name,
         from_address=f"{sender['local_part']}@{sender['domain']}",
-        from_name=sender["name"] or letter.organization.name,
+        from_name=sender["name"] or request.organization.name,
         subject=subject,
         text=text,
-        html=_tracked(letter, html),
-        message_id=f"{letter.delivery_id}@{sender['domain']}",
-        headers=_unsubscribing(letter),
+        html=_tracked(request, html),
+        message_id=f"{request.delivery_id}@{sender['domain']}",
+        headers=_unsubscribe_headers(request),
     )
 
 
-def _tracked(letter: RenderRequest, html: str) -> str:
-    """Let an email tell of opens and clicks, where the organization wants that; a preview never."""
-    rules = organization_policy.of(letter.organization.id).sending
-    if not html or not letter.delivery_id or not (rules.track_opens or rules.track_clicks):
+def _tracked(request: RenderRequest, html: str) -> str:
+    """Add tracking to HTML where the organization wants it, but never to a preview."""
+    rules = organization_policy.of(request.organization.id).sending
+    if not html or not request.delivery_id or not (rules.track_opens or rules.track_clicks):
         return html
-    delivery_id = UUID(letter.delivery_id)
+    delivery_id = UUID(request.delivery_id)
     return tracked_links.track(
         html, delivery_id, opens=rules.track_opens, clicks=rules.track_clicks
     )
 
 
-def _unsubscribing(letter: RenderRequest) -> dict[str, str]:
-    """Give the headers by which a mailbox offers to unsubscribe (RFC 2369, RFC 8058)."""
-    link = letter.link
+def _unsubscribe_headers(request: RenderRequest) -> dict[str, str]:
+    """Return the headers with which mail clients offer to unsubscribe (RFC 2369, RFC 8058)."""
+    link = request.link
     if (
         not link.category
         or not organization_policy.of(link.organization_id).rules(link.category).opt_in
@@ -143,41 +147,41 @@ def _unsubscribing(letter: RenderRequest) -> dict[str, str]:
     }
 
 
-def sms(letter: RenderRequest) -> Sms:
-    """Compose an SMS."""
-    if letter.template:
-        text = rendering.render_sms(letter.template.compiled, letter.context)
+def sms(request: RenderRequest) -> Sms:
+    """Render an SMS."""
+    if request.template:
+        text = rendering.render_sms(request.template.compiled, request.context)
     else:
-        content = letter.given["content"]
+        content = request.body["content"]
         title = content.get("title", "")
         text = content.get("text") or ": ".join(filter(None, [title, content.get("body", "")]))
-    return Sms(to=letter.address, text=text, sender=letter.given.get("sender", {}).get("name", ""))
+    return Sms(to=request.address, text=text, sender=request.body.get("sender", {}).get("name", ""))
 
 
-def push(letter: RenderRequest, device: DeviceRecord) -> Push:
-    """Compose a push for one device."""
-    (composed,) = pushes(letter, [device])
-    return composed
+def push(request: RenderRequest, device: DeviceRecord) -> Push:
+    """Render a push for one device."""
+    (rendered,) = pushes(request, [device])
+    return rendered
 
 
-def pushes(letter: RenderRequest, devices: Sequence[DeviceRecord]) -> list[Push]:
-    """Compose a push for each device: one text, rendered once.
+def pushes(request: RenderRequest, devices: Sequence[DeviceRecord]) -> list[Push]:
+    """Render a push for each device: one text, rendered once.
 
-    What the request says goes over what the template says.
+    Overrides of the request replace what the template has.
     """
-    over = letter.given.get("push", {})
-    if letter.template:
-        rendered = rendering.render_push(letter.template.compiled, letter.context)
+    overrides = request.body.get("push", {})
+    if request.template:
+        rendered = rendering.render_push(request.template.compiled, request.context)
         title, body, data = rendered.title, rendered.body, dict(rendered.data)
         badge, image, link = rendered.badge, rendered.image, rendered.link
     else:
-        content = letter.given["content"]
+        content = request.body["content"]
         title = content.get("title") or content.get("subject", "")
         body = content.get("body") or content.get("text", "")
         data, badge, image, link = dict(content.get("data", {})), content.get("badge"), "", ""
-    if over:
-        data, badge = data | over.get("data", {}), over.get("badge", badge)
-        image, link = over.get("image", image), over.get("link", link)
+    if overrides:
+        data, badge = data | overrides.get("data", {}), overrides.get("badge", badge)
+        image, link = overrides.get("image", image), overrides.get("link", link)
     return [
         Push(
             token=device.token,
@@ -188,9 +192,9 @@ def pushes(letter: RenderRequest, devices: Sequence[DeviceRecord]) -> list[Push]
             badge=badge,
             image=image,
             link=link,
-            ttl=over.get("ttl"),
-            collapse_key=over.get("collapse_key") or letter.message_id,
-            priority=over.get("priority", "HIGH"),
+            ttl=overrides.get("ttl"),
+            collapse_key=overrides.get("collapse_key") or request.message_id,
+            priority=overrides.get("priority", "HIGH"),
             app=device.app,
             environment=device.environment,
             registered_at=device.registered_at,

@@ -1,8 +1,8 @@
-"""The links of messages to the pages of their recipients.
+"""Links in messages to the recipients' preference pages.
 
-A link is its own key: whoever holds it may see and change one person's preferences, so it is
-signed, and carries ids alone. The keys are SECRET_KEY and, for links of before a rotation,
-SECRET_KEY_FALLBACKS.
+A link is the only credential: its bearer may see and change one person's preferences. So it is
+signed and contains only ids. The signing key is SECRET_KEY; SECRET_KEY_FALLBACKS verify links that
+were made before a rotation.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -14,16 +14,16 @@ from django.core import signing
 
 _PREFERENCES = "messaging.content.links.preferences"
 _CONFIRMATION = "messaging.content.links.confirmation"
-CONFIRMATION_LIFE = timedelta(days=30)
+CONFIRMATION_MAX_AGE = timedelta(days=30)
 
 
 class BadLink(Exception):
-    """The link is not one of ours, was cut off, or its time is over."""
+    """The link was not signed here, is incomplete, or has expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceLink:
-    """To whose preferences a message leads, and by which message. It does not expire."""
+    """A link to one contact's preferences, from one message. It does not expire."""
 
     organization_id: str
     contact_id: str
@@ -33,8 +33,8 @@ class PreferenceLink:
 
     @property
     def token(self) -> str:
-        """Give the link's text, fit for a path."""
-        # The contact comes last: its id is the platform's, and may hold any character.
+        """Return the signed token, safe in a URL path."""
+        # The contact comes last: its id is the platform's and may contain any character.
         parts = (
             self.organization_id,
             self.delivery_id,
@@ -43,17 +43,17 @@ class PreferenceLink:
             self.contact_id,
         )
         text = urlsafe_b64encode(":".join(parts).encode()).decode().rstrip("=")
-        return _signer().sign(text)
+        return _preference_signer().sign(text)
 
 
-def _signer() -> signing.Signer:
+def _preference_signer() -> signing.Signer:
     return signing.Signer(salt=_PREFERENCES, sep=".")
 
 
 def read(token: str) -> PreferenceLink:
-    """Read a link's text. Raises BadLink."""
+    """Parse a preference token. Raises BadLink."""
     try:
-        text = _signer().unsign(token)
+        text = _preference_signer().unsign(token)
     except signing.BadSignature as error:
         raise BadLink from error
     parts = urlsafe_b64decode(text + "==").decode().split(":", 4)
@@ -62,41 +62,43 @@ def read(token: str) -> PreferenceLink:
 
 
 def preferences_url(token: str) -> str:
-    """Give the address of the preference page."""
+    """Return the URL of the preference page."""
     return f"{settings.BASE_URL}/p/{token}"
 
 
 def one_click_url(token: str) -> str:
-    """Give the address that unsubscribes by a POST (RFC 8058 §3.1)."""
+    """Return the URL that unsubscribes by a POST (RFC 8058 §3.1)."""
     return f"{settings.BASE_URL}/p/u/{token}"
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What a person wished on the preference page and confirms by a link in a mail."""
+    """Categories that a person chose on the preference page and confirms by a link in an email."""
 
     link: PreferenceLink
     categories: tuple[str, ...]
 
     @property
     def token(self) -> str:
-        """Give the text of a link that is good for `CONFIRMATION_LIFE` from now on."""
-        return _confirming().sign_object([self.link.token, *self.categories])
+        """Return a signed token that expires after `CONFIRMATION_MAX_AGE`."""
+        return _confirmation_signer().sign_object([self.link.token, *self.categories])
 
 
-def _confirming() -> signing.TimestampSigner:
+def _confirmation_signer() -> signing.TimestampSigner:
     return signing.TimestampSigner(salt=_CONFIRMATION, sep="~")
 
 
 def read_confirmation(token: str) -> Confirmation:
-    """Read the text of a confirmation. Raises BadLink."""
+    """Parse a confirmation token. Raises BadLink."""
     try:
-        link, *categories = _confirming().unsign_object(token, max_age=CONFIRMATION_LIFE)
+        link, *categories = _confirmation_signer().unsign_object(
+            token, max_age=CONFIRMATION_MAX_AGE
+        )
     except signing.BadSignature as error:
         raise BadLink from error
     return Confirmation(read(link), tuple(categories))
 
 
 def confirmation_url(token: str) -> str:
-    """Give the address of the page that confirms."""
+    """Return the URL of the confirmation page."""
     return f"{settings.BASE_URL}/p/c/{token}"

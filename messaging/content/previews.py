@@ -1,8 +1,8 @@
-"""A template's version as a send would render it. Sends nothing and stores nothing."""
+"""Previews: a template version as a send would render it. Nothing is sent or stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from messaging.content import compose, rendering, templates
 from messaging.content.inputs import RenderInput
@@ -15,17 +15,47 @@ from rme.crm.connectors.records import ContactRecord, Record
 from rme.crm.contacts import get_contacts, get_records
 from rme.tenants.organizations import OrganizationRecord
 
-_NOTHING: dict[str, Any] = dict.fromkeys(
-    ("subject", "text", "html", "title", "body", "data", "sms")
-)
+
+@dataclass(frozen=True, slots=True)
+class TemplatePreview:
+    """A rendered version. What its channel does not have is None."""
+
+    name: str
+    language: str
+    channel: str
+    version: int
+    subject: str | None
+    text: str | None
+    html: str | None
+    title: str | None
+    body: str | None
+    data: Mapping[str, str] | None
+    sms: rendering.SmsSize | None
+    missing: Sequence[str]
+    """Names of variables without a value."""
+    warnings: Sequence[rendering.Advice]
 
 
-def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) -> dict[str, Any]:
-    """Render a version for a contact, or for nobody.
+class _Rendered(NamedTuple):
+    """What rendering returned, for any channel."""
 
-    Without a channel that of the first that has one, EMAIL before SMS before PUSH, and a warning
-    names the others. Raises NotFound for the contact or record, TemplateNotFound, InvalidPayload
-    if it does not render.
+    missing: Sequence[str]
+    warnings: Sequence[rendering.Advice] = ()
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+    title: str | None = None
+    body: str | None = None
+    data: Mapping[str, str] | None = None
+    sms: rendering.SmsSize | None = None
+
+
+def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) -> TemplatePreview:
+    """Render a version for a contact, or for no contact.
+
+    Without a channel it is the first that has the template (EMAIL, SMS, PUSH), and a warning names
+    the others. Raises NotFound for the contact or record, TemplateNotFound, and InvalidPayload if
+    the version does not render.
     """
     contact = _contact(organization.id, wanted.contact_id)
     record = _record(organization.id, wanted)
@@ -34,23 +64,29 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
         organization.language,
         chain=organization.locale_fallback,
     )
-    template, others = _template(organization.id, name, wanted, languages)
-    given = {**(wanted.context.variables if wanted.context else {}), **wanted.variables}
-    context = _context(organization, contact, record, given, template)
-    rendered, advice, missing = _rendered(template, context)
-    return {
-        "name": template.name,
-        "language": template.language,
-        "channel": template.channel,
-        "version": template.version,
-        **_NOTHING,
-        **rendered,
-        "missing": missing,
-        "warnings": [
-            {"field": field, "message": message}
-            for field, message in (*_passed_over(others), *_doubts(template, given), *advice)
+    template, other_channels = _template(organization.id, name, wanted, languages)
+    variables = {**(wanted.context.variables if wanted.context else {}), **wanted.variables}
+    context = _context(organization, contact, record, variables, template)
+    rendered = _rendered(template, context)
+    return TemplatePreview(
+        name=template.name,
+        language=template.language,
+        channel=template.channel,
+        version=template.version,
+        subject=rendered.subject,
+        text=rendered.text,
+        html=rendered.html,
+        title=rendered.title,
+        body=rendered.body,
+        data=rendered.data,
+        sms=rendered.sms,
+        missing=rendered.missing,
+        warnings=[
+            *_channel_warnings(other_channels),
+            *_variable_warnings(template, variables),
+            *rendered.warnings,
         ],
-    }
+    )
 
 
 def _contact(organization_id: str, contact_id: str | None) -> ContactRecord | None:
@@ -75,9 +111,9 @@ def _record(organization_id: str, wanted: RenderInput) -> Record:
 def _template(
     organization_id: str, name: str, wanted: RenderInput, languages: Sequence[str]
 ) -> tuple[ActiveTemplate, list[str]]:
-    """Find the active version, or the one whose number was asked for, which may be a draft.
+    """Return the active version, or the one with the requested number, which may be a draft.
 
-    Return it with the further channels that have one.
+    Also return the other channels that have one.
     """
     if wanted.version is None:
         active = templates.find_active(organization_id, {name}) if "\0" not in name else {}
@@ -106,9 +142,9 @@ def _choose(
     wanted: RenderInput,
     languages: Sequence[str],
 ) -> tuple[templates.TemplateKey, list[str]]:
-    """Choose the first channel and the first language that there is; return the other channels too.
+    """Return the first channel and language that exist, and the other channels.
 
-    Raises as `preview` does.
+    Raises TemplateNotFound.
     """
     channels = [wanted.channel] if wanted.channel else list(Channel)
     by_channel = [
@@ -128,7 +164,7 @@ def _context(
     organization: OrganizationRecord,
     contact: ContactRecord | None,
     record: Record,
-    given: Mapping[str, Any],
+    variables: Mapping[str, Any],
     template: ActiveTemplate,
 ) -> Mapping[str, Any]:
     domain = organization_policy.of(organization.id).default_domain
@@ -137,50 +173,58 @@ def _context(
         "local_part": domain and domain.local_part,
         "name": domain.name if domain else "",
     }
-    letter = compose.RenderRequest(
+    request = compose.RenderRequest(
         organization=organization,
         delivery_id="",
         message_id="",
         contact=contact or ContactRecord(id=""),
         address="",
-        given={"variables": given, "sender": sender, "record": record},
+        body={"variables": variables, "sender": sender, "record": record},
         template=template,
     )
-    return letter.context if contact else {**letter.context, "contact": {}}
+    return request.context if contact else {**request.context, "contact": {}}
 
 
-def _rendered(
-    template: ActiveTemplate, context: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[rendering.Advice], list[str]]:
-    """Give the fields that the channel has, what is odd about them, and what is missing."""
+def _rendered(template: ActiveTemplate, context: Mapping[str, Any]) -> _Rendered:
+    """Render the version for its channel. Raises InvalidPayload."""
     try:
         match template.channel:
             case Channel.SMS:
                 sms = rendering.preview_sms(template.compiled, context)
-                fields = {"text": sms.text, "sms": asdict(sms.size)}
-                return fields, rendering.advise_sms(sms), list(sms.missing)
+                return _Rendered(
+                    sms.missing, rendering.advise_sms(sms), text=sms.text, sms=sms.size
+                )
             case Channel.PUSH:
                 push = rendering.render_push(template.compiled, context)
-                fields = {"title": push.title, "body": push.body, "data": dict(push.data)}
-                return fields, [], list(push.missing)
+                return _Rendered(push.missing, title=push.title, body=push.body, data=push.data)
         email = rendering.render_email(template.compiled, context)
     except (rendering.RenderFailed, rendering.RenderLimit) as error:
         raise errors.InvalidPayload(
             f"The template does not render: {error}",
             details=[errors.Detail("variables", str(error))],
         ) from error
-    fields = {"subject": email.subject, "text": email.text, "html": email.html}
-    return fields, rendering.advise_email(email), list(email.missing)
+    return _Rendered(
+        email.missing,
+        rendering.advise_email(email),
+        subject=email.subject,
+        text=email.text,
+        html=email.html,
+    )
 
 
-def _passed_over(channels: Sequence[str]) -> list[rendering.Advice]:
-    """Name the channels that have the template too, where none was asked for."""
-    told = f"not named: there for {', '.join(channels)} too"
-    return [rendering.Advice("channel", told)] if channels else []
+def _channel_warnings(channels: Sequence[str]) -> list[rendering.Advice]:
+    """Return a warning that names the other channels that have the template."""
+    message = f"not named: there for {', '.join(channels)} too"
+    return [rendering.Advice("channel", message)] if channels else []
 
 
-def _doubts(template: ActiveTemplate, given: Mapping[str, Any]) -> list[rendering.Advice]:
-    """Say what a send would refuse about the variables, and which of them nothing uses."""
-    wrong = rendering.missing_variables(template.variables, given)
-    unknown = rendering.advise_variables(template.compiled, template.variables, given)
-    return [*(rendering.Advice(f"variables.{path}", told) for path, told in wrong), *unknown]
+def _variable_warnings(
+    template: ActiveTemplate, variables: Mapping[str, Any]
+) -> list[rendering.Advice]:
+    """Return warnings about variables that a send would refuse, or that nothing uses."""
+    refused = [
+        rendering.Advice(f"variables.{path}", message)
+        for path, message in rendering.missing_variables(template.variables, variables)
+    ]
+    unused = rendering.advise_variables(template.compiled, template.variables, variables)
+    return [*refused, *unused]

@@ -1,4 +1,4 @@
-"""Templates of an organization: finding the active version, and making one active."""
+"""Template versions: finding, loading and activating them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,9 +25,9 @@ class ActiveTemplate:
     channel: str
     category: str
     variables: dict[str, Any] = field(repr=False)
-    """JSON Schema of what the texts need."""
+    """JSON Schema of the variables that the texts need."""
     defaults: Mapping[str, Any] = field(repr=False)
-    """What the schema gives for variables that nobody gave."""
+    """Values from the schema for variables that a request leaves out."""
     texts: Mapping[str, Any] = field(repr=False)
     compiled: rendering.Compiled = field(repr=False)
 
@@ -45,9 +45,9 @@ TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "i
 
 
 def source_texts(version: TemplateVersion) -> dict[str, Any]:
-    """Give a version's texts for the renderer; MJML, compiled when it became active, is its HTML.
+    """Return a version's texts for the renderer. MJML is replaced by the HTML compiled from it.
 
-    Raises TemplateSyntax for MJML of a draft.
+    Raises TemplateSyntax if a draft's MJML does not compile.
     """
     texts = {name: getattr(version, name) for name in TEXTS if name != "mjml"}
     if version.mjml:
@@ -56,7 +56,7 @@ def source_texts(version: TemplateVersion) -> dict[str, Any]:
 
 
 def compile_version(version: TemplateVersion) -> ActiveTemplate:
-    """Make a version ready to render, active or not. Raises TemplateSyntax."""
+    """Compile a version, active or not. Raises TemplateSyntax."""
     template = version.template
     texts = source_texts(version)
     return ActiveTemplate(
@@ -79,7 +79,7 @@ def _compiled(organization_id: str, texts: Mapping[str, Any]) -> rendering.Compi
 
 
 def partials(organization_id: str) -> dict[str, str]:
-    """Give the texts of an organization's partials, by name; asked for every two seconds."""
+    """Return the texts of an organization's partials by name, cached for two seconds."""
 
     def load() -> dict[str, str]:
         rows = Partial.objects.filter(organization_id=organization_id)
@@ -89,20 +89,20 @@ def partials(organization_id: str) -> dict[str, str]:
 
 
 def locked_partials(organization_id: str) -> dict[str, str]:
-    """Give the same as it is now, and let nobody change it until the transaction ends."""
+    """Return the partials as stored now, and lock them until the transaction ends."""
     rows = Partial.objects.filter(organization_id=organization_id).order_by("pk")
     return dict(rows.select_for_update().values_list("name", "text"))
 
 
 def forget_partials(organization_id: str) -> None:
-    """Let this process see a change at once; others see it two seconds later."""
+    """Drop the cached partials of this process; others see a change within two seconds."""
     _partials.forget(organization_id)
 
 
 def find_active(organization_id: str, names: Collection[str]) -> dict[TemplateKey, ActiveTemplate]:
-    """Find the active versions of names, in all languages and for all channels.
+    """Return the active versions of templates by name, in all languages and for all channels.
 
-    One query for those that were not asked for in the last two seconds.
+    One query for the names that are not cached; the cache lasts two seconds.
     """
 
     def load(
@@ -120,12 +120,12 @@ def find_active(organization_id: str, names: Collection[str]) -> dict[TemplateKe
             loaded.setdefault((organization_id, found.name), {})[key] = found
         return loaded
 
-    kept = _active.get_many([(organization_id, name) for name in names], load)
-    return {key: template for by_key in kept.values() for key, template in by_key.items()}
+    cached = _active.get_many([(organization_id, name) for name in names], load)
+    return {key: template for by_key in cached.values() for key, template in by_key.items()}
 
 
 def languages(wanted: str, organization_language: str, *, chain: bool) -> list[str]:
-    """Give the languages to look for: the exact one, or `en_GB`, `en`, the organization's."""
+    """Return the languages to try: the exact one, or with `chain` `en_GB`, `en`, the default."""
     if not chain:
         return [wanted]
     return list(dict.fromkeys([wanted, wanted.partition("_")[0], organization_language]))
@@ -134,15 +134,15 @@ def languages(wanted: str, organization_language: str, *, chain: bool) -> list[s
 def pick(
     found: dict[TemplateKey, ActiveTemplate], name: str, channel: str, wanted: Sequence[str]
 ) -> ActiveTemplate | None:
-    """Pick the first language that has an active version for the channel."""
+    """Return the version of the first language that has an active one for the channel."""
     return next((found[key] for lang in wanted if (key := (name, lang, channel)) in found), None)
 
 
 def load_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
-    """Load versions by id, whatever their state: what was accepted is sent as it was.
+    """Load versions by id in any state: what was accepted is sent with the version it had.
 
-    One query for those that this process has not seen, as texts of a version never change, and one
-    every two seconds for partials, which do.
+    One query for versions that are not cached (their texts never change), and one every two seconds
+    for partials (which do).
     """
 
     def load(missing: list[int]) -> dict[int, ActiveTemplate]:
@@ -156,7 +156,10 @@ def load_versions(organization_id: str, version_ids: Collection[int]) -> dict[in
 
 
 def prefetch_versions(owners: Mapping[int, str]) -> None:
-    """Load versions of several organizations, by one query; `owners` says whose each is."""
+    """Load versions of several organizations into the cache by one query.
+
+    `owners` maps a version's id to its organization.
+    """
 
     def load(missing: list[int]) -> dict[int, ActiveTemplate]:
         rows = TemplateVersion.objects.filter(
@@ -169,14 +172,14 @@ def prefetch_versions(owners: Mapping[int, str]) -> None:
 
 
 def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
-    """Give a template with its partials as they are now."""
+    """Return a template with its current partials."""
     if not template.compiled.partials:
         return template
     return replace(template, compiled=_compiled(organization_id, template.texts))
 
 
 def add_draft(template: Template, texts: dict[str, Any]) -> TemplateVersion:
-    """Add a draft version with the next number."""
+    """Store a draft version with the next number."""
     with transaction.atomic():
         Template.objects.select_for_update().get(pk=template.pk)
         newest = template.versions.aggregate(newest=Max("version"))["newest"] or 0
@@ -184,10 +187,9 @@ def add_draft(template: Template, texts: dict[str, Any]) -> TemplateVersion:
 
 
 def activate(version: TemplateVersion) -> None:
-    """Make a version the active one; the one before it is archived and can be made active again.
+    """Make a version the active one. The one before is archived and can be activated again.
 
-    Raises InvalidPayload if a text does not parse or a partial is missing: such a version cannot
-    become active.
+    Raises InvalidPayload if a text does not parse or a partial is missing.
     """
     texts = {name: getattr(version, name) for name in (*TEXTS, "variables")}
     with transaction.atomic():

@@ -1,7 +1,7 @@
-"""Links of ours in emails that tell of opens and clicks, and putting them into an HTML text.
+"""Tracking of opens and clicks: signed URLs, and rewriting the links of an HTML text to them.
 
-A token says of which delivery it is and, of a click, where it leads: only there, for it is signed,
-so that nobody can make us redirect elsewhere. The keys are those of `links`.
+A token names the delivery and, for a click, the target URL. It is signed, so that it cannot be used
+as an open redirect. The keys are those of `links`.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ from rme.core.html_entities import unescape
 OPEN, CLICK = Hit.Kind.OPEN, Hit.Kind.CLICK
 _MAC = 16
 """Bytes of the signature: 128 bits, as RFC 2104 §5 allows."""
-LONGEST = 2000
-"""Characters of an address: browsers and proxies take no more, nor does Django redirect to more."""
+MAX_URL_LENGTH = 2000
+"""Characters: browsers and proxies accept no more, nor does Django redirect to more."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{40,6000}")
 
-# What is no text of the page is passed over whole, to the end where it does not end; a quote may
-# hold anything. Nothing goes back (`*+`), and what has no end is a piece too: no character is read
-# twice, so that it takes a time linear in the text.
+# Comments and elements without links are skipped as a whole, to the end of the text if they are not
+# closed. Quoted values may hold any character. Possessive quantifiers (`*+`) and unclosed pieces
+# that match too keep the time linear in the text: no character is read twice.
 _PIECES = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|<(script|style|title|textarea)\b.*?(?:</\1\s*>|\Z)"
@@ -45,22 +45,22 @@ _WEB = re.compile(r"https?://[^\s\x00-\x20\x7f\\\\<>\"]+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Of which delivery a link is, and where it leads; an image's nowhere."""
+    """The delivery of a tracked link, and its target URL (empty for an image)."""
 
     delivery_id: UUID
     url: str = ""
 
 
 def track(html: str, delivery_id: UUID, *, opens: bool, clicks: bool) -> str:
-    """Lead the links of an HTML text by way of us, and add an image of no size to it.
+    """Replace the links of an HTML text by tracked ones, and add a 1 by 1 pixel image.
 
-    Only `http` and `https` in the `href` of an `a`; never a link to the recipient's own pages.
+    Only `http` and `https` URLs in the `href` of an `a`; never links to the recipient's own pages.
     """
     if clicks:
         html = _PIECES.sub(lambda piece: _link(piece[0], delivery_id), html)
     if opens:
         image = f'<img src="{open_url(delivery_id)}" width="1" height="1" alt="" border="0">'
-        # not in a lower-cased copy, in which a letter may be two: İ
+        # searched in the original: lower case may be longer (İ becomes two characters)
         place = max((found.start() for found in _BODY.finditer(html)), default=len(html))
         html = html[:place] + image + html[place:]
     return html
@@ -77,12 +77,16 @@ def _attribute(found: re.Match[str], delivery_id: UUID) -> str:
     if name.lower() != "href" or value is None:
         return found[0]
     url = unescape(value.strip("\"'")).strip()
-    return f'{name}{between}"{click_url(delivery_id, url)}"' if _may_lead(url) else found[0]
+    return f'{name}{between}"{click_url(delivery_id, url)}"' if _is_trackable(url) else found[0]
 
 
-def _may_lead(url: str) -> bool:
-    """Say whether a link is one to lead by way of us."""
-    if len(url) > LONGEST or not _WEB.fullmatch(url) or len(iri_to_uri(url)) > LONGEST:
+def _is_trackable(url: str) -> bool:
+    """Return whether a link may be replaced by a tracked one."""
+    if (
+        len(url) > MAX_URL_LENGTH
+        or not _WEB.fullmatch(url)
+        or len(iri_to_uri(url)) > MAX_URL_LENGTH
+    ):
         return False
     own = settings.BASE_URL.lower()
     if url.lower().startswith((f"{own}/p/", f"{own}/t/")):
@@ -94,18 +98,18 @@ def _may_lead(url: str) -> bool:
 
 
 def open_url(delivery_id: UUID) -> str:
-    """Give the address of the image that tells of an open."""
+    """Return the URL of the image that reports an open."""
     return f"{settings.BASE_URL}/t/o/{_token(OPEN, delivery_id.bytes)}"
 
 
 def click_url(delivery_id: UUID, url: str) -> str:
-    """Give the address that leads on to another, and tells of it."""
+    """Return the URL that reports a click and redirects to `url`."""
     data = delivery_id.bytes + url.encode(errors="replace")
     return f"{settings.BASE_URL}/t/c/{_token(CLICK, data)}"
 
 
 def read(kind: str, token: str) -> Target:
-    """Read a token of a kind. Raises BadLink for what we did not sign."""
+    """Parse a token of a kind. Raises BadLink unless it was signed here."""
     if not _TOKEN.fullmatch(token):
         raise BadLink
     try:

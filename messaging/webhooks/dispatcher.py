@@ -21,8 +21,15 @@ from messaging.webhooks.outbox import ClaimedEndpoint, DueDelivery
 from rme import __version__
 from rme.core.db import clock, locks
 from rme.core.retry_after_header import retry_after
-from rme.transport import AddressPolicy, Failure, InvalidRequest, Reply, Request, Transport
-from rme.transport.in_flight import RequestsInFlight
+from rme.transport import (
+    AddressPolicy,
+    Failure,
+    InvalidRequest,
+    Reply,
+    Request,
+    RequestsInFlight,
+    Transport,
+)
 
 log = structlog.get_logger(__name__)
 

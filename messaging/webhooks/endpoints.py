@@ -18,8 +18,7 @@ from messaging.models.endpoints import ALL_EVENTS
 from messaging.webhooks import signatures
 from rme.core.cache import TtlCache
 from rme.core.db import clock
-from rme.transport import AddressPolicy
-from rme.transport.addresses import origin_of
+from rme.transport import AddressPolicy, origin_of
 
 PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")

@@ -27,8 +27,7 @@ from rme.core.outcomes import (
 from rme.core.provider import Dispatch, Progress, Provider, no_progress
 from rme.core.provider.base import UNREADABLE, UNWRITABLE
 from rme.core.provider.http import failure_outcome, read_object, retry_after
-from rme.transport import NOT_STARTED, Failure, FailureKind, Reply, Request, Transport
-from rme.transport.messages import TIME_OUT
+from rme.transport import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 

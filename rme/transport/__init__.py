@@ -1,15 +1,20 @@
-"""The ONE way out of the house: many requests at once, by HTTP/1.1 (libcurl's), HTTP/2 and SMTP.
+"""Requests to other services: HTTP/1.1 (by libcurl), HTTP/2, SMTP and SMPP. Without Django.
 
-`Transport.perform` takes requests and gives, in the same order, a `Reply` for each that was
+`Transport.perform` takes requests and returns, in the same order, a `Reply` for each that was
 answered and a `Failure` for each that was not. A failure says whether the other side may have
-taken the request (UNKNOWN) or cannot have (NOT_SENT): on that rests that nothing is sent twice.
+received the request (UNKNOWN) or cannot have (NOT_SENT): this is why nothing is sent twice.
+
+README.md describes the package. Other packages import from here, and `smpp` (SMS by SMPP), `gsm`
+(the alphabet of SMS), `addresses` (origins of URLs) and `messages`.
 """
 
-from rme.transport.addresses import AddressPolicy
+from rme.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.transport.client import Transport
 from rme.transport.concurrent_jobs import run_concurrently
+from rme.transport.in_flight import RequestsInFlight
 from rme.transport.messages import (
     NOT_STARTED,
+    TIME_OUT,
     CommonHeaders,
     Envelope,
     Failure,
@@ -18,13 +23,15 @@ from rme.transport.messages import (
     MailSecurity,
     Reply,
     Request,
+    Result,
     Stage,
 )
 from rme.transport.per_thread import thread_transport
-from rme.transport.scheduler import OnResults, Result
+from rme.transport.scheduler import OnResults
 
 __all__ = [
     "NOT_STARTED",
+    "TIME_OUT",
     "AddressPolicy",
     "CommonHeaders",
     "Envelope",
@@ -33,11 +40,14 @@ __all__ = [
     "InvalidRequest",
     "MailSecurity",
     "OnResults",
+    "Origin",
     "Reply",
     "Request",
+    "RequestsInFlight",
     "Result",
     "Stage",
     "Transport",
+    "origin_of",
     "run_concurrently",
     "thread_transport",
 ]

@@ -1,7 +1,7 @@
 """Which addresses may be called: public ones, and those that the deployment opens.
 
-The check is made on the address that the socket is about to connect to, so that no name, redirect
-or second resolution can lead elsewhere.
+The check is made on the address that the socket connects to, so that no name, redirect or second
+resolution can lead elsewhere.
 """
 
 import re
@@ -15,7 +15,7 @@ _SPECIAL = """\
 10.0.0.0/8          private
 100.64.0.0/10       carrier-grade NAT, and a cloud's metadata service
 127.0.0.0/8         loopback
-168.63.129.16/32    a cloud's metadata service, in the midst of public addresses
+168.63.129.16/32    a cloud's metadata service, among public addresses
 169.254.0.0/16      link-local, and most clouds' metadata services
 172.16.0.0/12       private
 192.0.0.0/24        protocols, and a cloud's metadata service
@@ -38,23 +38,23 @@ _SPECIAL = """\
 """
 _NOT_PUBLIC = tuple(ip_network(line.split()[0]) for line in _SPECIAL.splitlines())
 _GLOBAL_UNICAST = ip_network("2000::/3")
-"""All that is public in IPv6 (RFC 4291 §2.4): mapped, local and multicast lie outside."""
+"""All public IPv6 addresses (RFC 4291 §2.4): mapped, local and multicast ones lie outside."""
 _NAT64 = ip_network("64:ff9b::/96")
-"""The way to IPv4 from networks without it (RFC 6052): judged by the address inside."""
+"""IPv4 addresses from networks without IPv4 (RFC 6052): the address inside is checked."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
 _ORIGIN = re.compile(
     r"(https?|smtps?)://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::([0-9]{1,5}))?(?:[/?#]|\Z)",
     re.IGNORECASE,
 )
-"""Stricter than the URL standards: no user name, no escapes, no IDN (hosts come as A-labels). What
-libcurl could read otherwise than we do is refused."""
+"""Stricter than the URL standards: no user name, no escapes, no IDN (hosts come as A-labels):
+libcurl cannot read such a URL in another way."""
 _HOST = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?|([0-9a-f.]*:[0-9a-f.:]+)")
 """`name`, `name:port`, `[address]:port`, or an IPv6 address alone."""
 
 
 class Origin(NamedTuple):
-    """Where a URL leads."""
+    """Scheme, host and port of a URL."""
 
     scheme: str
     host: str
@@ -63,7 +63,7 @@ class Origin(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def origin(url_start: str) -> Origin | None:
-    """Read scheme, host (lower case, no brackets) and port; None for what is not to be called."""
+    """Parse scheme, host (lower case, no brackets) and port; None for a URL not to be called."""
     found = _ORIGIN.match(url_start)
     if not found:
         return None
@@ -73,7 +73,7 @@ def origin(url_start: str) -> Origin | None:
 
 
 def origin_of(url: str) -> Origin | None:
-    """Read the origin of a URL; see `origin`. The path is cut off first, for the cache's sake."""
+    """Parse the origin of a URL; see `origin`, whose cache needs URLs without their paths."""
     return origin("/".join(url.split("/", 3)[:3]))
 
 
@@ -87,7 +87,7 @@ def _fold(host: str) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Say whether an address (as text; a scope is ignored) is one of the public Internet."""
+    """Return whether an address (a text; a scope is ignored) is public."""
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:
@@ -100,38 +100,38 @@ def is_public(address: str) -> bool:
 
 
 class AddressPolicy:
-    """Say what may be called.
+    """Which hosts and addresses may be called.
 
-    Without `open_hosts` that is https and SMTP (in any of its securities; without TLS no log-in)
-    to public addresses. `open_hosts` are names or addresses, with or without a port
-    (`mail.internal`, `10.0.0.5:25`, `[::1]:8025`), that may be called though they are not public,
-    and without TLS. Raises ValueError for an entry that is no host.
+    Without `open_hosts` these are public addresses, by https and by SMTP (with or without TLS; no
+    log-in without TLS). `open_hosts` are names or addresses, with or without a port
+    (`mail.internal`, `10.0.0.5:25`, `[::1]:8025`), that may be called although they are not
+    public, and without TLS. Raises ValueError for an entry that is not a host.
     """
 
     def __init__(self, open_hosts: Iterable[str] = ()) -> None:
-        self._opened: set[tuple[str, int | None]] = set()
+        self._open: set[tuple[str, int | None]] = set()
         for entry in open_hosts:
             found = _HOST.fullmatch(entry.strip().lower())
             if not found:
                 raise ValueError(f"not a host, or host and port: {entry!r}")
             port = int(found[2]) if found[2] else None
-            self._opened.add((_fold(found[1] or found[3]), port))
+            self._open.add((_fold(found[1] or found[3]), port))
 
     def opens(self, host: str, port: int) -> bool:
-        """Say whether the deployment has opened a host or an address, for all ports or this."""
-        if not self._opened:
+        """Return whether the deployment opens a host or an address, for all ports or this one."""
+        if not self._open:
             return False
         host = _fold(host)
-        return (host, None) in self._opened or (host, port) in self._opened
+        return (host, None) in self._open or (host, port) in self._open
 
     def allows(self, address: str, port: int) -> bool:
-        """Say whether a socket may connect to an address (as text)."""
+        """Return whether a socket may connect to an address (a text)."""
         return is_public(address) or self.opens(address.partition("%")[0], port)
 
-    def refuses(self, where: Origin, *, logs_in_clear: bool = False) -> str:
-        """Say why an origin may not be called at all, before any look at addresses; or nothing."""
-        if where.scheme == "http" and not self.opens(where.host, where.port):
+    def refuses(self, origin: Origin, *, logs_in_clear: bool = False) -> str:
+        """Return why an origin may not be called, whatever its addresses; or an empty text."""
+        if origin.scheme == "http" and not self.opens(origin.host, origin.port):
             return "the address is not https"
-        if logs_in_clear and not self.opens(where.host, where.port):
+        if logs_in_clear and not self.opens(origin.host, origin.port):
             return "a log-in would go in clear"
         return ""

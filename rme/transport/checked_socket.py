@@ -1,4 +1,4 @@
-"""A connection for protocols that keep one of their own: to an address that was checked."""
+"""A blocking connection to an address that was checked, for SMPP."""
 
 import socket
 import ssl
@@ -12,11 +12,11 @@ import certifi
 from rme.transport.addresses import AddressPolicy
 from rme.transport.messages import TIME_OUT, Failure, FailureKind
 
-_Found = Sequence[tuple[Any, ...]]
+_Addresses = Sequence[tuple[Any, ...]]
 
 
 class ConnectionFailed(Exception):
-    """There is none; `failure` says why."""
+    """No connection was made; `failure` has the reason."""
 
     def __init__(self, kind: FailureKind, reason: str) -> None:
         super().__init__(reason)
@@ -26,16 +26,16 @@ class ConnectionFailed(Exception):
 def connect(
     policy: AddressPolicy, host: str, port: int, *, tls: bool, ca_pem: str = "", timeout: float
 ) -> socket.socket:
-    """Connect within some seconds, by a log-in's rules: without TLS only to what is opened.
+    """Connect within some seconds; without TLS only to hosts that the deployment opens.
 
-    Each address is checked, and the one that was checked is connected to. Raises NoConnection.
+    The socket connects to the very address that was checked. Raises ConnectionFailed.
     """
     until = time.monotonic() + timeout
-    opened = policy.opens(host, port)
-    if not tls and not opened:
+    is_open = policy.opens(host, port)
+    if not tls and not is_open:
         raise ConnectionFailed(FailureKind.REFUSED_ADDRESS, "a log-in would go in clear")
     found = _resolve(host, port, timeout)
-    allowed = [one for one in found if opened or policy.allows(one[4][0], port)]
+    allowed = [address for address in found if is_open or policy.allows(address[4][0], port)]
     if found and not allowed:
         raise ConnectionFailed(FailureKind.REFUSED_ADDRESS, "the address is not public")
     connection = _reach(allowed, until)
@@ -46,26 +46,26 @@ def connect(
         raise
 
 
-def _resolve(host: str, port: int, timeout: float) -> _Found:
-    """Resolve a name beside: getaddrinfo knows no time-out."""
-    answers: list[_Found] = []
+def _resolve(host: str, port: int, timeout: float) -> _Addresses:
+    """Resolve a name in a thread, because getaddrinfo has no time-out."""
+    answers: list[_Addresses] = []
 
-    def ask() -> None:
+    def look_up() -> None:
         try:
             answers.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError):
             answers.append([])
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(timeout)
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(timeout)
     if not answers or not answers[0]:
         raise ConnectionFailed(FailureKind.NOT_SENT, "the host's name does not resolve")
     return answers[0]
 
 
-def _reach(addresses: _Found, until: float) -> socket.socket:
-    """Connect to the first that takes it; each has its share of the time that is left."""
+def _reach(addresses: _Addresses, until: float) -> socket.socket:
+    """Connect to the first address that accepts; each has a share of the time that is left."""
     reason = "no connection"
     for place, (family, kind, protocol, _, address) in enumerate(addresses):
         left = (until - time.monotonic()) / (len(addresses) - place)

@@ -1,4 +1,4 @@
-"""Conversations side by side that each wait for answers of their own: one thread for each."""
+"""Jobs that each wait for several answers in turn, run concurrently: one thread for each."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ THREADS = 4
 
 
 def run_concurrently(jobs: Sequence[Job[T]], transport: Transport) -> list[T]:
-    """Do jobs side by side, the first in this thread; what they give comes in the same order.
+    """Run jobs concurrently, the first in this thread; return their results in the same order.
 
-    So one that waits for a slow host holds up no other. Each has connections of its own, which are
+    A job that waits for a slow host delays no other. Each has connections of its own, which are
     kept with the transport's. Raises what a job raises, once all have ended.
     """
     if not jobs:

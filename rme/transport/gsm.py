@@ -1,6 +1,6 @@
 """The alphabet of SMS, GSM 03.38: the default table and its extension (3GPP TS 23.038 §6.2.1).
 
-Bytes are septets one by one, unpacked, as SMSCs take and give them.
+Each byte is one septet, unpacked, as SMSCs send and receive them.
 """
 
 _ESCAPE = 0x1B
@@ -8,7 +8,7 @@ BASIC = (
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 )
-"""The default table in its order, without the escape, which is no character."""
+"""The default table in its order, without the escape code."""
 _EXTENDED = {
     0x0A: "\f",
     0x14: "^",
@@ -30,12 +30,12 @@ _SEPTETS |= {character: bytes([_ESCAPE, code]) for code, character in _EXTENDED.
 
 
 def septets(text: str) -> list[bytes]:
-    """Encode a text character by character: one septet each, or two. Raises KeyError."""
+    """Return the one or two septets of each character. Raises KeyError for others than these."""
     return [_SEPTETS[character] for character in text]
 
 
 def decode(data: bytes) -> str:
-    """Read septets. What the tables do not have becomes a space, as the standard asks."""
+    """Decode septets. Unknown codes become spaces, as the standard requires."""
     characters, escaped = [], False
     for code in data:
         if code == _ESCAPE and not escaped:

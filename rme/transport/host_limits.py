@@ -1,7 +1,7 @@
-"""How much several transports have under way to each host together.
+"""A limit on requests in flight to each host that several transports share.
 
-A transport bounds what it has under way itself; a process that sends by several threads has several
-transports: a host that hangs must not hold up all that they have.
+A transport limits its own requests; a process that sends by several threads has several
+transports, and a host that hangs must not occupy all of them.
 """
 
 import threading
@@ -11,23 +11,23 @@ from rme.transport.addresses import Origin
 
 
 class HostLimits:
-    """Places for requests under way, counted by host. Thread-safe."""
+    """Count requests in flight by host. Thread-safe."""
 
     def __init__(self) -> None:
-        self._taken: Counter[Origin] = Counter()
+        self._in_flight: Counter[Origin] = Counter()
         self._lock = threading.Lock()
 
-    def take(self, where: Origin, most: int) -> bool:
-        """Take a place of a host's; return whether one was free."""
+    def acquire(self, origin: Origin, most: int) -> bool:
+        """Count one more request, unless `most` are in flight; return whether it was counted."""
         with self._lock:
-            if self._taken[where] >= most:
+            if self._in_flight[origin] >= most:
                 return False
-            self._taken[where] += 1
+            self._in_flight[origin] += 1
             return True
 
-    def free(self, where: Origin) -> None:
-        """Return a place."""
+    def release(self, origin: Origin) -> None:
+        """Count one request less."""
         with self._lock:
-            self._taken[where] -= 1
-            if self._taken[where] <= 0:
-                del self._taken[where]
+            self._in_flight[origin] -= 1
+            if self._in_flight[origin] <= 0:
+                del self._in_flight[origin]

@@ -1,4 +1,4 @@
-"""Requests under way that others may join at any time: what is slow holds up nothing else."""
+"""Requests in flight that others may join at any time: a slow one delays no other."""
 
 from collections.abc import Hashable
 from time import monotonic
@@ -6,54 +6,54 @@ from typing import Generic, TypeVar
 
 from rme.transport.addresses import origin_of
 from rme.transport.client import Transport
-from rme.transport.messages import Failure, FailureKind, Reply, Request
-from rme.transport.scheduler import ActiveRequest
+from rme.transport.connections import ActiveRequest
+from rme.transport.messages import Failure, FailureKind, Request, Result
 
 K = TypeVar("K", bound=Hashable)
 
 
 class RequestsInFlight(Generic[K]):
-    """Requests under way, each with a key of the caller's, over a transport of its own.
+    """HTTP requests in flight, each with a key of the caller's, over a transport of their own.
 
-    `Transport.perform` answers when all its requests have ended; here each is given when it has.
-    How many may be under way at once, to one host or in all, is for the caller to bound.
+    `Transport.perform` returns when all its requests have ended; `step` returns each when it has.
+    The caller limits how many are in flight at once, to one host and in all.
     """
 
     def __init__(self, transport: Transport) -> None:
-        """Take a transport over: nobody else may use it, and `close` closes it."""
+        """Take over a transport: no one else may use it, and `close` closes it."""
         self.transport = transport
-        self._under_way: dict[ActiveRequest, K] = {}
-        self._ended: list[tuple[K, Reply | Failure]] = []
+        self._active: dict[ActiveRequest, K] = {}
+        self._ended: list[tuple[K, Result]] = []
 
     def __len__(self) -> int:
-        """Count what has not been given yet."""
-        return len(self._under_way) + len(self._ended)
+        """Return how many requests `step` has not returned yet."""
+        return len(self._active) + len(self._ended)
 
     def add(self, key: K, request: Request) -> None:
-        """Set an HTTP request on its way. What may not be called ends at the next step."""
-        where = origin_of(request.url)
-        if where is None or where.scheme not in ("http", "https"):
+        """Start an HTTP request. One to a refused address ends at the next step."""
+        origin = origin_of(request.url)
+        if origin is None or origin.scheme not in ("http", "https"):
             self._refuse(key, "not an address to call")
-        elif refusal := self.transport.policy.refuses(where):
+        elif refusal := self.transport.policy.refuses(origin):
             self._refuse(key, refusal)
         else:
-            self._under_way[self.transport.begin(request, where)] = key
+            self._active[self.transport.connections.start(request, origin)] = key
 
-    def step(self, seconds: float) -> list[tuple[K, Reply | Failure]]:
-        """Wait until something happens, at most for a time; give what has ended."""
+    def step(self, seconds: float) -> list[tuple[K, Result]]:
+        """Wait for the next event, at most some seconds; return what has ended."""
         ended, self._ended = self._ended, []
-        if self._under_way:
+        if self._active:
             wait = 0.0 if ended else seconds
-            for way, result in self.transport.step(monotonic() + wait):
-                ended.append((self._under_way.pop(way), result))
+            for active, result in self.transport.connections.step(monotonic() + wait):
+                ended.append((self._active.pop(active), result))
         return ended
 
     def close(self) -> None:
-        """Break off what is under way, and close the connections."""
-        for way in self._under_way:
-            self.transport.drop(way)
-        self._under_way.clear()
+        """Cancel what is in flight, and close the connections."""
+        for active in self._active:
+            self.transport.connections.cancel(active)
+        self._active.clear()
         self.transport.close()
 
-    def _refuse(self, key: K, why: str) -> None:
-        self._ended.append((key, Failure(FailureKind.REFUSED_ADDRESS, why)))
+    def _refuse(self, key: K, reason: str) -> None:
+        self._ended.append((key, Failure(FailureKind.REFUSED_ADDRESS, reason)))

@@ -1,7 +1,7 @@
-"""What waits for sockets: libcurl's multi handle (`curl_multi_socket_action`) and our own, on poll.
+"""The event loop: it polls libcurl's sockets (`curl_multi_socket_action`) and the package's own.
 
-`select()`, which pycurl offers with `perform()`, ends at descriptor 1,023. epoll forgets a socket
-that is closed while its number lives on; with poll only numbers count, and no change is missed.
+`select()`, which pycurl offers with `perform()`, ends at descriptor 1,023. epoll drops a
+socket that is closed and whose descriptor is used again; poll works by descriptor and misses none.
 """
 
 import select
@@ -20,7 +20,7 @@ _IDLE_CONNECTIONS = 200
 
 
 class Loop:
-    """Easy handles go in by `add` and come out of `step`; own sockets have a callback."""
+    """Wait for easy handles, which `step` returns at their end, and for sockets with a callback."""
 
     def __init__(self, *, per_host: int) -> None:
         self._poll = select.poll()
@@ -38,9 +38,9 @@ class Loop:
     def remove(self, curl: pycurl.Curl) -> None:
         self._multi.remove_handle(curl)
 
-    def watch(self, descriptor: int, events: int, then: Callable[[], None] | None) -> None:
-        """Call `then` whenever there are such events (select.POLL…) on a socket of ours."""
-        self._watched[descriptor] = then
+    def watch(self, descriptor: int, events: int, callback: Callable[[], None] | None) -> None:
+        """Call `callback` on such events (select.POLL…); without one the socket is libcurl's."""
+        self._watched[descriptor] = callback
         self._poll.register(descriptor, events)
 
     def unwatch(self, descriptor: int) -> None:
@@ -49,17 +49,17 @@ class Loop:
             self._poll.unregister(descriptor)
 
     def step(self, until: float) -> list[tuple[pycurl.Curl, int]]:
-        """Wait for something to happen, at most until a time (monotonic), and let it go on.
+        """Wait for events, at most until a time (monotonic), and process them.
 
-        Gives the handles that have ended, with libcurl's error or 0.
+        Returns the handles that have ended, with libcurl's error or 0.
         """
         wake_at = until if self._wake_at is None else min(until, self._wake_at)
         wait = max(0.0, wake_at - time.monotonic())
         for descriptor, events in self._poll.poll(wait * 1000):
-            then = self._watched.get(descriptor)
-            if then is not None:
-                then()
-            elif descriptor in self._watched:  # else it was closed by what came before it
+            callback = self._watched.get(descriptor)
+            if callback is not None:
+                callback()
+            elif descriptor in self._watched:  # else an earlier callback has closed it
                 flags = (pycurl.CSELECT_IN if events & _READABLE else 0) | (
                     pycurl.CSELECT_OUT if events & select.POLLOUT else 0
                 )
@@ -83,12 +83,12 @@ class Loop:
         return ended
 
     def _on_socket(self, what: int, descriptor: int, multi: object, data: object) -> None:
-        """Watch a socket as libcurl wishes (CURLMOPT_SOCKETFUNCTION)."""
+        """Watch a socket for the events that libcurl needs (CURLMOPT_SOCKETFUNCTION)."""
         if what == pycurl.POLL_REMOVE:
             self.unwatch(descriptor)
         elif what in _EVENTS:
             self.watch(descriptor, _EVENTS[what], None)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """Wake libcurl after a time (CURLMOPT_TIMERFUNCTION); -1 takes the timer back."""
+        """Call libcurl after a time (CURLMOPT_TIMERFUNCTION); -1 cancels the timer."""
         self._wake_at = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000

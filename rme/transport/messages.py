@@ -1,4 +1,4 @@
-"""What goes into the transport and what comes out of it."""
+"""Requests, replies and failures: what the transport takes and returns."""
 
 import re
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from enum import StrEnum
 from functools import lru_cache
 
 _BREAKING = re.compile(r"[^\x20-\x7e\t]")
-"""Anything that could end a line, and anything whose bytes would depend on a guessed encoding."""
+"""Any character that could end a line, or that is not ASCII."""
 _URL = re.compile(r"[\x21-\x7e]+")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _MAILBOX = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]*>|[\x21-\x3b\x3d\x3f-\x7e]*")
-"""No spaces, no inner angle brackets: what follows them is a parameter (RFC 5321 §4.1.2)."""
+"""No spaces, no inner angle brackets: a parameter could follow them (RFC 5321 §4.1.2)."""
 
 
 Headers = tuple[tuple[str, str], ...]
@@ -23,11 +23,11 @@ def _are_tokens(*texts: str) -> bool:
 
 
 TIME_OUT = "time-out"
-"""The reason of a failure by time."""
+"""The reason of a failure by time-out."""
 
 
 class InvalidRequest(ValueError):
-    """A provider made a request that cannot be written safely: a fault of ours."""
+    """A request that cannot be written safely: a defect of the code that built it."""
 
 
 class MailSecurity(StrEnum):
@@ -39,7 +39,7 @@ class MailSecurity(StrEnum):
 
 
 class Stage(StrEnum):
-    """The part of an SMTP conversation that a reply or a failure belongs to."""
+    """The part of an SMTP session that a reply or a failure belongs to."""
 
     CONNECT = "CONNECT"
     """The greeting, EHLO and STARTTLS."""
@@ -49,12 +49,12 @@ class Stage(StrEnum):
     DATA = "DATA"
     """The command DATA, before the message."""
     END = "END"
-    """The message and its end."""
+    """The message itself, up to its last line."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Envelope:
-    """An SMTP envelope (RFC 5321 §2.3.1) and how to log in. Raises InvalidRequest when made.
+    """An SMTP envelope (RFC 5321 §2.3.1) and how to log in. Raises InvalidRequest when built.
 
     Addresses may stand in angle brackets; an empty `mail_from` is the null sender.
     """
@@ -76,29 +76,29 @@ class Envelope:
 
 
 class CommonHeaders:
-    """Headers that many requests have in common: looked at once, and written once for all.
+    """Headers that many requests have in common: checked and encoded once for all of them.
 
-    Raises InvalidRequest when made.
+    Raises InvalidRequest when built.
     """
 
     __slots__ = ("block", "headers")
 
     def __init__(self, *headers: tuple[str, str]) -> None:
-        _look_at(headers)
+        _check(headers)
         self.headers: Headers = headers
         self.block = b""
-        """As HTTP/2 writes them, once it has."""
+        """Their encoding for HTTP/2, once a request has needed it."""
 
 
 @dataclass(slots=True, repr=False, eq=False)
 class Request:
-    """One request. Times are in seconds, sizes in bytes. Raises InvalidRequest when made.
+    """One request. Times are in seconds, sizes in bytes. Raises InvalidRequest when built.
 
-    Not to be changed once it is made: `frozen` would make that three times as dear.
+    It must not be changed later; `frozen` would take three times as long to build.
 
     With an `envelope` it is a mail to `smtp://host:port/ehlo-name` (or `smtps://`), and `body` the
-    message with CRLF line ends; its dots are stuffed here.
-    An answer longer than `max_response` is none: it ends as UNKNOWN.
+    message with CRLF line ends, before dot-stuffing.
+    A response longer than `max_response` ends as UNKNOWN.
     """
 
     url: str
@@ -112,33 +112,35 @@ class Request:
     max_response: int = 256 * 1024
     http2: bool = False
     ca_pem: str = ""
-    """Certificates to trust instead of the usual ones."""
+    """Certificates (PEM) to trust in place of certifi's."""
 
     def __post_init__(self) -> None:
         if not _URL.fullmatch(self.url):
             raise InvalidRequest("a character that no URL has")
         if not _are_tokens(self.method):
-            raise InvalidRequest("a method that is none")
+            raise InvalidRequest("not a method")
         if self.headers:
-            _look_at(self.headers)
+            _check(self.headers)
         if self.envelope:
             if not self.body.count(b"\r\n") == self.body.count(b"\n") == self.body.count(b"\r"):
-                raise InvalidRequest("a message with bare line ends")  # some servers see ends there
+                raise InvalidRequest(
+                    "a message with bare line ends"
+                )  # some servers would end the message there
             implicit = self.url.startswith("smtps:")
             if implicit is not (self.envelope.security is MailSecurity.TLS):
                 raise InvalidRequest("smtps and TLS from the first byte go together")
 
     def __repr__(self) -> str:
-        """Leave out all that may be secret or personal: path, query, headers and body."""
+        """Return a text without what may be secret or personal: path, query, headers, body."""
         origin = "/".join(self.url.split("/", 3)[:3]).rpartition("@")[2]
         return f"Request({self.method} {origin}, {len(self.body)} bytes)"
 
 
-def _look_at(headers: Headers) -> None:
+def _check(headers: Headers) -> None:
     """Raise InvalidRequest for headers that cannot be written."""
     names, values = zip(*headers, strict=True)
-    said = "".join(values)
-    if _are_tokens(*names) and said.isascii() and said.isprintable():
+    joined = "".join(values)
+    if _are_tokens(*names) and joined.isascii() and joined.isprintable():
         return
     for name, value in headers:
         if not _are_tokens(name) or _BREAKING.search(value):  # a tab may stand in a value
@@ -147,10 +149,10 @@ def _look_at(headers: Headers) -> None:
 
 @dataclass(slots=True)
 class Reply:
-    """A whole answer, not to be changed. `status` is the HTTP status or the SMTP reply code.
+    """A complete response, not to be changed. `status` is the HTTP status or the SMTP reply code.
 
-    `lines` are the lines of the last SMTP reply and `stage` is what it answered. Header names are
-    lower case; of a header given twice the last counts. `elapsed` is in seconds.
+    `lines` are the lines of the last SMTP reply, and `stage` is what it answered. Header names are
+    lower case; of a repeated header the last counts. `elapsed` is in seconds.
     """
 
     status: int
@@ -162,26 +164,26 @@ class Reply:
 
 
 class FailureKind(StrEnum):
-    """Whether the other side may have taken a request that it did not (wholly) answer."""
+    """Whether the other side may have received a request that has no complete response."""
 
     NOT_SENT = "NOT_SENT"
-    """It cannot have: no connection, or the stream refused, or a mail not written whole."""
+    """It cannot have: no connection, a refused stream, or a mail not completely written."""
     UNKNOWN = "UNKNOWN"
     """It may have."""
     REFUSED_ADDRESS = "REFUSED_ADDRESS"
-    """Not sent: the address is not one that may be called."""
+    """Not sent: the address may not be called."""
     TLS = "TLS"
-    """Not sent: the other side could not prove who it is, or does not speak TLS."""
+    """Not sent: the certificate is not trusted, or the other side does not speak TLS."""
     LOGIN = "LOGIN"
     """Not sent: the mail server refused the log-in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No (whole) answer. `reason` is a short text without secrets or addresses of people.
+    """No complete response. `reason` is a short text without secrets or personal addresses.
 
-    `status`, `lines` and `stage` are of the last answer as far as there was one: an HTTP status
-    whose body never ended, or the last SMTP reply.
+    `status`, `lines` and `stage` belong to the last response, if there was one: an HTTP status
+    whose body did not end, or the last SMTP reply.
     """
 
     kind: FailureKind
@@ -192,6 +194,8 @@ class Failure:
 
 
 NOT_STARTED = Failure(FailureKind.NOT_SENT, "no connection was free")
-"""The result of a request that the transport's patience ran out on before it was begun: nobody was
-asked, and nothing speaks against the host.
+"""The result of a request that had not started at the start time-out: nothing was sent, and it says
+nothing about the host.
 """
+
+Result = Reply | Failure

@@ -1,4 +1,4 @@
-"""The transport of this thread of this process."""
+"""The transport of each thread of a process."""
 
 import ctypes
 import os
@@ -11,15 +11,15 @@ from rme.transport.client import Transport
 
 _local = threading.local()
 _all: weakref.WeakSet[Transport] = weakref.WeakSet()
-_held: list[Transport] = []
-"""What must outlive a fork. In the child it is never freed, for libcurl would then say goodbye
-(QUIT, TLS's close) on connections that are the parent's, and end them for it."""
+_of_parent: list[Transport] = []
+"""Transports of the parent process. A child never frees them: libcurl would then end their
+connections (by QUIT and TLS's close), which are still the parent's."""
 
 
 def thread_transport(open_hosts: Iterable[str] = ()) -> Transport:
-    """Return this thread's transport, made on first use; a forked process makes its own.
+    """Return this thread's transport, built on first use; a forked process builds its own.
 
-    `open_hosts` (see `AddressPolicy`) count when it is made.
+    `open_hosts` (see `AddressPolicy`) count when it is built.
     """
     transport: Transport | None = getattr(_local, "transport", None)
     if transport is None:
@@ -29,17 +29,17 @@ def thread_transport(open_hosts: Iterable[str] = ()) -> Transport:
 
 
 def _before_fork() -> None:
-    _held.extend(_all)  # of all threads: a child frees those of threads that it does not have
+    _of_parent.extend(_all)  # of all threads: a child would free those of threads it does not have
 
 
 def _in_parent() -> None:
-    _held.clear()
+    _of_parent.clear()
 
 
 def _in_child() -> None:
-    for transport in _held:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(transport))  # beyond the interpreter's own end
-    _held.clear()
+    for transport in _of_parent:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(transport))  # not even when Python exits
+    _of_parent.clear()
     _all.clear()
     _local.__dict__.clear()
 

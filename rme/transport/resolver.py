@@ -1,4 +1,4 @@
-"""From the name of a host to the addresses that may be called."""
+"""Resolution of host names, to the addresses that may be called."""
 
 import queue
 import select
@@ -13,75 +13,75 @@ from rme.transport.loop import Loop
 from rme.transport.messages import Failure, FailureKind
 from rme.transport.socket_connection import Address
 
-_NAME_SECONDS = 60
-"""A name is asked for again after this; its addresses are checked each time they are used."""
+_CACHE_SECONDS = 60
+"""How long a name's addresses are cached; they are checked each time they are used."""
 
-Found = Sequence[Address] | Failure
-Then = Callable[[Found], None]
+Addresses = Sequence[Address] | Failure
+OnResolved = Callable[[Addresses], None]
 
 
 class Resolver:
-    """Resolve names beside the loop: getaddrinfo can only block, so it does in a thread."""
+    """Resolve names in threads, because getaddrinfo blocks; results reach the loop by a socket."""
 
     def __init__(self, loop: Loop, policy: AddressPolicy, fixed: Iterable[str]) -> None:
         self._loop = loop
         self._policy = policy
-        self._known: dict[Origin, tuple[float, list[Address]]] = {}
-        self._asked: dict[Origin, list[Then]] = {}
+        self._cache: dict[Origin, tuple[float, list[Address]]] = {}
+        self._pending: dict[Origin, list[OnResolved]] = {}
         self._answers: queue.SimpleQueue[tuple[Origin, list[Address]]] = queue.SimpleQueue()
-        self._bell: tuple[socket.socket, socket.socket] | None = None
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
         self._fixed: dict[tuple[str, int], list[str]] = {}
         for entry in fixed:
             host, port, addresses = entry.split(":", 2)
             self._fixed[host, int(port)] = [one.strip("[]") for one in addresses.split(",")]
 
-    def resolve(self, where: Origin, then: Then) -> None:
-        """Give the addresses of a host that may be called to `then`: at once or later."""
-        known = self._known.get(where)
-        if known and known[0] > time.monotonic():
-            then(self._allowed(where, known[1]))
+    def resolve(self, origin: Origin, on_resolved: OnResolved) -> None:
+        """Call `on_resolved`, at once or later, with the addresses that may be called."""
+        cached = self._cache.get(origin)
+        if cached and cached[0] > time.monotonic():
+            on_resolved(self._allowed(origin, cached[1]))
             return
-        hosts = self._fixed.get((where.host, where.port), [where.host])
-        asked = self._asked.setdefault(where, [])
-        asked.append(then)
-        if len(asked) == 1:
-            if self._bell is None:
-                self._bell = socket.socketpair()
-                self._loop.watch(self._bell[0].fileno(), select.POLLIN, self._hear)
-            ask = threading.Thread(
-                target=self._ask, args=(where, hosts, self._bell[1]), daemon=True
+        hosts = self._fixed.get((origin.host, origin.port), [origin.host])
+        pending = self._pending.setdefault(origin, [])
+        pending.append(on_resolved)
+        if len(pending) == 1:
+            if self._wakeup is None:
+                self._wakeup = socket.socketpair()
+                self._loop.watch(self._wakeup[0].fileno(), select.POLLIN, self._on_wakeup)
+            thread = threading.Thread(
+                target=self._look_up, args=(origin, hosts, self._wakeup[1]), daemon=True
             )
-            ask.start()
+            thread.start()
 
     def close(self) -> None:
-        if self._bell is not None:
-            self._loop.unwatch(self._bell[0].fileno())
-            for end in self._bell:
+        if self._wakeup is not None:
+            self._loop.unwatch(self._wakeup[0].fileno())
+            for end in self._wakeup:
                 end.close()
-            self._bell = None
+            self._wakeup = None
 
-    def _ask(self, where: Origin, hosts: list[str], bell: socket.socket) -> None:
+    def _look_up(self, origin: Origin, hosts: list[str], wakeup: socket.socket) -> None:
         found: list[Address] = []
-        with suppress(OSError, UnicodeError):  # then no addresses is the answer
+        with suppress(OSError, UnicodeError):  # no addresses are found
             for host in hosts:
-                found += socket.getaddrinfo(host, where.port, type=socket.SOCK_STREAM)
-        self._answers.put((where, found))
+                found += socket.getaddrinfo(host, origin.port, type=socket.SOCK_STREAM)
+        self._answers.put((origin, found))
         with suppress(OSError):  # the transport was closed
-            bell.send(b".")
+            wakeup.send(b".")
 
-    def _hear(self) -> None:
-        assert self._bell is not None
-        self._bell[0].recv(64)
+    def _on_wakeup(self) -> None:
+        assert self._wakeup is not None
+        self._wakeup[0].recv(64)
         while not self._answers.empty():
-            where, found = self._answers.get()
+            origin, found = self._answers.get()
             if found:
-                self._known[where] = (time.monotonic() + _NAME_SECONDS, found)
-            for then in self._asked.pop(where, []):
-                then(self._allowed(where, found))
+                self._cache[origin] = (time.monotonic() + _CACHE_SECONDS, found)
+            for on_resolved in self._pending.pop(origin, []):
+                on_resolved(self._allowed(origin, found))
 
-    def _allowed(self, where: Origin, found: list[Address]) -> Found:
-        opened = self._policy.opens(where.host, where.port)
-        allowed = [one for one in found if opened or self._policy.allows(one[4][0], where.port)]
+    def _allowed(self, origin: Origin, found: list[Address]) -> Addresses:
+        opened = self._policy.opens(origin.host, origin.port)
+        allowed = [one for one in found if opened or self._policy.allows(one[4][0], origin.port)]
         if found and not allowed:
             return Failure(FailureKind.REFUSED_ADDRESS, "the address is not public")
         return allowed or Failure(FailureKind.NOT_SENT, "the host's name does not resolve")

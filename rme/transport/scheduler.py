@@ -1,97 +1,113 @@
-"""The requests of one call: which wait for their host, which are under way, what came of them."""
+"""The requests of one call: which wait for their host, which are in flight, and their results."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from rme.transport.addresses import Origin, origin_of
-from rme.transport.http1.exchange import Exchange
+from rme.transport.addresses import AddressPolicy, Origin, origin_of
+from rme.transport.connections import ActiveRequest, Connections
+from rme.transport.host_limits import HostLimits
 from rme.transport.http2.pool import BUSY
-from rme.transport.http2.stream import Stream
-from rme.transport.messages import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request
-from rme.transport.smtp.connection import MailConnection
+from rme.transport.messages import (
+    NOT_STARTED,
+    TIME_OUT,
+    Failure,
+    FailureKind,
+    Request,
+    Result,
+)
 
-if TYPE_CHECKING:
-    from rme.transport.client import Transport
-
-ActiveRequest = Exchange | MailConnection | Stream
-"""What a request is on its way by."""
-Result = Reply | Failure
 OnResults = Callable[[Sequence[tuple[int, Result]]], object]
-"""Takes what has ended while the rest is under way: each request's place, and its result."""
+"""Receives results while other requests are in flight: the place of each request, its result."""
 
-_CLOSE_ENOUGH = 0.01
-"""Seconds by which who waits gives up early: together with those of whom it hears the same."""
-_DEAF = Failure(FailureKind.NOT_SENT, "the host takes no connections")
-_SLOT_SECONDS = 0.02
-"""How often is looked for a place that another thread has returned."""
+_TOLERANCE_SECONDS = 0.01
+"""Requests whose time ends this soon are ended together with one whose time is over."""
+_NO_CONNECTIONS = Failure(FailureKind.NOT_SENT, "the host takes no connections")
+_RETRY_SECONDS = 0.02
+"""How often a host's shared limit is tried again while other threads use it up."""
 
 
-class _Host:
-    """What goes to one host: how much is under way, and what waits for its turn."""
+@dataclass(frozen=True, slots=True)
+class TransportLimits:
+    """What one call may do. Times are in seconds; see `Transport`."""
 
-    __slots__ = ("busy", "reached", "waiting", "where")
+    policy: AddressPolicy
+    per_host: int
+    streams: int
+    start_timeout: float | None
+    host_limits: HostLimits | None
 
-    def __init__(self, where: Origin) -> None:
-        self.where = where
-        self.busy = 0
+
+class _HostQueue:
+    """The requests to one host: how many are in flight, and which wait."""
+
+    __slots__ = ("in_flight", "origin", "reached", "waiting")
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.in_flight = 0
         self.reached = False
-        """It was there, and took a connection."""
+        """Whether the host accepted a connection."""
         self.waiting: deque[int] = deque()
 
 
 class RequestScheduler:
-    """What one call asked for: each request ends with its answer, or with why there is none."""
+    """Run the requests of one call; each ends with a reply or a failure."""
 
     def __init__(
-        self, transport: "Transport", requests: Sequence[Request], report: OnResults | None = None
+        self,
+        connections: Connections,
+        limits: TransportLimits,
+        requests: Sequence[Request],
+        on_results: OnResults | None = None,
     ) -> None:
-        self.transport = transport
+        self.connections = connections
+        self.limits = limits
         self.requests = requests
-        self.report = report
+        self.on_results = on_results
         self.reported: set[int] | None = None
-        """The places whose results were reported; None while nothing is."""
+        """The places whose results were reported; None before the start time-out."""
         self.results: list[Result | None] = [None] * len(requests)
-        self.hosts: dict[Origin, _Host] = {}
-        self.latest: tuple[str, _Host] | None = None
-        """Where the last HTTP request goes, and how its URL begins: most go where that did."""
-        self.under_way: dict[ActiveRequest, tuple[int, _Host]] = {}
+        self.hosts: dict[Origin, _HostQueue] = {}
+        self.latest: tuple[str, _HostQueue] | None = None
+        """The beginning of the last HTTP request's URL, and its host: most go to the same."""
+        self.in_flight: dict[ActiveRequest, tuple[int, _HostQueue]] = {}
         self.began = time.monotonic()
-        start_timeout = transport.start_timeout
-        self.start_until = None if start_timeout is None else self.began + start_timeout
+        timeout = limits.start_timeout
+        self.start_until = None if timeout is None else self.began + timeout
 
     def run(self) -> list[Result]:
         for index, request in enumerate(self.requests):
-            self._sort(index, request)
+            self._queue(index, request)
         try:
-            self._converse()
+            self._run_all()
         finally:
-            for way, (_, host) in self.under_way.items():
-                self.transport.drop(way)
-                self._free(host)
+            for active, (_, host) in self.in_flight.items():
+                self.connections.cancel(active)
+                self._release(host)
         return [result for result in self.results if result is not None]
 
-    def _converse(self) -> None:
+    def _run_all(self) -> None:
         for host in self.hosts.values():
-            self._fill(host)
-        look = self._next_look()
-        while self.under_way or any(host.waiting for host in self.hosts.values()):
-            # all first, then what follows: what has ended is used again for what waited
-            ended = self.transport.step(look)
-            for host in dict.fromkeys([self._take(way, result) for way, result in ended]):
-                self._fill(host)
-            if time.monotonic() >= look:
-                self._give_up_waiting()
+            self._start_waiting(host)
+        next_check = self._next_check()
+        while self.in_flight or any(host.waiting for host in self.hosts.values()):
+            # All results first, then new requests: they use the connections that became free.
+            ended = self.connections.step(next_check)
+            for host in dict.fromkeys([self._finish(active, result) for active, result in ended]):
+                self._start_waiting(host)
+            if time.monotonic() >= next_check:
+                self._end_late()
                 self._end_start_time()
                 for host in self.hosts.values():
-                    self._fill(host)
-                look = self._next_look()
+                    self._start_waiting(host)
+                next_check = self._next_check()
             if ended and self.reported is not None:
                 self._report()
 
     def _end_start_time(self) -> None:
-        """Give back what was not begun when the patience ends, and report what has ended."""
+        """End what has not started when the start time-out is over, and report what has ended."""
         if self.start_until is None or time.monotonic() < self.start_until:
             return
         self.start_until, self.reported = None, set()
@@ -110,93 +126,94 @@ class RequestScheduler:
             if result is not None and index not in self.reported
         ]
         self.reported.update(index for index, _ in fresh)
-        if self.report and fresh:
-            self.report(fresh)
+        if self.on_results and fresh:
+            self.on_results(fresh)
 
-    def _sort(self, index: int, request: Request) -> None:
-        """Put a request into its host's line, or refuse it."""
+    def _queue(self, index: int, request: Request) -> None:
+        """Add a request to its host's queue, or refuse it."""
         if self.latest and not request.envelope and request.url.startswith(self.latest[0]):
             self.latest[1].waiting.append(index)
             return
-        where = origin_of(request.url)
-        refusal = self._refusal(request, where)
-        if where is None or refusal:
+        origin = origin_of(request.url)
+        refusal = self._refusal(request, origin)
+        if origin is None or refusal:
             self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
             return
-        host = self.hosts.setdefault(where, _Host(where))
+        host = self.hosts.setdefault(origin, _HostQueue(origin))
         host.waiting.append(index)
         if not request.envelope:
             start = request.url.split("/", 3)[:3]
             self.latest = "/".join(start) + "/", host
 
-    def _refusal(self, request: Request, where: Origin | None) -> str:
-        """Say why a request may not leave; or nothing."""
+    def _refusal(self, request: Request, origin: Origin | None) -> str:
+        """Return why a request may not be sent, or an empty text."""
         mail = request.envelope
-        if where is None or where.scheme.startswith("smtp") is not (mail is not None):
+        if origin is None or origin.scheme.startswith("smtp") is not (mail is not None):
             return "not an address to call"
         in_clear = mail is not None and bool(mail.username) and mail.security == "NONE"
-        return self.transport.policy.refuses(where, logs_in_clear=in_clear)
+        return self.limits.policy.refuses(origin, logs_in_clear=in_clear)
 
-    def _fill(self, host: _Host) -> None:
-        """Set as many on their way to a host as it may have at once."""
+    def _start_waiting(self, host: _HostQueue) -> None:
+        """Start as many requests to a host as it may have in flight."""
         while host.waiting:
             request = self.requests[host.waiting[0]]
-            bound = self.transport.streams if request.http2 else self.transport.per_host
-            if host.busy >= bound or not self._may_begin(request, host):
+            most = self.limits.streams if request.http2 else self.limits.per_host
+            if host.in_flight >= most or not self._acquire(request, host):
                 return
             index = host.waiting.popleft()
             try:
-                way = self.transport.begin(request, host.where)
+                active = self.connections.start(request, host.origin)
             except BaseException:
-                self._free(host)
+                self._release(host)
                 raise
-            host.busy += 1
-            self.under_way[way] = (index, host)
+            host.in_flight += 1
+            self.in_flight[active] = (index, host)
 
-    def _may_begin(self, request: Request, host: _Host) -> bool:
-        """Take a place among all that is under way to a host, where that is bounded."""
-        limits = self.transport.host_limits
-        most = self.transport.streams if request.http2 else 2 * self.transport.per_host
-        return limits is None or limits.take(host.where, most)
+    def _acquire(self, request: Request, host: _HostQueue) -> bool:
+        """Count a request in the limit that several transports share, if there is one."""
+        shared = self.limits.host_limits
+        most = self.limits.streams if request.http2 else 2 * self.limits.per_host
+        return shared is None or shared.acquire(host.origin, most)
 
-    def _free(self, host: _Host) -> None:
-        if self.transport.host_limits is not None:
-            self.transport.host_limits.free(host.where)
+    def _release(self, host: _HostQueue) -> None:
+        if self.limits.host_limits is not None:
+            self.limits.host_limits.release(host.origin)
 
-    def _take(self, way: ActiveRequest, result: Result) -> _Host:
-        """Note what came of a request; give the host that has room again."""
-        index, host = self.under_way.pop(way)
-        host.busy -= 1
-        self._free(host)
+    def _finish(self, active: ActiveRequest, result: Result) -> _HostQueue:
+        """Store the result of a request; return its host, which has room again."""
+        index, host = self.in_flight.pop(active)
+        host.in_flight -= 1
+        self._release(host)
         self.results[index] = result
         late = isinstance(result, Failure) and result.reason == TIME_OUT
-        if way.reached:
+        if active.reached:
             host.reached = True
         elif late and not host.reached:
-            self._give_up(host)
+            self._end_all(host)
         if late:
-            self._give_up_waiting()
+            self._end_late()
         return host
 
-    def _give_up(self, host: _Host) -> None:
-        """Answer all that wait for a host which lets connections time out: each would, in turn."""
+    def _end_all(self, host: _HostQueue) -> None:
+        """End all that wait for a host whose connections time out: each would time out in turn."""
         while host.waiting:
-            self.results[host.waiting.popleft()] = _DEAF
+            self.results[host.waiting.popleft()] = _NO_CONNECTIONS
 
-    def _next_look(self) -> float:
-        """Say when the next request in a line will have waited for too long."""
+    def _next_check(self) -> float:
+        """Return when the next waiting request will be late (monotonic)."""
         waits = [
             self.requests[index].timeout for host in self.hosts.values() for index in host.waiting
         ]
-        look = self.began + min(waits, default=3600.0)
+        check = self.began + min(waits, default=3600.0)
         if self.start_until is not None:
-            look = min(look, self.start_until)
-        if any(host.waiting and not host.busy for host in self.hosts.values()):
-            look = min(look, time.monotonic() + _SLOT_SECONDS)
-        return look
+            check = min(check, self.start_until)
+        if any(host.waiting and not host.in_flight for host in self.hosts.values()):
+            check = min(check, time.monotonic() + _RETRY_SECONDS)
+        return check
 
-    def _give_up_waiting(self) -> None:
-        passed = time.monotonic() - self.began + _CLOSE_ENOUGH
+    def _end_late(self) -> None:
+        """End the requests that have waited for their whole time-out."""
+        passed = time.monotonic() - self.began + _TOLERANCE_SECONDS
         for host in self.hosts.values():
             late = [index for index in host.waiting if self.requests[index].timeout <= passed]
             for index in late:

@@ -1,4 +1,4 @@
-"""A socket of our own on the loop: to the first of some addresses, with TLS or without."""
+"""A non-blocking connection on the loop: to the first of some addresses, with TLS or without."""
 
 import errno
 import select
@@ -17,122 +17,123 @@ from rme.transport.loop import Loop
 from rme.transport.messages import FailureKind
 
 Address = tuple[int, int, int, str, tuple[Any, ...]]
-"""As of `socket.getaddrinfo`."""
+"""An entry of `socket.getaddrinfo`."""
 
 LOST = "the connection was lost"
 _WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _READ_BYTES = 64 * 1024
 _READS = 64
-"""So many records of TLS are taken before any is looked at: the answers to a window come together.
-Who talks without end is broken off here, so that time-outs are looked at; poll sees the rest, as
-OpenSSL takes no more of a socket than the record that it gives.
+"""The number of TLS records that are read before any is processed: the responses to a window arrive
+together. It is limited, so that a peer that never stops sending does not keep time-outs from being
+checked; poll reports the rest, because OpenSSL reads no further than the record it returns.
 """
 ATTEMPT_SECONDS = 1.0
-"""An address that does not answer is left for the next after this (RFC 8305 §5)."""
+"""After this the next address is tried (RFC 8305 §5)."""
 
 
 class SocketConnection(ABC):
-    """One connection. It never blocks: each phase does what can be done now, and says whether
-    there may be more to do. What is spoken on it is for who inherits.
+    """One connection, which never blocks; subclasses add the protocol.
+
+    Each phase does what can be done now, and returns whether there may be more to do.
     """
 
-    def __init__(self, loop: Loop, where: Origin) -> None:
+    def __init__(self, loop: Loop, origin: Origin) -> None:
         self.loop = loop
-        self.where = where
+        self.origin = origin
         self.unsent = memoryview(b"")
         self._socket: socket.socket | None = None
         self._addresses: list[Address] = []
         self._tried_at = 0.0
-        self._phase: Callable[[], bool] = self.converse
+        self._phase: Callable[[], bool] = self.exchange_data
 
-    # --- for who inherits -----------------------------------------------------------------------
-
-    @abstractmethod
-    def opened(self) -> None:
-        """Go on once the socket is connected, in clear yet."""
+    # --- what a protocol implements ---------------------------------------------------------------
 
     @abstractmethod
-    def secured(self) -> None:
-        """Go on once TLS stands."""
+    def on_connected(self) -> None:
+        """Continue after the socket has connected, still without TLS."""
 
     @abstractmethod
-    def heard(self, part: bytes) -> None:
-        """Take what has come."""
+    def on_tls(self) -> None:
+        """Continue after the TLS handshake."""
 
     @abstractmethod
-    def flushed(self) -> None:
-        """Take note that all is written."""
+    def on_received(self, part: bytes) -> None:
+        """Process bytes that were received."""
+
+    @abstractmethod
+    def on_flushed(self) -> None:
+        """Note that all of `unsent` is written."""
 
     @abstractmethod
     def fail(self, kind: FailureKind, reason: str) -> None:
-        """End for good."""
+        """End the connection, with a failure of some kind."""
 
     @abstractmethod
     def lose(self, reason: str) -> None:
-        """End because the other side, or the way there, has."""
+        """End the connection because the other side or the network did."""
 
     @property
     def alive(self) -> bool:
-        """Say whether there is anything to do on it now."""
+        """Return whether there is anything to do on the connection now."""
         return self._socket is not None
 
     # --- connecting -----------------------------------------------------------------------------
 
     def connect_to(self, addresses: Sequence[Address]) -> None:
-        """Connect to the first of some (checked) addresses that takes it."""
+        """Connect to the first of some (checked) addresses that accepts."""
         self._addresses = list(addresses)
         self.guard(self._try_next_address)
 
     @property
     def may_try_another(self) -> bool:
-        """Say whether it is still connecting, and there is another address to try."""
+        """Return whether it is still connecting, and there is another address to try."""
         return self._phase == self._connected and bool(self._addresses)
 
     @property
     def attempt_until(self) -> float:
-        """When the address that is being tried has had its time (monotonic)."""
+        """When the next address is to be tried (monotonic)."""
         return self._tried_at + ATTEMPT_SECONDS
 
     def try_another(self) -> None:
-        """Leave the address that is being tried for the next."""
+        """Try the next address."""
         self.guard(self._try_next_address)
 
     def begin_tls(self, ca_pem: str, *protocols: str) -> None:
-        """Begin TLS; `protocols` are offered by ALPN (RFC 7301)."""
+        """Start TLS; `protocols` are offered by ALPN (RFC 7301)."""
         assert self._socket is not None
         try:
             context = tls_context(ca_pem, *protocols)
         except (ssl.SSLError, ValueError):
             self.fail(FailureKind.TLS, "the certificates to trust cannot be read")
             return
-        self._phase = self._shake_hands
+        self._phase = self._handshake
         self.loop.unwatch(self.descriptor())
         self._socket = context.wrap_socket(
-            self._socket, server_hostname=self.where.host, do_handshake_on_connect=False
+            self._socket, server_hostname=self.origin.host, do_handshake_on_connect=False
         )
         self.watch(select.POLLIN | select.POLLOUT)
 
     @property
     def protocol(self) -> str | None:
-        """Give what was agreed on by ALPN."""
+        """The protocol agreed on by ALPN."""
         secure = isinstance(self._socket, ssl.SSLSocket)
         return self._socket.selected_alpn_protocol() if secure else None  # type: ignore[union-attr]
 
     @property
-    def shaking_hands(self) -> bool:
-        return self._phase == self._shake_hands
+    def in_handshake(self) -> bool:
+        return self._phase == self._handshake
 
-    def hang_up(self) -> None:
+    def close_socket(self) -> None:
         """Close the socket."""
         if self._socket is not None:
             self.loop.unwatch(self._socket.fileno())
             self._socket.close()
             self._socket = None
 
-    # --- from here on: what happens -------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     def guard(self, step: Callable[[], object]) -> None:
-        """Take a step; one that fails ends the connection."""
+        """Run a step; an error in it ends the connection."""
         try:
             step()
         except ssl.SSLCertVerificationError:
@@ -140,7 +141,7 @@ class SocketConnection(ABC):
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError):
             self.lose(LOST)
         except ssl.SSLError:
-            if self.shaking_hands:
+            if self.in_handshake:
                 self.fail(FailureKind.TLS, "the TLS handshake failed")
             else:
                 self.lose(LOST)
@@ -148,7 +149,7 @@ class SocketConnection(ABC):
             self.lose(LOST)
 
     def proceed(self) -> None:
-        """Do what can be done now."""
+        """Run phases until there is nothing to do now."""
         self.guard(self._proceed)
 
     def _proceed(self) -> None:
@@ -166,7 +167,7 @@ class SocketConnection(ABC):
         self._phase = self._connected
         self._tried_at = time.monotonic()
         while self._addresses:
-            self.hang_up()
+            self.close_socket()
             if self._connect(self._addresses.pop(0)):
                 self.watch(select.POLLOUT)
                 return False
@@ -174,23 +175,23 @@ class SocketConnection(ABC):
         return False
 
     def _connect(self, address: Address) -> bool:
-        """Say whether a connection is on its way: an address that no route leads to is none."""
-        family, kind, protocol, _, where = address
+        """Start to connect; return False for an address without a route."""
+        family, kind, protocol, _, target = address
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self._socket.connect_ex(where) in (0, errno.EINPROGRESS)
+        return self._socket.connect_ex(target) in (0, errno.EINPROGRESS)
 
     def _connected(self) -> bool:
         assert self._socket is not None
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             return self._try_next_address()
-        self._phase = self.converse
+        self._phase = self.exchange_data
         self.watch(select.POLLIN)
-        self.opened()
+        self.on_connected()
         return True
 
-    def _shake_hands(self) -> bool:
+    def _handshake(self) -> bool:
         assert isinstance(self._socket, ssl.SSLSocket)
         try:
             self._socket.do_handshake()
@@ -200,18 +201,18 @@ class SocketConnection(ABC):
         except ssl.SSLWantWriteError:
             self.watch(select.POLLOUT)
             return False
-        self._phase = self.converse
+        self._phase = self.exchange_data
         self.watch(select.POLLIN)
-        self.secured()
+        self.on_tls()
         return True
 
-    def converse(self) -> bool:
-        """Write what is to be written, and read what has come."""
+    def exchange_data(self) -> bool:
+        """Write what is unsent, and process what has arrived."""
         self.flush()
         part, ended = self._read()
         if part:
-            self.heard(part)
-        if not self.alive or self._phase != self.converse:
+            self.on_received(part)
+        if not self.alive or self._phase != self.exchange_data:
             return True
         if ended:
             raise ConnectionResetError
@@ -219,7 +220,7 @@ class SocketConnection(ABC):
         return False
 
     def _read(self) -> tuple[bytes, bool]:
-        """Give what has come, and whether the other side has ended."""
+        """Return what has arrived, and whether the other side has closed."""
         assert self._socket is not None
         parts: list[bytes] = []
         for _ in range(_READS if isinstance(self._socket, ssl.SSLSocket) else 1):
@@ -249,12 +250,12 @@ class SocketConnection(ABC):
                 return
             self.unsent = self.unsent[sent:]
         self.watch(select.POLLIN)
-        self.flushed()
+        self.on_flushed()
 
 
 @lru_cache(maxsize=64)
 def tls_context(ca_pem: str, *protocols: str) -> ssl.SSLContext:
-    """Make a context of TLS; reading the usual certificates takes 20 ms.
+    """Build a TLS context; cached, because reading certifi's certificates takes 20 ms.
 
     Raises ssl.SSLError or ValueError for certificates that cannot be read.
     """

@@ -46,7 +46,7 @@ os._exit(0)
 """
 
 
-def test_shared_is_one_transport_for_each_thread() -> None:
+def test_each_thread_has_one_transport() -> None:
     found: list[Transport] = []
     threads = [threading.Thread(target=lambda: found.append(thread_transport())) for _ in range(3)]
     for thread in threads:
@@ -83,7 +83,9 @@ def test_fork_leaves_the_connections_of_the_parent_alone() -> None:
         assert [mail.connection for mail in server.mails] == [0, 1, 0]
         assert (
             "QUIT"
-            not in server.heard[: server.heard.index("QUIT") if "QUIT" in server.heard else None]
+            not in server.commands[
+                : server.commands.index("QUIT") if "QUIT" in server.commands else None
+            ]
         )
 
 

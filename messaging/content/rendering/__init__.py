@@ -1,12 +1,12 @@
-"""Rendering: from a template's texts and plain data to what is sent.
+"""Rendering: from a template's texts and plain data to rendered content.
 
-Pure: no database, no settings, no organization. Nothing but the three exceptions comes out:
+Pure: no database, no settings, no organization. It raises three exceptions and no others:
 `TemplateSyntax` (field, line, column, message), `RenderLimit`, `RenderFailed`.
 
-- `compile_source(texts, partials) -> Compiled` parses a version's texts once; `check` says all that
-  is wrong with them; `compile_mjml(text) -> html` is for when one becomes active.
-- `render_email`, `render_sms`, `render_push` fill in a `Compiled` with data; `preview_sms` also
-  says its size and what is missing. `strict=True` refuses what is missing, `limits=` bounds it.
+- `compile_source(texts, partials) -> Compiled` parses a version's texts once; `check` returns all
+  their problems; `compile_mjml(text) -> html` runs when a version is activated.
+- `render_email`, `render_sms`, `render_push` render a `Compiled` with data; `preview_sms` also
+  returns the size. `strict=True` refuses missing variables, `limits=` bounds the rendering.
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
   `segments(text) -> SmsSize`.
 

@@ -1,36 +1,36 @@
-"""What is no error and still not as its author wants it: told with a rendered text."""
+"""Warnings about a rendered text: no errors, but probably not what its author wants."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from messaging.content.rendering.compiled import Compiled, RenderedEmail, RenderedSms
-from messaging.content.rendering.segments import foreign
+from messaging.content.rendering.segments import non_gsm_characters
 
 SUBJECT_LENGTH = 78
-"""Characters that a line should not pass (RFC 5322 §2.1.1); clients show fewer still."""
+"""Characters that a line should not exceed (RFC 5322 §2.1.1); clients show even fewer."""
 HTML_SIZE = 102_400
-"""Bytes of HTML after which Gmail cuts a mail."""
+"""Bytes of HTML after which Gmail clips an email."""
 _IMAGE = re.compile(r"<img\b([^<>]*)>", re.IGNORECASE)  # no `<` within, so that it stays one pass
 _ALT = re.compile(r"""\salt(?=[\s=/]|\Z)""", re.IGNORECASE)
 _SHOWN = 10
 
 
 class Advice(NamedTuple):
-    """A field of what was rendered or given, and what about it."""
+    """A warning about a field of the rendered text or of the input."""
 
     field: str
     message: str
 
 
 def advise_email(email: RenderedEmail) -> list[Advice]:
-    """Look at an email's subject, images and size."""
+    """Return warnings about an email's subject, images and size."""
     found = []
     if not email.subject:
         found.append(Advice("subject", "is empty"))
     elif len(email.subject) > SUBJECT_LENGTH:
-        said = f"has {len(email.subject)} characters; more than {SUBJECT_LENGTH} are cut off"
-        found.append(Advice("subject", said))
+        message = f"has {len(email.subject)} characters; more than {SUBJECT_LENGTH} are cut off"
+        found.append(Advice("subject", message))
     bare = sum(not _ALT.search(image[1]) for image in _IMAGE.finditer(email.html))
     if bare:
         found.append(Advice("html", f"{bare} image(s) without alt"))
@@ -41,13 +41,13 @@ def advise_email(email: RenderedEmail) -> list[Advice]:
 
 
 def advise_sms(sms: RenderedSms) -> list[Advice]:
-    """Look at what an SMS costs, and why."""
+    """Return warnings about the number of an SMS's segments and its encoding."""
     found = []
     if sms.size.segments > 1:
         found.append(Advice("text", f"takes {sms.size.segments} segments"))
     if sms.size.encoding == "UCS-2":
-        strange = foreign(sms.text)
-        shown = " ".join(strange[:_SHOWN]) + (" …" if len(strange) > _SHOWN else "")
+        characters = non_gsm_characters(sms.text)
+        shown = " ".join(characters[:_SHOWN]) + (" …" if len(characters) > _SHOWN else "")
         found.append(Advice("text", f"goes as UCS-2, with 70 units a segment, because of: {shown}"))
     return found
 
@@ -55,7 +55,7 @@ def advise_sms(sms: RenderedSms) -> list[Advice]:
 def advise_variables(
     compiled: Compiled, schema: Mapping[str, Any], given: Iterable[str]
 ) -> list[Advice]:
-    """Name the variables that were given and that neither the texts nor the schema know."""
+    """Return a warning for each variable that neither the texts nor the schema use."""
     properties = schema.get("properties")
     known = compiled.names | set(properties if isinstance(properties, dict) else ())
     return [

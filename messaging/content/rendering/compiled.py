@@ -1,4 +1,4 @@
-"""A template version, parsed; and what it renders to on each channel."""
+"""A parsed template version, and its rendering for each channel."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -21,34 +21,33 @@ from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
 from messaging.content.rendering.variables import schema_problem
 
-LINES = ("subject", "title", "image", "link")
-"""Fields of one line. A line break in a subject would begin a header."""
-TEXTS = (*LINES, "text", "html", "body")
+SINGLE_LINE_FIELDS = ("subject", "title", "image", "link")
+"""A line break in a subject would begin a new header."""
+TEXT_FIELDS = (*SINGLE_LINE_FIELDS, "text", "html", "body")
 
 LIMITS = Limits()
 _NONE: Mapping[str, str] = {}
 
 Field = Text | str | PartialProblem
-"""A field's text, parsed; or as it is, without Liquid; or why it cannot be rendered for now."""
+"""A parsed text, or one without Liquid, or the problem that prevents its rendering for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A version's parsed texts, by field.
-
-    `names`: the variables it looks up (`Text.names`); `partials`: those it uses.
-    """
+    """A version's parsed texts by field."""
 
     texts: Mapping[str, Field] = field(repr=False)
     data: Mapping[str, Field] = field(repr=False)
     badge: int | None = None
     names: frozenset[str | None] = frozenset()
+    """The variables that it looks up (`Text.names`)."""
     partials: frozenset[str] = frozenset()
+    """The partials that it uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedEmail:
-    """`missing` names the variables whose absence left a gap."""
+    """An email. `missing` names the variables without a value."""
 
     subject: str
     text: str
@@ -76,7 +75,7 @@ class RenderedPush:
 
 @dataclass(frozen=True, slots=True)
 class TemplateProblem:
-    """What is wrong with a version, and where. Line and column count from 1."""
+    """A problem of a version and its position. Line and column count from 1."""
 
     field: str
     message: str
@@ -85,10 +84,10 @@ class TemplateProblem:
 
 
 class _Cache:
-    """The versions used last, bounded by their number and by the characters of their sources."""
+    """The most recently used versions, bounded by number and by the characters of their sources."""
 
     def __init__(self, count: int, size: int) -> None:
-        self.count, self.size, self.held = count, size, 0
+        self.count, self.size, self.used = count, size, 0
         self._entries: OrderedDict[bytes, tuple[int, Compiled]] = OrderedDict()
         self._lock = Lock()
 
@@ -102,10 +101,10 @@ class _Cache:
     def put(self, key: bytes, size: int, compiled: Compiled) -> None:
         with self._lock:
             before = self._entries.pop(key, None)
-            self.held += size - (before[0] if before else 0)
+            self.used += size - (before[0] if before else 0)
             self._entries[key] = (size, compiled)
-            while len(self._entries) > self.count or (self.held > self.size and self._entries):
-                self.held -= self._entries.popitem(last=False)[1][0]
+            while len(self._entries) > self.count or (self.used > self.size and self._entries):
+                self.used -= self._entries.popitem(last=False)[1][0]
 
 
 _cache = _Cache(count=256, size=4_000_000)
@@ -115,13 +114,13 @@ def compile_source(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE
     """Parse a version's texts: `subject`, `text`, `html`, `title`, `body`, `data`, `badge`,
     `image`, `link`. Raises TemplateSyntax with the field.
 
-    Parsed once: the same texts, of whichever version, are the same `Compiled`. The key is their
-    digest with that of the partials they use, so that an edited draft can never be taken for what
-    it was. A field whose partial is missing or broken fails when it is rendered.
+    Cached: equal texts have one `Compiled`. The key is a digest of the texts and the partials that
+    they use, so an edited draft is never confused with an earlier state. A field whose partial is
+    missing or broken fails when it is rendered.
     """
     used = used_partials(texts, partials)
     found = {name: partials[name] for name in sorted(used) if name in partials}
-    fields = [texts.get(name) or "" for name in (*TEXTS, "data", "badge")]
+    fields = [texts.get(name) or "" for name in (*TEXT_FIELDS, "data", "badge")]
     given = orjson.dumps([*fields, found] if used else fields)
     key = blake2b(given, digest_size=16).digest()
     compiled = _cache.get(key)
@@ -132,9 +131,9 @@ def compile_source(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE
 
 
 def used_partials(texts: Mapping[str, Any], partials: Mapping[str, str]) -> frozenset[str]:
-    """Name the partials that a version uses, those that these use included, there or not."""
+    """Return the names of the partials that a version uses, directly or not, existing or not."""
     values = (texts.get("data") or {}).values()
-    pending = [texts.get(name) or "" for name in (*TEXTS, "mjml")] + [str(v) for v in values]
+    pending = [texts.get(name) or "" for name in (*TEXT_FIELDS, "mjml")] + [str(v) for v in values]
     used: set[str] = set()
     while pending:
         fresh = calls(pending.pop()) - used
@@ -152,7 +151,7 @@ def _compile(
         except PartialProblem as problem:
             return problem
 
-    fields = {name: field_of(name, texts[name]) for name in TEXTS if texts.get(name)}
+    fields = {name: field_of(name, texts[name]) for name in TEXT_FIELDS if texts.get(name)}
     data = {
         name: field_of(f"data.{name}", str(value))
         for name, value in (texts.get("data") or {}).items()
@@ -170,9 +169,9 @@ def _parse(name: str, source: str, partials: Mapping[str, str]) -> Text | str:
 
 
 def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list[TemplateProblem]:
-    """Say all that keeps a version from becoming active."""
+    """Return all problems that prevent a version from being activated."""
     problems = []
-    sources = {name: texts.get(name) or "" for name in (*TEXTS, "mjml")}
+    sources = {name: texts.get(name) or "" for name in (*TEXT_FIELDS, "mjml")}
     sources |= {f"data.{key}": str(value) for key, value in (texts.get("data") or {}).items()}
     for name, source in sources.items():
         try:
@@ -188,7 +187,7 @@ def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list
 
 
 def check_partial(text: str, partials: Mapping[str, str]) -> list[TemplateProblem]:
-    """Say what keeps a partial from being used in any text: it has to parse as HTML as well."""
+    """Return the problem of a partial, if any: it must parse as text and as HTML."""
     for html in (False, True):
         try:
             liquid.parse(text, html=html, partials=partials, partial="this")
@@ -198,22 +197,22 @@ def check_partial(text: str, partials: Mapping[str, str]) -> list[TemplateProble
 
 
 def _check_compiled(html: str, partials: Mapping[str, str]) -> None:
-    """Parse what MJML became; a line of it would tell its author nothing."""
+    """Parse the HTML compiled from MJML. Its line numbers mean nothing to the author."""
     try:
         liquid.parse(html, html=True, partials=partials)
     except TemplateSyntax as error:
         raise TemplateSyntax(f"once it is compiled: {error.message}") from error
 
 
-class _Render:
-    """One message being rendered: its data, and one meter for all its fields."""
+class _Rendering:
+    """The rendering of one message: its data, and one meter for all fields."""
 
-    __slots__ = ("data", "holes", "meter", "strict")
+    __slots__ = ("data", "meter", "missing_names", "strict")
 
     def __init__(self, data: Mapping[str, Any], limits: Limits, strict: bool) -> None:
         self.data = snapshot(data)
         self.meter = Meter(limits)
-        self.holes: dict[str, None] = {}
+        self.missing_names: dict[str, None] = {}
         self.strict = strict
 
     def text(self, template: Field | None) -> str:
@@ -221,9 +220,9 @@ class _Render:
             return ""
         if isinstance(template, PartialProblem):
             raise RenderFailed(str(template))
-        text = liquid.render(template, self.data, self.meter, self.holes)
-        if self.strict and self.holes:
-            raise RenderFailed(f"missing: {', '.join(self.holes)}")
+        text = liquid.render(template, self.data, self.meter, self.missing_names)
+        if self.strict and self.missing_names:
+            raise RenderFailed(f"missing: {', '.join(self.missing_names)}")
         return text
 
     def line(self, template: Field | None) -> str:
@@ -231,11 +230,11 @@ class _Render:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        return tuple(self.holes)
+        return tuple(self.missing_names)
 
 
 def _one_line(text: str) -> str:
-    """Put a text on one line: each line break, of any kind Unicode knows, becomes a space."""
+    """Return a text on one line: each line break of any kind in Unicode becomes a space."""
     lines = text.splitlines()
     return lines[0].strip() if len(lines) == 1 else " ".join(filter(None, map(str.strip, lines)))
 
@@ -243,11 +242,11 @@ def _one_line(text: str) -> str:
 def render_email(
     compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
 ) -> RenderedEmail:
-    """Fill in an email. A text of its own is made from the HTML where the version has none.
+    """Render an email. Without a text, one is made from the HTML.
 
-    `strict`: a missing variable is RenderFailed. Raises RenderLimit, RenderFailed.
+    With `strict`, a missing variable raises RenderFailed. Raises RenderLimit, RenderFailed.
     """
-    render = _Render(data, limits, strict)
+    render = _Rendering(data, limits, strict)
     subject = render.line(compiled.texts.get("subject"))
     text = render.text(compiled.texts.get("text"))
     html = render.text(compiled.texts.get("html"))
@@ -261,8 +260,8 @@ def render_email(
 def preview_sms(
     compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
 ) -> RenderedSms:
-    """Fill in an SMS, and say what it takes to send. Raises RenderLimit, RenderFailed."""
-    render = _Render(data, limits, strict)
+    """Render an SMS, with its size. Raises RenderLimit, RenderFailed."""
+    render = _Rendering(data, limits, strict)
     text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
     if not text:
         raise RenderFailed("the text is empty")
@@ -272,15 +271,15 @@ def preview_sms(
 def render_sms(
     compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
 ) -> str:
-    """Fill in an SMS. Raises RenderLimit, RenderFailed."""
+    """Render an SMS. Raises RenderLimit, RenderFailed."""
     return preview_sms(compiled, data, strict=strict, limits=limits).text
 
 
 def render_push(
     compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
 ) -> RenderedPush:
-    """Fill in a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
-    render = _Render(data, limits, strict)
+    """Render a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
+    render = _Rendering(data, limits, strict)
     texts = compiled.texts
     return RenderedPush(
         title=render.line(texts.get("title")),

@@ -1,8 +1,8 @@
-"""What rendering can answer instead of a text: three exceptions, and nothing else comes out."""
+"""The exceptions of rendering. It raises no others."""
 
 
 class TemplateSyntax(Exception):
-    """A text that is not a template: where, and why. Line and column count from 1."""
+    """A text is not a template: the position and the reason. Line and column count from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1, field: str = "") -> None:
         self.message, self.line, self.column, self.field = message, line, column, field
@@ -15,23 +15,23 @@ class TemplateSyntax(Exception):
         )
 
     def of(self, field: str) -> "TemplateSyntax":
-        """Give the same problem, with the field it was found in."""
+        """Return the same error with the field that it is about."""
         return type(self)(self.message, self.line, self.column, field)
 
 
 class PartialProblem(TemplateSyntax):
-    """A text that is a template, but for a partial that is missing or broken."""
+    """A text cannot be parsed because a partial is missing or broken."""
 
 
 class RenderLimit(Exception):
-    """A template that wants more time, output, loops or memory than it may have."""
+    """A template exceeds its time, output, loops or memory."""
 
 
 class RenderFailed(Exception):
-    """A template that cannot be rendered with this data."""
+    """A template cannot be rendered with this data."""
 
 
 def syntax_at(message: str, source: str, position: int) -> TemplateSyntax:
-    """Make a TemplateSyntax from a position in the source."""
+    """Return a TemplateSyntax for a position in the source."""
     before = source[: max(position, 0)]
     return TemplateSyntax(message, before.count("\n") + 1, len(before) - before.rfind("\n"))

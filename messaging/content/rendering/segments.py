@@ -1,8 +1,8 @@
-"""How an SMS is encoded and how many segments it takes (3GPP TS 23.038 and TS 23.040 §9.2.3.24).
+"""The encoding of an SMS and the number of its segments (3GPP TS 23.038, TS 23.040 §9.2.3.24).
 
-GSM-7: 160 septets in one, 153 in each of several; a character of the extension table takes two,
-and its escape never stands apart from it. UCS-2: 70 UTF-16 units in one, 67 in each of several; a
-surrogate pair is never split. So a segment may stay one short, and the rest moves on.
+GSM-7: 160 septets in one segment, 153 in each of several; a character of the extension table takes
+two septets, which stay together. UCS-2: 70 UTF-16 units in one, 67 in each of several; a surrogate
+pair stays together. So a segment may have one unit less than it could.
 """
 
 import re
@@ -26,14 +26,14 @@ class SmsSize:
 
 
 def segments(text: str) -> SmsSize:
-    """Count what a text takes as an SMS."""
+    """Return the encoding and the size of a text as an SMS."""
     if _GSM.fullmatch(text):
         return _count("GSM-7", text, _ESCAPED, alone=160, each=153)
     return _count("UCS-2", text, _PAIRED, alone=70, each=67)
 
 
-def foreign(text: str) -> list[str]:
-    """Give the characters that make a text UCS-2, each once, in their order."""
+def non_gsm_characters(text: str) -> list[str]:
+    """Return the characters that require UCS-2, each once, in their order."""
     return list(dict.fromkeys(character for character in text if not _GSM.fullmatch(character)))
 
 

@@ -1,9 +1,9 @@
-"""A template's source, cut into markup and Liquid, by the rules of python-liquid's own lexer.
+"""Splitting a template's source into markup and Liquid, by the rules of python-liquid's lexer.
 
-This is read before the lexer is: its regular expressions look for the end of what is opened anew
-at each opening, so that `{% raw %}` a hundred thousand times would take it hours. Here each
-opening's end is found once, and what has none is refused. It also knows where in the source Liquid
-stands, for HTML (`html/places.py`) and MJML (`mjml/compiler.py`).
+This runs before the lexer, whose regular expressions search for the end again at each opening:
+`{% raw %}` repeated a hundred thousand times would take it hours. Here the end of each opening is
+searched once, and one without an end is refused. The positions of Liquid are also needed for
+HTML (`html/places.py`) and MJML (`mjml/compiler.py`).
 """
 
 import re
@@ -19,7 +19,7 @@ EXPRESSION_LIMIT = 4_000
 LIQUID_LIMIT = 20_000
 """Characters of a `liquid` tag."""
 TOTAL_LIMIT = 100_000
-"""Characters of all Liquid in one source: what is parsed, at some microseconds a word."""
+"""Characters of all Liquid in one source: parsing takes some microseconds a word."""
 
 _OPEN = re.compile(r"\{[{%]")
 _NAME = re.compile(r"-?\s*(#|\w+)")
@@ -32,7 +32,7 @@ _CALL = re.compile(r"""\brender\s+(?:'([^']{1,64})'|"([^"]{1,64})")""")
 
 
 class Piece(NamedTuple):
-    """A piece of Liquid. `name` is a tag's, `{{` for an output, `comment` for a whole comment."""
+    """A piece of Liquid. `name` is that of a tag, `{{` for an output, `comment` for a comment."""
 
     start: int
     end: int
@@ -40,12 +40,15 @@ class Piece(NamedTuple):
 
 
 def calls(source: str) -> set[str]:
-    """Name the partials that a source may use: those it does, and at worst some more."""
+    """Return the names of the partials that a source uses, and possibly some more."""
     return {one or two for one, two in _CALL.findall(source)} if "render" in source else set()
 
 
 def pieces(source: str) -> list[Piece]:
-    """Find all Liquid in a source. Raises TemplateSyntax for what would keep the lexer busy."""
+    """Return all pieces of Liquid in a source.
+
+    Raises TemplateSyntax for what would take the lexer long.
+    """
     if len(source) > SOURCE_LIMIT:
         raise syntax_at(f"longer than {SOURCE_LIMIT} characters", source, 0)
     found: list[Piece] = []

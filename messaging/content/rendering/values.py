@@ -1,7 +1,7 @@
-"""The values a template can hold: plain ones, bounded, copied from what the caller gives.
+"""The values of a template: plain and bounded copies of the caller's data.
 
-Nothing with attributes of its own reaches a template, so there is nothing to walk to from a value.
-A text that calls itself safe (`Markup`, Django's `SafeString`) comes in as an ordinary text.
+No object with attributes reaches a template, so a path cannot leave the data. A text that is marked
+as safe (`Markup`, Django's `SafeString`) is copied as an ordinary text.
 """
 
 import re
@@ -19,16 +19,16 @@ from messaging.content.rendering.limits import DATA_LIMIT, LIST_LIMIT, NUMBER_LI
 
 _DEPTH = 12
 _EACH = 8
-"""What a value weighs beside its characters."""
+"""The weight of a value besides its characters."""
 _ATOMS = frozenset({bool, type(None), float, datetime, date})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def snapshot(data: Mapping[str, Any]) -> dict[str, object]:
-    """Copy what a caller gives into plain values.
+    """Return a copy of the caller's data in plain values.
 
-    Mappings become dicts, sequences lists; a Decimal becomes its text, so that 19.90 stays 19.90.
-    Raises RenderFailed for anything else, RenderLimit when it is too much.
+    Mappings become dicts and sequences lists; a Decimal becomes text, so that 19.90 stays 19.90.
+    Raises RenderFailed for other types, RenderLimit if the data is too large.
     """
     return _Copy().mapping(data, 0)
 
@@ -59,7 +59,7 @@ class _Copy:
                 copied[key] = value
             elif kind in _ATOMS:
                 copied[key] = value
-            elif kind is dict:  # asked first: isinstance(…, Mapping) is slow
+            elif kind is dict:  # tested first: isinstance(…, Mapping) is slow
                 copied[key] = self.mapping(value, depth + 1)
             else:
                 copied[key] = self.value(value, depth + 1)
@@ -105,10 +105,10 @@ class _Copy:
 
 
 def weigh(value: object, limit: int) -> int:
-    """Say how much a value weighs: its characters, and some for each value in it.
+    """Return the weight of a value: its characters, and a constant for each value in it.
 
-    Raises RenderLimit past the limit. Shared parts count each time they occur, as they would cost
-    each time they are written or compared; that is also what bounds the walk itself.
+    Raises RenderLimit above the limit. Shared parts count each time they occur, as each occurrence
+    costs when it is written or compared. The limit also bounds this loop itself.
     """
     total = 0
     pending = [value]
@@ -130,7 +130,7 @@ def weigh(value: object, limit: int) -> int:
 
 
 def text_of(value: object) -> str:
-    """Give a value as Liquid writes it; a list is its items, one after the other."""
+    """Return a value as Liquid writes it; a list is its items without a separator."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -145,7 +145,7 @@ def text_of(value: object) -> str:
 
 
 def joined(items: Sequence[object], glue: str) -> str:
-    """Join items as texts; markup stays markup where the glue is. Raises RenderLimit."""
+    """Join items as texts; the result is markup if the glue is. Raises RenderLimit."""
     left = DATA_LIMIT
     pieces = []
     for item in items:
@@ -158,14 +158,14 @@ def joined(items: Sequence[object], glue: str) -> str:
 
 
 def html_of(value: object) -> str:
-    """Give a value as Liquid writes it into HTML: escaped, but for the template's own markup."""
+    """Return a value as Liquid writes it into HTML: escaped, except the template's own markup."""
     if isinstance(value, list | tuple):
         return joined(value, Markup(""))
     return str(escape(text_of(value)))
 
 
-def flat(value: object) -> list[object]:
-    """Give what a list filter works on: a list without nested ones, or one value as a list."""
+def flatten(value: object) -> list[object]:
+    """Return the input of a list filter: a flat list, or one value as a list."""
     if isinstance(value, range):
         return list(value)
     if isinstance(value, Undefined):
@@ -175,7 +175,7 @@ def flat(value: object) -> list[object]:
     found: list[object] = []
     for item in value:
         if isinstance(item, list | tuple):
-            found.extend(flat(item))
+            found.extend(flatten(item))
         else:
             found.append(item)
         if len(found) > LIST_LIMIT:

@@ -1,11 +1,10 @@
-"""The variables that a template needs, as JSON Schema (Draft 2020-12).
+"""The schema of a template's variables: JSON Schema (Draft 2020-12), within limits.
 
-A schema is somebody else's program too. It loads nothing (references lead into itself), its
-patterns are matched in linear time (Rust's regular expressions, through pydantic), equal items are
-found without comparing each with each, and every keyword looks at the clock. Left out are
-`patternProperties` and `unevaluated…`, which jsonschema works off without asking us, and what
-renames schemas (`$id`, `$anchor`). `format` says what is meant and is not checked, as the draft
-has it.
+A schema is untrusted code too. It loads nothing (references stay within it), its patterns are
+matched in linear time (Rust's regular expressions, through pydantic), equal items are found without
+comparing all pairs, and every keyword checks the clock. Not supported are `patternProperties` and
+`unevaluated…`, which jsonschema evaluates without a hook, and what renames schemas (`$id`,
+`$anchor`). `format` is an annotation and is not checked, as in the draft.
 """
 
 import time
@@ -31,7 +30,7 @@ from messaging.content.rendering.values import weigh
 SIZE_LIMIT = 50_000
 SECONDS = 0.25
 PROBLEMS = 20
-"""How many problems are told at once."""
+"""The number of problems that are reported at once."""
 
 _DEPTH = 20
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,11 +52,11 @@ _deadline: ContextVar[float] = ContextVar("deadline")
 
 
 class _TooLong(Exception):
-    """The time for a check is over."""
+    """The time for a check is used up."""
 
 
 def schema_problem(schema: Any) -> str | None:
-    """Say why a schema cannot be used, or None."""
+    """Return why a schema cannot be used, or None."""
     if not isinstance(schema, dict):
         return "must be an object"
     try:
@@ -75,7 +74,7 @@ def schema_problem(schema: Any) -> str | None:
 
 
 def _default_problem(schema: dict[str, Any]) -> str | None:
-    """A default that does not fit would have every send refused that leaves it to it."""
+    """Check the defaults: one that does not fit would refuse every send that relies on it."""
     known = defaults(schema)
     for path, message in missing_variables(schema, {}) if known else ():
         if _head(path) in known:
@@ -88,14 +87,14 @@ def _head(path: str) -> str:
 
 
 def _keyword_problem(schema: dict[str, Any]) -> str | None:
-    """Look through all schemas in a schema for what would be read wrong, or not at all."""
+    """Check all subschemas for keywords that are not supported or would be misread."""
     found = list(_schemas(schema))
     if any(depth > _DEPTH for _, depth in found):
         return "is nested too deep"
     for each, depth in found:
         for keyword in _REFUSED.keys() & each.keys():
             return f"{keyword} is not supported: {_REFUSED[keyword]}"
-        # jsonschema takes its own class for a schema that names its dialect, and not ours.
+        # For a schema that names its dialect jsonschema uses its own class instead of `_Validator`.
         if "$schema" in each and (depth or str(each["$schema"]).rstrip("#") != _DIALECT):
             return f"$schema must be {_DIALECT}, at the top"
         if (wrong := _pattern_problem(each.get("pattern"))) is not None:
@@ -104,7 +103,7 @@ def _keyword_problem(schema: dict[str, Any]) -> str | None:
 
 
 def _reference_problem(schema: dict[str, Any], found: list[dict[str, Any]]) -> str | None:
-    """References lead to schemas that were looked at, and neither outside nor into data."""
+    """Check that references lead to subschemas, neither outside nor into data."""
     known = {id(each) for each in found}
     resource = Resource.from_contents(schema, default_specification=DRAFT202012)
     resolver = Registry[Any]().with_resource("", resource).resolver()
@@ -122,7 +121,7 @@ def _reference_problem(schema: dict[str, Any], found: list[dict[str, Any]]) -> s
 
 
 def _schemas(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Go through a schema and those in it, each with its depth; names are not keywords."""
+    """Yield a schema and its subschemas, each with its depth; property names are not keywords."""
     pending: list[tuple[Any, int]] = [(schema, 0)]
     while pending:
         each, depth = pending.pop()
@@ -139,7 +138,7 @@ def _schemas(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _pattern_problem(pattern: object) -> str | None:
     if not isinstance(pattern, str):
-        return None  # absent, or no JSON Schema, which is told elsewhere
+        return None  # absent, or not JSON Schema, which is reported elsewhere
     try:
         _pattern(pattern)
     except PatternError:
@@ -169,12 +168,12 @@ def _unique(_: Any, wanted: object, instance: object, __: Any) -> Iterator[Valid
 
 
 def _number(value: object) -> object:
-    """Make 1.0 and 1 alike, as they are in JSON."""
+    """Return 1 for 1.0: they are equal in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _timed(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    """Let a keyword look at the clock before it works."""
+    """Wrap a keyword so that it checks the clock first."""
 
     def keyword(
         validator: Any, value: Any, instance: Any, schema: Any
@@ -207,7 +206,7 @@ def _validator(schema: bytes) -> Any:
 
 
 def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the variables that take a value of the schema's when none is given."""
+    """Return the default values of a schema by variable."""
     properties = schema.get("properties")
     rules = properties.items() if isinstance(properties, dict) else ()
     return {name: rule["default"] for name, rule in rules if "default" in _rule(rule)}
@@ -220,10 +219,10 @@ def _rule(rule: object) -> dict[str, Any]:
 def missing_variables(
     schema: Mapping[str, Any], variables: Mapping[str, Any], *, seconds: float = SECONDS
 ) -> list[tuple[str, str]]:
-    """Give (path, message) of each variable that is missing or of another type.
+    """Return path and message for each variable that is missing or has a wrong type.
 
-    One with a default is not missing. A path is like `order.items[0].name`. At most `PROBLEMS` are
-    told.
+    A variable with a default is not missing. A path is like `order.items[0].name`. At most
+    `PROBLEMS` are returned.
     """
     if not schema:
         return []
@@ -232,26 +231,26 @@ def missing_variables(
         weigh(variables, DATA_LIMIT)
         given = {**defaults(schema), **variables}
         errors = _validator(orjson.dumps(schema)).iter_errors(given)
-        return [_told(error) for error in islice(errors, PROBLEMS)]
+        return [_problem(error) for error in islice(errors, PROBLEMS)]
     except RenderLimit:
         return [("", "is too large")]
     except _TooLong:
         return [("", "takes too long to check with the template's schema")]
     except Exception as error:  # noqa: BLE001
-        # A schema kept before schemas were looked at as they are now may raise anything.
+        # A schema that was stored before schemas were checked may raise anything.
         return [("", f"cannot be checked with the template's schema ({type(error).__name__})")]
     finally:
         _deadline.reset(started)
 
 
-def _told(error: ValidationError) -> tuple[str, str]:
+def _problem(error: ValidationError) -> tuple[str, str]:
     path = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
     ).removeprefix(".")
     wanted = error.validator_value
     match error.validator:
         case "required":
-            # One error for each name; which one, only its text says.
+            # One error for each name, and only its message contains the name.
             name = next(n for n in wanted if error.message.startswith(repr(n)))
             return f"{path}.{name}".removeprefix("."), "is required by the template"
         case "type":

@@ -18,8 +18,7 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.circuit import Circuit
-from rme.transport import Failure, FailureKind, Reply, Request, Transport
-from rme.transport.messages import TIME_OUT
+from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request, Transport
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 3.0

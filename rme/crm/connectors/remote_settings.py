@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from rme.core.credentials import DESTINATION, CaPem
-from rme.transport.addresses import origin_of
+from rme.transport import origin_of
 
 
 class RemoteSettings(BaseModel):

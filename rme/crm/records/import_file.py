@@ -40,7 +40,7 @@ def start(
     """Store a file to import, completely or not at all. Raise Unreadable."""
     reader = Reader(file, part_rows, LINE_LIMIT)
     known = files.names(model)
-    columns, delimiter = csv_lines.header(reader.next() or "", known, EXTRA_COLUMNS)
+    columns, delimiter = csv_lines.header(reader.read_line() or "", known, EXTRA_COLUMNS)
     wanted = [column.name for column in COLUMNS[model] if column.required]
     if "id" not in columns and (missing := [name for name in wanted if name not in columns]):
         raise Unreadable(f"The first line must name {missing[0]}, or id.")

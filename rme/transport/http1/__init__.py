@@ -1,1 +1,1 @@
-"""HTTP/1.1, by libcurl."""
+"""HTTP/1.1, by libcurl. Only the package's `connections` imports from here."""

@@ -1,11 +1,10 @@
 """One HTTP/1.1 exchange: a request on a libcurl easy handle, from its options to its last callback.
 
-libcurl sends a request again by itself when a kept connection dies under it before any answer, and
-does so with POST too: the other side may have it twice. It says so by no option. But
-PREREQFUNCTION is called each time a request is about to be written, and may end the exchange; so
-the second call for one request ends it, and the first is our proof that everything until then was
-only connecting. There a kept connection that the other side has closed is noticed, too, while
-nothing of ours is on it (see `kept`).
+libcurl sends a request again when a reused connection is lost before any response. It does so with
+POST, so the other side may receive it twice, and no option prevents that. But it calls
+PREREQFUNCTION each time it is about to write a request, and the callback may end the exchange:
+the second call for a request ends it. Before the first call nothing of the request was written.
+The callback also detects a reused connection that the other side has closed (`reused_connections`).
 """
 
 import socket
@@ -21,50 +20,52 @@ from rme.transport.messages import Request
 
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that are safe (RFC 9110 §9.2.1): these libcurl may send again by itself."""
+"""Safe methods (RFC 9110 §9.2.1): libcurl may send these again."""
 _IDLE_SECONDS = 45
-"""A connection idle for longer is not used again: most servers close theirs after a minute, and a
+"""A connection that was idle for longer is not reused: most servers close after a minute, and a
 request written at that moment would end as UNKNOWN."""
 
 
 class Exchange:
-    """An easy handle with its callbacks, used again and again, for one request at a time."""
+    """An easy handle and its callbacks, reused for one request at a time."""
 
-    def __init__(self, policy: AddressPolicy, resolve: list[str], kept: ReusedConnections) -> None:
+    def __init__(
+        self, policy: AddressPolicy, resolve: list[str], reused: ReusedConnections
+    ) -> None:
         self.curl = pycurl.Curl()
         self.policy = policy
         self.resolve = resolve
-        self.kept = kept
+        self.reused = reused
         self.chunks: list[bytes] = []
-        """The answer's body."""
-        self.lines: list[bytes] = []
-        """The answer's header lines."""
+        """The response's body."""
+        self.header_lines: list[bytes] = []
+        """The response's header lines."""
         self._shape: tuple[object, ...] | None = None
 
     @property
     def reached(self) -> bool:
-        """Say whether the host was there and took a connection."""
+        """Return whether the host accepted a connection."""
         return self.started > 0
 
-    def begin(self, request: Request, where: Origin) -> None:
-        """Set the handle up for a request. Nothing moves until a multi handle has it."""
+    def start(self, request: Request, origin: Origin) -> None:
+        """Set up the handle for a request. A multi handle has to run it."""
         self.request = request
-        self.where = where
+        self.origin = origin
         self.started = 0
         self.refused = False
         self.stale = False
         self.port = 0
         """The local port of the connection that the request went by."""
         self.chunks.clear()
-        self.lines.clear()
+        self.header_lines.clear()
         shape = _shape(request)
-        if shape != self._shape:  # most requests differ only in what is set below
+        if shape != self._shape:  # most requests differ only in the options below
             self._shape = None
             self._set_up(request)
             self._shape = shape
         curl = self.curl
         curl.setopt(pycurl.URL, request.url)
-        curl.setopt(pycurl.HTTPHEADER, _header_lines(request))
+        curl.setopt(pycurl.HTTPHEADER, _written_headers(request))
         if _has_body(request):
             curl.setopt(pycurl.POSTFIELDS, request.body)
 
@@ -72,7 +73,7 @@ class Exchange:
         curl = self.curl
         curl.reset()
         curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.PROXY, "")  # never by way of http_proxy and its like
+        curl.setopt(pycurl.PROXY, "")  # never through http_proxy and the like
         curl.setopt(pycurl.NETRC, 0)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PROTOCOLS, _HTTP)
@@ -92,7 +93,7 @@ class Exchange:
 
     def _set_up_http(self, request: Request) -> None:
         curl = self.curl
-        curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)  # libcurl bounds their size itself
+        curl.setopt(pycurl.HEADERFUNCTION, self.header_lines.append)  # libcurl limits their size
         curl.setopt(pycurl.PATH_AS_IS, 1)
         curl.setopt(pycurl.MAXFILESIZE, request.max_response)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
@@ -106,10 +107,10 @@ class Exchange:
             curl.setopt(pycurl.CUSTOMREQUEST, request.method)
 
     def _open_socket(self, purpose: int, address: Any) -> socket.socket | int:
-        """Open the socket that is about to connect, if its address may be called."""
-        family, kind, protocol, where = address
-        opened = self.policy.opens(self.where.host, self.where.port)
-        if not (opened or self.policy.allows(where[0], where[1])):
+        """Return the socket that is to connect, if its address may be called."""
+        family, kind, protocol, target = address
+        is_open = self.policy.opens(self.origin.host, self.origin.port)
+        if not (is_open or self.policy.allows(target[0], target[1])):
             self.refused = True
             refusal: int = pycurl.SOCKET_BAD
             return refusal
@@ -118,33 +119,33 @@ class Exchange:
     def _before_request(
         self, remote_ip: str, local_ip: str, remote_port: int, local_port: int
     ) -> int:
-        """Take note that the request is about to be written; let no second time, nor a vain one."""
+        """Count the times the request is written; stop a second time, or on a closed connection."""
         stop: int = pycurl.PREREQFUNC_ABORT
         go: int = pycurl.PREREQFUNC_OK
         if self.request.method in _REPEATABLE:
             self.started += 1
             return go
-        if self.started == 0 and self.kept.is_closed(local_port):
-            if self.kept.shut(local_port):
-                return go  # into the void: libcurl takes another, and comes here again
+        if self.started == 0 and self.reused.is_closed(local_port):
+            if self.reused.shut(local_port):
+                return go  # the write fails, and libcurl calls again with another connection
             self.stale = True
             return stop
         self.started += 1
         if self.started > 1:
             return stop
         self.port = local_port
-        self.kept.enter(local_port)
+        self.reused.enter(local_port)
         return go
 
-    def leave(self) -> None:
-        """Say that nothing of this exchange is on its connection any more."""
+    def leave_connection(self) -> None:
+        """Note that this exchange no longer uses its connection."""
         if self.port:
-            self.kept.leave(self.port)
+            self.reused.leave(self.port)
             self.port = 0
 
 
 def _shape(request: Request) -> tuple[object, ...]:
-    """Give what a handle's lasting options depend on."""
+    """Return what the options of `_set_up` depend on."""
     return (
         request.method,
         _has_body(request),
@@ -161,14 +162,14 @@ def _has_body(request: Request) -> bool:
 
 @lru_cache(maxsize=256)
 def _header_line(name: str, value: str) -> str:
-    return f"{name}: {value}" if value else f"{name};"  # `Name:` would take the header away
+    return f"{name}: {value}" if value else f"{name};"  # `Name:` would remove the header
 
 
-def _header_lines(request: Request) -> list[str]:
-    """Write the headers, without the ones that libcurl would add by itself."""
+def _written_headers(request: Request) -> list[str]:
+    """Return the header lines, and remove those that libcurl would add."""
     common = request.common_headers.headers if request.common_headers else ()
-    lines = [_header_line(name, value) for name, value in (*common, *request.headers)]
-    return ["Expect:", "Content-Type:", "User-Agent:", *lines]
+    written = [_header_line(name, value) for name, value in (*common, *request.headers)]
+    return ["Expect:", "Content-Type:", "User-Agent:", *written]
 
 
 def _milliseconds(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""What the end of an HTTP exchange means: an answer, certainly not sent, or unknown."""
+"""The result of an HTTP exchange: a reply, certainly not sent, or unknown."""
 
 from collections.abc import Iterable
 
@@ -29,10 +29,10 @@ TLS = {
 
 
 def result_of(exchange: Exchange, code: int) -> Reply | Failure:
-    """Say how an exchange ended. `code` is libcurl's (CURLE_…), 0 if all went well."""
+    """Return the result of an exchange. `code` is libcurl's (CURLE_…), 0 for success."""
     status: int = exchange.curl.getinfo(pycurl.RESPONSE_CODE)
-    headers = _headers(exchange.lines)
-    if code == 0 and headers is None:  # libcurl takes an end in the midst of the headers for good
+    headers = _headers(exchange.header_lines)
+    if code == 0 and headers is None:  # libcurl accepts an end within the headers
         return Failure(FailureKind.UNKNOWN, "half an answer", status)
     if code == 0 and headers is not None:
         return Reply(
@@ -51,7 +51,7 @@ def _reason(code: int) -> str:
 
 
 def _never_started(exchange: Exchange, code: int) -> Failure:
-    """Nothing of the request was written: the connection, or its beginning, failed."""
+    """Return the failure of an exchange that wrote nothing of its request."""
     if exchange.stale:
         return Failure(FailureKind.NOT_SENT, "the kept connection had been closed")
     if exchange.refused:
@@ -64,28 +64,28 @@ def _never_started(exchange: Exchange, code: int) -> Failure:
 
 
 def _broken_off(exchange: Exchange, code: int) -> bool:
-    """Tell a connection lost during the handshake from a peer that cannot do what we ask.
+    """Return whether the connection was lost in the handshake, and not refused by either side.
 
-    libcurl has one code for both; OpenSSL's own error is in the text only for the second.
+    libcurl has one code for both; its text contains OpenSSL's error only for a refusal.
     """
-    said: str = exchange.curl.errstr()
-    return code == pycurl.E_SSL_CONNECT_ERROR and ("error:" not in said or "unexpected eof" in said)
+    text: str = exchange.curl.errstr()
+    return code == pycurl.E_SSL_CONNECT_ERROR and ("error:" not in text or "unexpected eof" in text)
 
 
-def _headers(lines: Iterable[bytes]) -> dict[str, str] | None:
-    """Read the header lines of the last answer: an interim one (1xx) may stand before it.
+def _headers(header_lines: Iterable[bytes]) -> dict[str, str] | None:
+    """Parse the headers of the last response, which interim ones (1xx) may precede.
 
-    None: their end is missing.
+    Returns None if their end is missing.
     """
     headers: dict[str, str] = {}
-    whole = False
-    for line in b"".join(lines).decode("latin-1").split("\n")[:-1]:  # each ends with one
+    complete = False
+    for line in b"".join(header_lines).decode("latin-1").split("\n")[:-1]:  # each ends with one
         name, colon, value = line.partition(":")
         if line.startswith("HTTP/"):
             headers.clear()
-            whole = False
+            complete = False
         elif colon:
             headers[name.lower()] = value.strip()
         else:
-            whole = whole or not name.strip()
-    return headers if whole else None
+            complete = complete or not name.strip()
+    return headers if complete else None

@@ -1,8 +1,8 @@
-"""The connections that libcurl keeps, seen from outside: whether one has ended, and how to end it.
+"""libcurl's reused connections: which ones the other side has closed, and how to make it drop one.
 
-libcurl looks itself once a second at most, and keeps one that it was told not to use. So what would
-be written on a connection that the other side has closed goes nowhere: the socket is shut for
-writing, libcurl finds that, and takes another. Nothing can have left by the first.
+libcurl checks a connection once a second at most, and reuses one that a callback has refused. So
+the socket of a closed connection is shut for writing: libcurl's write fails, and it takes another
+connection. Nothing can have been sent on the first.
 """
 
 import select
@@ -11,42 +11,42 @@ from collections import Counter
 from contextlib import suppress
 
 _CLOSED = getattr(select, "POLLRDHUP", 0)
-"""The other side will write no more. Linux tells; elsewhere only a reset shows."""
+"""The other side has closed its end. Only Linux reports it; elsewhere only a reset shows."""
 _DEAD = _CLOSED | select.POLLHUP | select.POLLERR
 
 
 class ReusedConnections:
-    """Connections by their local ports, and how many requests are under way on each."""
+    """Connections by local port, and the number of requests in flight on each."""
 
     def __init__(self) -> None:
         self._sockets: dict[int, _Socket] = {}
         self._users: Counter[int] = Counter()
 
     def enter(self, port: int) -> None:
-        """Note that a request goes by a connection."""
+        """Count a request on a connection."""
         self._users[port] += 1
 
     def leave(self, port: int) -> None:
-        """Note that a request has ended."""
+        """Count the end of a request."""
         self._users[port] -= 1
         if self._users[port] <= 0:
             del self._users[port]
 
     def remember(self, port: int, descriptor: int) -> None:
-        """Note by which descriptor libcurl keeps a connection."""
+        """Store the descriptor of a connection that libcurl may reuse."""
         known = self._sockets.get(port)
         if known is None or known.descriptor != descriptor:
             self._sockets[port] = _Socket(descriptor)
 
     def is_closed(self, port: int) -> bool:
-        """Say whether the other side has ended a connection; an unknown one counts as alive."""
+        """Return whether the other side has closed a connection; False for an unknown one."""
         known = self._sockets.get(port)
         return known is not None and known.is_closed()
 
     def shut(self, port: int) -> bool:
-        """Let nothing be written on a connection any more; say whether that is so.
+        """Shut a connection for writing; return whether that was done.
 
-        Not while answers are to come on it, which would be lost.
+        It is not done while other requests wait for responses on it: these would be lost.
         """
         if self._users[port]:
             return False
@@ -55,7 +55,7 @@ class ReusedConnections:
 
 
 class _Socket:
-    """A socket by its descriptor, which may be out of date: another has the number then."""
+    """A socket by its descriptor, which another socket may have by now."""
 
     __slots__ = ("_poll", "descriptor")
 
@@ -68,12 +68,12 @@ class _Socket:
         return any(events & _DEAD for _, events in self._poll.poll(0))
 
     def shut(self, port: int) -> bool:
-        with suppress(OSError):  # it is no socket, or not connected any more
+        with suppress(OSError):  # it is no socket, or no longer connected
             own = socket.socket(fileno=self.descriptor)
             try:
                 if own.family in (socket.AF_INET, socket.AF_INET6) and own.getsockname()[1] == port:
                     own.shutdown(socket.SHUT_WR)
                     return True
             finally:
-                own.detach()  # it is libcurl's
+                own.detach()  # it belongs to libcurl
         return False

@@ -1,9 +1,9 @@
-"""A connection over HTTP/2 (RFC 9113): many requests at once on one wire.
+"""A connection over HTTP/2 (RFC 9113): many requests at once.
 
-Unlike libcurl it says of each request just what HTTP/2 says: refused (REFUSED_STREAM, or above the
-last id of a GOAWAY) was certainly not taken, all else without an answer may have been. Nothing is
-ever sent a second time by itself, and nothing before the server's limits are known. A window of
-requests leaves in one write.
+Unlike libcurl it reports what HTTP/2 says of each request: one refused (REFUSED_STREAM, or an id
+above the last one of a GOAWAY) was certainly not processed; any other without a response may have
+been. Nothing is sent twice, and nothing before the server's limits are known. A window of requests
+is sent by one write.
 """
 
 import time
@@ -24,63 +24,61 @@ _REFUSED = Failure(FailureKind.NOT_SENT, "the stream was refused")
 _RESET = "the stream was reset"
 _PROTOCOL_ERROR = 0x1
 
-Ended = Callable[[Stream, Reply | Failure], None]
+OnResult = Callable[[Stream, Reply | Failure], None]
 
 
 class Http2Connection(Http2Writer):
-    """One connection; `ended` is told what became of each stream, `gone` that it is of no use."""
+    """One connection. It calls `on_result` for each stream, and `on_end` when it has ended."""
 
     def __init__(
         self,
         loop: Loop,
-        where: Origin,
+        origin: Origin,
         ca_pem: str,
-        ended: Ended,
-        gone: "Callable[[Http2Connection, Failure], None]",
+        on_result: OnResult,
+        on_end: "Callable[[Http2Connection, Failure], None]",
     ) -> None:
-        super().__init__(loop, where)
+        super().__init__(loop, origin)
         self.was_lost = False
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         self._ca_pem = ca_pem
-        self._ended = ended
-        self._gone = gone
+        self._on_result = on_result
+        self._on_end = on_end
         self._consumed = 0
-        self._in = bytearray()
-        self._only: int | None = frames.SETTINGS
-        """The kind of frame that has to come next (§3.4, §6.10)."""
-        self._begun: tuple[Frame, bytearray] | None = None
-        """A block of header fields whose end is to come."""
-
-    # --- for who has requests -------------------------------------------------------------------
+        self._received = bytearray()
+        self._expected: int | None = frames.SETTINGS
+        """The only kind of frame that may come next (§3.4, §6.10)."""
+        self._partial: tuple[Frame, bytearray] | None = None
+        """The first frame and the bytes of a header block whose end has not arrived."""
 
     def cancel(self, stream: Stream) -> None:
-        """Let go of a request. Its answer, if one comes, is dropped."""
+        """Cancel a request. A response that still arrives is dropped."""
         if self.streams.pop(stream.id, None):
             self._out += frames.number(frames.RST_STREAM, stream.id, frames.CANCEL)
-            self._leave_if_done()
+            self._close_if_done()
 
     def close(self) -> None:
-        self.leaving = True
-        self.hang_up()
+        self.closing = True
+        self.close_socket()
 
-    # --- the wire -------------------------------------------------------------------------------
+    # --- events of the socket -----------------------------------------------------------------
 
-    def opened(self) -> None:
+    def on_connected(self) -> None:
         self.begin_tls(self._ca_pem, "h2", "http/1.1")
 
-    def secured(self) -> None:
+    def on_tls(self) -> None:
         if self.protocol != "h2":
             self.fail(FailureKind.NOT_SENT, NO_HTTP2)
             return
         own = ((frames.HEADER_TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0))
         self._out += frames.PREFACE + frames.settings(*own)
 
-    def heard(self, part: bytes) -> None:
-        self.heard_at = time.monotonic()
-        self._in += part
+    def on_received(self, part: bytes) -> None:
+        self.received_at = time.monotonic()
+        self._received += part
         try:
-            for one in frames.take(self._in):
-                self._hear(one)
+            for received in frames.take(self._received):
+                self._process(received)
         except (ProtocolError, header_fields.InvalidHeaderBlock):
             self._out += frames.frame(frames.GOAWAY, 0, 0, bytes(7) + bytes([_PROTOCOL_ERROR]))
             self.flush()
@@ -90,131 +88,132 @@ class Http2Connection(Http2Writer):
         self.close()
         streams, self.streams = list(self.streams.values()), {}
         for stream in streams:
-            self._ended(stream, stream.failure(FailureKind.UNKNOWN, reason))
-        self._gone(self, Failure(kind, reason))
+            self._on_result(stream, stream.failure(FailureKind.UNKNOWN, reason))
+        self._on_end(self, Failure(kind, reason))
 
     def lose(self, reason: str) -> None:
         self.was_lost = True
         self.fail(FailureKind.NOT_SENT, reason)
 
-    # --- hearing --------------------------------------------------------------------------------
+    # --- frames -------------------------------------------------------------------------------
 
-    def _hear(self, one: Frame) -> None:
-        if self._only is not None and one.kind != self._only:
+    def _process(self, received: Frame) -> None:
+        if self._expected is not None and received.kind != self._expected:
             raise ProtocolError
-        match one.kind:
+        match received.kind:
             case frames.HEADERS:
-                self._hear_fields(one, frames.unpadded(one))
+                self._on_headers(received, frames.unpadded(received))
             case frames.CONTINUATION:
-                if not self._begun or self._begun[0].stream != one.stream:
+                if not self._partial or self._partial[0].stream != received.stream:
                     raise ProtocolError
-                first, block = self._begun
-                end = one.flags & frames.END_HEADERS
-                block += one.payload
-                self._hear_fields(first._replace(flags=first.flags | end), block)
+                first, block = self._partial
+                end = received.flags & frames.END_HEADERS
+                block += received.payload
+                self._on_headers(first._replace(flags=first.flags | end), block)
             case frames.DATA:
-                self._hear_data(one)
+                self._on_data(received)
             case frames.RST_STREAM:
-                self._hear_reset(one)
+                self._on_reset(received)
             case frames.SETTINGS:
-                self._hear_settings(one)
+                self._on_settings(received)
             case frames.PING:
-                if not one.flags & frames.ACK:
-                    self.say(frames.frame(frames.PING, frames.ACK, 0, one.payload[:8]))
+                if not received.flags & frames.ACK:
+                    answer = frames.frame(frames.PING, frames.ACK, 0, received.payload[:8])
+                    self.write_control(answer)
             case frames.GOAWAY:
-                self._hear_goodbye(frames.read_number(one.payload))
+                self._on_goaway(frames.read_number(received.payload))
             case frames.WINDOW_UPDATE:
-                self.widen(one.stream, frames.read_number(one.payload))
+                self.extend_window(received.stream, frames.read_number(received.payload))
             case frames.PUSH_PROMISE:
-                raise ProtocolError  # we want none, and have said so
+                raise ProtocolError  # our settings forbid it
 
-    def _of(self, one: Frame) -> Stream | None:
-        """Give the stream of a frame, if it is still under way."""
-        if one.stream == 0:
+    def _stream_of(self, received: Frame) -> Stream | None:
+        """Return the stream of a frame, if it is still in flight."""
+        if received.stream == 0:
             raise ProtocolError
-        return self.streams.get(one.stream)
+        return self.streams.get(received.stream)
 
-    def _hear_fields(self, first: Frame, block: bytes | bytearray) -> None:
+    def _on_headers(self, first: Frame, block: bytes | bytearray) -> None:
         if len(block) > _LONGEST_HEADERS:
             raise ProtocolError
         if not first.flags & frames.END_HEADERS:
             if isinstance(block, bytes):
-                block = bytearray(block)  # which grows in its place, however many parts come
-            self._begun, self._only = (first, block), frames.CONTINUATION
+                block = bytearray(block)  # it grows in place, however many parts arrive
+            self._partial, self._expected = (first, block), frames.CONTINUATION
             return
-        self._begun = self._only = None
-        stream = self._of(first)
+        self._partial = self._expected = None
+        stream = self._stream_of(first)
         if stream is None:
             return
-        whole = bytes(block)
-        if not stream.status:  # else what follows the body (trailers), which says nothing to us
-            status = header_fields.status(whole)
-            if status < 200:  # an interim answer
+        complete = bytes(block)
+        if not stream.status:  # else these are trailers, which are not needed
+            status = header_fields.status(complete)
+            if status < 200:  # an interim response
                 return
-            stream.status, stream.block = status, whole
+            stream.status, stream.block = status, complete
         if first.flags & frames.END_STREAM:
             self._finish(stream)
 
-    def _hear_data(self, one: Frame) -> None:
-        taken = len(one.payload)
+    def _on_data(self, received: Frame) -> None:
+        taken = len(received.payload)
         self._consumed += taken
-        if self._consumed > frames.WINDOW // 2:
-            self.say(frames.number(frames.WINDOW_UPDATE, 0, self._consumed))
+        if self._consumed > frames.DEFAULT_WINDOW // 2:
+            self.write_control(frames.number(frames.WINDOW_UPDATE, 0, self._consumed))
             self._consumed = 0
-        stream = self._of(one)
+        stream = self._stream_of(received)
         if stream is None:
             return
         if not stream.status:
             raise ProtocolError
-        part = frames.unpadded(one)
-        if part or not stream.chunks:  # nothing, without end, would be much (CVE-2019-9518)
+        part = frames.unpadded(received)
+        if part or not stream.chunks:  # endless empty frames would use up memory (CVE-2019-9518)
             stream.chunks.append(part)
         stream.length += len(part)
         if stream.length > stream.request.max_response:
             self.cancel(stream)
             too_long = stream.failure(FailureKind.UNKNOWN, "the answer is too long")
-            self._ended(stream, too_long)
-        elif one.flags & frames.END_STREAM:
+            self._on_result(stream, too_long)
+        elif received.flags & frames.END_STREAM:
             self._finish(stream)
         elif taken:
-            self.say(frames.number(frames.WINDOW_UPDATE, stream.id, taken))
+            self.write_control(frames.number(frames.WINDOW_UPDATE, stream.id, taken))
 
     def _finish(self, stream: Stream) -> None:
-        if stream.unsent:  # it knew enough before it had all
+        if stream.unsent:  # the server has answered before it had the complete body
             self.cancel(stream)
         self._end(stream, stream.result())
 
     def _end(self, stream: Stream, result: Reply | Failure) -> None:
         self.streams.pop(stream.id, None)
-        self._ended(stream, result)
-        self._leave_if_done()
+        self._on_result(stream, result)
+        self._close_if_done()
 
-    def _leave_if_done(self) -> None:
-        if self.leaving and not self.streams and self.alive:
+    def _close_if_done(self) -> None:
+        if self.closing and not self.streams and self.alive:
             self.flush()
             self.lose(LOST)
 
-    def _hear_reset(self, one: Frame) -> None:
-        stream = self._of(one)
+    def _on_reset(self, received: Frame) -> None:
+        stream = self._stream_of(received)
         if stream is None:
             return
-        if frames.read_number(one.payload) == frames.REFUSED_STREAM:
+        if frames.read_number(received.payload) == frames.REFUSED_STREAM:
             self._refuse(stream)
         else:
             self._end(stream, stream.failure(FailureKind.UNKNOWN, _RESET))
 
     def _refuse(self, stream: Stream) -> None:
-        """End a request that was not taken; who has begun to answer it cannot say so any more."""
+        """End a request that was not processed; it is unknown if its response had begun."""
         unknown = stream.failure(FailureKind.UNKNOWN, _RESET)
         self._end(stream, unknown if stream.status else _REFUSED)
 
-    def _hear_settings(self, one: Frame) -> None:
-        if not one.flags & frames.ACK:
-            self._only = None
-            self.take_settings(one.payload)
+    def _on_settings(self, received: Frame) -> None:
+        if not received.flags & frames.ACK:
+            self._expected = None
+            self.apply_settings(received.payload)
 
-    def _hear_goodbye(self, last: int) -> None:
-        self.leaving = True
+    def _on_goaway(self, last: int) -> None:
+        self.closing = True
         for stream in [one for one in self.streams.values() if one.id > last]:
             self._refuse(stream)
-        self._leave_if_done()
+        self._close_if_done()

@@ -1,8 +1,8 @@
-"""Header fields as they stand in HTTP/2 (HPACK, RFC 7541), without a table on either side.
+"""Header fields of HTTP/2 (HPACK, RFC 7541), without a dynamic table on either side.
 
-What we write are literals that enter no table: some bytes more, and nothing that two sides must
-agree about or that a guess could be measured against (§7.1). Servers are told to keep none for us
-either, so that a block can be read by itself, when somebody asks.
+Requests use literals that enter no table: this takes some bytes more, but the two sides share no
+state, and guesses cannot be measured against it (§7.1). The settings forbid servers a table too, so
+that each block can be decoded alone, and only when its fields are needed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,38 +12,38 @@ from hpack import huffman_table
 from hpack.table import HeaderTable
 
 _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
-"""Never to enter a table on the way either (§7.1.3)."""
+"""Fields that proxies must not index either (§7.1.3)."""
 _TABLE = [(name.decode(), value.decode()) for name, value in HeaderTable.STATIC_TABLE]
-_STATIC = {name: place for place, (name, _) in enumerate(_TABLE, 1)}
+_STATIC = {name: position for position, (name, _) in enumerate(_TABLE, 1)}
 _LENGTHS = [bytes([length]) for length in range(127)]
 _STATUS = {
-    bytes([0x80 | place]): int(value)
-    for place, (name, value) in enumerate(_TABLE, 1)
+    bytes([0x80 | position]): int(value)
+    for position, (name, value) in enumerate(_TABLE, 1)
     if name == ":status"
 }
 _NO_TABLE = b"\x20"
-"""What a server begins with that was told to keep no table (§6.3)."""
+"""The table size update (to 0) that a server without a table may begin with (§6.3)."""
 
-POST, HTTPS, PATH = b"\x83", b"\x87", b"\x04"
-"""`:method: POST`, `:scheme: https`, and the name `:path`."""
+METHOD_POST, SCHEME_HTTPS, PATH_NAME = b"\x83", b"\x87", b"\x04"
+"""`:method: METHOD_POST`, `:scheme: https`, and the name `:path`."""
 
 
 class InvalidHeaderBlock(Exception):
-    """A block that is none."""
+    """A block that cannot be decoded."""
 
 
 def field(name: str, value: str) -> bytes:
-    """Write a field. Its name may be in any case."""
+    """Return a field, encoded. Its name may be in any case."""
     return _name(name) + text(value)
 
 
 def block(fields: Iterable[tuple[str, str]]) -> bytes:
-    """Write fields."""
+    """Return fields, encoded."""
     return b"".join([_name(name) + text(value) for name, value in fields])
 
 
 def text(value: str) -> bytes:
-    """Write a text (§5.2) of ASCII."""
+    """Return an ASCII text, encoded (§5.2)."""
     raw = value.encode("ascii")
     length = len(raw)
     return (_LENGTHS[length] if length < 127 else _integer(length, 7, 0)) + raw
@@ -53,12 +53,12 @@ def text(value: str) -> bytes:
 def _name(name: str) -> bytes:
     name = name.lower()
     kind = 0x10 if name in _SECRET else 0x00
-    place = _STATIC.get(name)
-    return _integer(place, 4, kind) if place else bytes([kind]) + text(name)
+    position = _STATIC.get(name)
+    return _integer(position, 4, kind) if position else bytes([kind]) + text(name)
 
 
 def _integer(value: int, bits: int, first: int) -> bytes:
-    """Write an integer (§5.1) behind the first bits of a byte."""
+    """Return an integer, encoded after the first bits of a byte (§5.1)."""
     most = (1 << bits) - 1
     if value < most:
         return bytes([first | value])
@@ -70,12 +70,12 @@ def _integer(value: int, bits: int, first: int) -> bytes:
     return bytes(written)
 
 
-LENGTH = _name("content-length")
-"""A name, to be followed by a text."""
+CONTENT_LENGTH_NAME = _name("content-length")
+"""The encoded name; its value follows."""
 
 
 def status(block: bytes) -> int:
-    """Read the status of an answer. Raises Unreadable."""
+    """Return the status of a response. Raises InvalidHeaderBlock."""
     known = _STATUS.get(block.removeprefix(_NO_TABLE)[:1])
     if known is not None:
         return known
@@ -86,24 +86,24 @@ def status(block: bytes) -> int:
 
 
 def _read(block: bytes) -> Iterator[tuple[str, str]]:
-    """Read field by field (§6): with no table each stands for itself. Raises Unreadable."""
-    place, begun = 0, False
-    while place < len(block):
-        first = block[place]
+    """Return field by field (§6), as far as they are needed. Raises InvalidHeaderBlock."""
+    position, has_fields = 0, False
+    while position < len(block):
+        first = block[position]
         if first & 0x80:
-            number, place = _number(block, place, 7)
+            number, position = _number(block, position, 7)
             yield _entry(number)
-        elif first & 0xE0 == 0x20:  # what the server says of its table: that there is none
-            number, place = _number(block, place, 5)
-            if number or begun:
+        elif first & 0xE0 == 0x20:  # a table size update: it must be 0, and come first
+            number, position = _number(block, position, 5)
+            if number or has_fields:
                 raise InvalidHeaderBlock
             continue
         else:
-            number, place = _number(block, place, 6 if first & 0x40 else 4)
-            name, place = (_entry(number)[0], place) if number else _text(block, place)
-            value, place = _text(block, place)
+            number, position = _number(block, position, 6 if first & 0x40 else 4)
+            name, position = (_entry(number)[0], position) if number else _text(block, position)
+            value, position = _text(block, position)
             yield name, value
-        begun = True
+        has_fields = True
 
 
 def _entry(number: int) -> tuple[str, str]:
@@ -112,34 +112,34 @@ def _entry(number: int) -> tuple[str, str]:
     raise InvalidHeaderBlock
 
 
-def _number(block: bytes, place: int, bits: int) -> tuple[int, int]:
-    """Read an integer (§5.1) in the last bits of a byte and what follows; say what is behind it."""
+def _number(block: bytes, position: int, bits: int) -> tuple[int, int]:
+    """Return an integer (§5.1) in the last bits of a byte and the next bytes, and its end."""
     most = (1 << bits) - 1
-    part = block[place : place + 6]
+    part = block[position : position + 6]
     value = part[0] & most if part else most
     if value < most:
-        return value, place + 1
+        return value, position + 1
     for count, byte in enumerate(part[1:]):
         value += (byte & 127) << 7 * count
         if byte < 128:
-            return value, place + 2 + count
+            return value, position + 2 + count
     raise InvalidHeaderBlock
 
 
-def _text(block: bytes, place: int) -> tuple[str, int]:
-    """Read a text (§5.2); say what is behind it."""
-    length, begin = _number(block, place, 7)
+def _text(block: bytes, position: int) -> tuple[str, int]:
+    """Return a text (§5.2) and its end."""
+    length, begin = _number(block, position, 7)
     end = begin + length
     if end > len(block):
         raise InvalidHeaderBlock
     raw = block[begin:end]
-    if block[place] & 0x80:
-        raw = _known(raw) if length < 32 else _unpacked(raw)
+    if block[position] & 0x80:
+        raw = _huffman_short(raw) if length < 32 else _huffman_decoded(raw)
     return raw.decode("latin-1"), end
 
 
-def _unpacked(raw: bytes) -> bytes:
-    """Undo the Huffman code (§5.2)."""
+def _huffman_decoded(raw: bytes) -> bytes:
+    """Decode the Huffman code (§5.2)."""
     state, complete, parts = 0, True, []
     for byte in raw:
         state, complete, part = _step(state, byte)
@@ -149,37 +149,37 @@ def _unpacked(raw: bytes) -> bytes:
     return b"".join(parts)
 
 
-_known = lru_cache(maxsize=1024)(_unpacked)
-"""The same, for short texts: what a server is and what day it is stands in every answer."""
+_huffman_short = lru_cache(maxsize=1024)(_huffman_decoded)
+"""The same for short texts, cached: the server's name and the date are in every response."""
 
 
-# hpack reads half a byte at a time, which takes five times as long: with letters of push services,
-# which name each message by a URL, as long as all else that is done for a message.
+# hpack decodes half a byte at a time, which takes five times as long. Push services return a URL
+# for each message, and decoding it would take as long as everything else for a message.
 @lru_cache(maxsize=16_384)
 def _step(state: int, byte: int) -> tuple[int, bool, bytes]:
-    """Give the state after a byte, whether a text may end there, and the letters that it ended."""
-    letters = bytearray()
+    """Return the state after a byte, whether a text may end there, and the decoded symbols."""
+    decoded = bytearray()
     flags = 0
     for half in (byte >> 4, byte & 15):
-        state, flags, letter = huffman_table.HUFFMAN_TABLE[state * 16 + half]
+        state, flags, symbol = huffman_table.HUFFMAN_TABLE[state * 16 + half]
         if flags & huffman_table.HUFFMAN_FAIL:
             raise InvalidHeaderBlock
         if flags & huffman_table.HUFFMAN_EMIT_SYMBOL:
-            letters.append(letter)
-    return state, bool(flags & huffman_table.HUFFMAN_COMPLETE), bytes(letters)
+            decoded.append(symbol)
+    return state, bool(flags & huffman_table.HUFFMAN_COMPLETE), bytes(decoded)
 
 
 class Fields(Mapping[str, str]):
-    """The fields of an answer by their names, read when they are asked for: mostly nobody does.
+    """The fields of a response by name, decoded on first use: most are never used.
 
-    Of one given twice the last counts. A block that cannot be read has none.
+    Of a repeated field the last counts. A block that cannot be decoded has none.
     """
 
-    __slots__ = ("_block", "_known")
+    __slots__ = ("_block", "_parsed")
 
     def __init__(self, block: bytes) -> None:
         self._block = block
-        self._known: dict[str, str] | None = None
+        self._parsed: dict[str, str] | None = None
 
     def __getitem__(self, name: str) -> str:
         return self._fields[name]
@@ -192,10 +192,10 @@ class Fields(Mapping[str, str]):
 
     @property
     def _fields(self) -> dict[str, str]:
-        if self._known is None:
+        if self._parsed is None:
             try:
                 found = dict(_read(self._block))
             except InvalidHeaderBlock:
                 found = {}
-            self._known = {name: value for name, value in found.items() if name[:1] != ":"}
-        return self._known
+            self._parsed = {name: value for name, value in found.items() if name[:1] != ":"}
+        return self._parsed

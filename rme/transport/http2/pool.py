@@ -1,4 +1,4 @@
-"""The connections over HTTP/2 of one transport: one to each host, kept between calls."""
+"""The HTTP/2 connections of one transport: one to each host, reused between calls."""
 
 import math
 import time
@@ -9,208 +9,205 @@ from rme.transport.http2.connection import NO_HTTP2, Http2Connection
 from rme.transport.http2.stream import Stream
 from rme.transport.loop import Loop
 from rme.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
-from rme.transport.resolver import Found, Resolver
+from rme.transport.resolver import Addresses, Resolver
 
 _IDLE_SECONDS = 45
-"""A connection idle for longer is not used again: what stands between may have forgotten it, and a
-request written then would end as UNKNOWN."""
-_OLD_SECONDS = 3600
-_LINES = 1000
-_LATE = Failure(FailureKind.NOT_SENT, TIME_OUT)
+"""A connection that was idle for longer is not reused: a router may have dropped it, and a request
+written then would end as UNKNOWN."""
+_HTTP1_SECONDS = 3600
+_MAX_HOSTS = 1000
+_NOT_CONNECTED = Failure(FailureKind.NOT_SENT, TIME_OUT)
 BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 
 
-class _Line:
-    """A host, what waits for a connection to it, and that."""
+class _Http2Host:
+    """A host, its connection, and the requests that wait for it."""
 
-    def __init__(self, where: Origin, ca_pem: str) -> None:
-        self.where = where
+    def __init__(self, origin: Origin, ca_pem: str) -> None:
+        self.origin = origin
         self.ca_pem = ca_pem
         self.waiting: deque[Stream] = deque()
         self.connection: Http2Connection | None = None
-        self.under_way: set[Stream] = set()
+        self.in_flight: dict[Stream, Http2Connection] = {}
 
 
 class Http2Pool:
-    """Take requests on; `ended` says what became of them, `old` which go by HTTP/1.1 instead."""
+    """Start requests; `ended` collects results, `fallbacks` the requests that need HTTP/1.1."""
 
-    def __init__(self, loop: Loop, names: Resolver) -> None:
+    def __init__(self, loop: Loop, resolver: Resolver) -> None:
         self.ended: list[tuple[Stream, Reply | Failure]] = []
-        self.old: list[Stream] = []
+        self.fallbacks: list[Stream] = []
         self._loop = loop
-        self._names = names
-        self._lines: dict[tuple[Origin, str], _Line] = {}
-        self._old_hosts: dict[Origin, float] = {}
-        self._due = math.inf
-        """Before this nothing under way is late; what would be then may have ended since."""
+        self._resolver = resolver
+        self._hosts: dict[tuple[Origin, str], _Http2Host] = {}
+        self._http1_hosts: dict[Origin, float] = {}
+        self._first_deadline = math.inf
+        """A lower bound of the deadlines of all requests in flight."""
 
-    def takes(self, request: Request, where: Origin) -> bool:
-        """Say whether a request goes by HTTP/2, as far as we know its host."""
-        if not request.http2 or where.scheme != "https":
+    def accepts(self, request: Request, origin: Origin) -> bool:
+        """Return whether a request goes by HTTP/2, as far as its host is known."""
+        if not request.http2 or origin.scheme != "https":
             return False
-        return not self._old_hosts or self._old_hosts.get(where, 0.0) <= time.monotonic()
+        return not self._http1_hosts or self._http1_hosts.get(origin, 0.0) <= time.monotonic()
 
-    def begin(self, request: Request, where: Origin) -> Stream:
-        """Put a request into its host's line; it leaves with the next `push`."""
-        stream = Stream(request, where)
-        self._line(where, request.ca_pem).waiting.append(stream)
+    def start(self, request: Request, origin: Origin) -> Stream:
+        """Queue a request for its host; the next `send_waiting` sends it."""
+        stream = Stream(request, origin)
+        self._host(origin, request.ca_pem).waiting.append(stream)
         return stream
 
-    def push(self) -> None:
-        """Send what waits, as far as the hosts' limits allow."""
-        for line in [line for line in self._lines.values() if line.waiting]:
-            connection = self._usable(line)
+    def send_waiting(self) -> None:
+        """Send the waiting requests, within the hosts' limits."""
+        for host in [host for host in self._hosts.values() if host.waiting]:
+            connection = self._usable(host)
             if connection is None:
-                self._open(line)
+                self._open(host)
                 continue
-            while line.waiting and connection.has_room:
-                stream = line.waiting.popleft()
-                line.under_way.add(stream)
-                stream.reached, stream.connection = True, connection
-                self._due = min(self._due, stream.deadline)
+            while host.waiting and connection.has_room:
+                stream = host.waiting.popleft()
+                host.in_flight[stream] = connection
+                stream.reached = True
+                self._first_deadline = min(self._first_deadline, stream.deadline)
                 connection.send(stream)
             if connection.ready:
-                for stream in line.waiting:
+                for stream in host.waiting:
                     stream.reached = True
             connection.guard(connection.flush)
 
     def next_deadline(self) -> float:
-        """Say when something is to be done, if nothing happens (monotonic)."""
-        if self.ended or self.old:
+        """Return when `expire` has to be called at the latest (monotonic)."""
+        if self.ended or self.fallbacks:
             return 0.0
-        if not any(line.under_way for line in self._lines.values()):
-            self._due = math.inf
-        first = self._due
-        for line in self._lines.values():
-            first = min([first, *(stream.deadline for stream in line.waiting)])
-            if line.connection is not None and line.connection.may_try_another:
-                first = min(first, line.connection.attempt_until)
+        if not any(host.in_flight for host in self._hosts.values()):
+            self._first_deadline = math.inf
+        first = self._first_deadline
+        for host in self._hosts.values():
+            first = min([first, *(stream.deadline for stream in host.waiting)])
+            if host.connection is not None and host.connection.may_try_another:
+                first = min(first, host.connection.attempt_until)
         return first
 
     def expire(self, now: float) -> None:
-        """End what has taken too long."""
-        for line in list(self._lines.values()):
-            connection = line.connection
+        """End the requests that are late, and connections that are stale or unused."""
+        for host in list(self._hosts.values()):
+            connection = host.connection
             if connection and connection.may_try_another and connection.attempt_until <= now:
                 connection.try_another()
-            if self._due <= now:
-                for stream in [one for one in line.under_way if one.deadline <= now]:
-                    if stream in line.under_way:  # else it ended with another's connection
-                        self._expire(line, stream)
-            late = [one for one in line.waiting if one.deadline <= now]
+            if self._first_deadline <= now:
+                for stream in [stream for stream in host.in_flight if stream.deadline <= now]:
+                    if stream in host.in_flight:  # else it has ended with the connection of another
+                        self._expire(host, stream)
+            late = [stream for stream in host.waiting if stream.deadline <= now]
             for stream in late:
-                line.waiting.remove(stream)
-                self.ended.append((stream, BUSY if stream.reached else _LATE))
-            if connection := line.connection:
-                vain = not connection.used and (late or not line.waiting)
-                if vain or _is_old(connection, now):
-                    self._forget(line)
-        if self._due <= now:
-            under_way = [one for line in self._lines.values() for one in line.under_way]
-            self._due = min((stream.deadline for stream in under_way), default=math.inf)
+                host.waiting.remove(stream)
+                self.ended.append((stream, BUSY if stream.reached else _NOT_CONNECTED))
+            if connection := host.connection:
+                unused = not connection.used and (late or not host.waiting)
+                if unused or _is_stale(connection, now):
+                    self._forget(host)
+        if self._first_deadline <= now:
+            in_flight = [stream for host in self._hosts.values() for stream in host.in_flight]
+            self._first_deadline = min((stream.deadline for stream in in_flight), default=math.inf)
 
-    def drop(self, stream: Stream) -> None:
-        """Break off a request."""
-        line = self._line(stream.where, stream.request.ca_pem)
-        if stream in line.under_way:
-            line.under_way.discard(stream)
-            if connection := stream.connection:
-                connection.leaving = True  # what was broken off may have been half a step of its
-                connection.guard(lambda: connection.cancel(stream))
-        elif stream in line.waiting:
-            line.waiting.remove(stream)
+    def cancel(self, stream: Stream) -> None:
+        """Cancel a request."""
+        host = self._host(stream.origin, stream.request.ca_pem)
+        connection = host.in_flight.pop(stream, None)
+        if connection is not None:
+            connection.closing = True  # the exception may have interrupted a step of it
+            connection.guard(lambda: connection.cancel(stream))
+        elif stream in host.waiting:
+            host.waiting.remove(stream)
 
     def clear(self) -> None:
-        """Forget what has ended: nobody will ask."""
+        """Drop the results of a cancelled call."""
         self.ended.clear()
-        self.old.clear()
+        self.fallbacks.clear()
 
     def close(self) -> None:
         """Close all connections."""
-        for line in self._lines.values():
-            self._forget(line)
-        self._lines.clear()
+        for host in self._hosts.values():
+            self._forget(host)
+        self._hosts.clear()
 
-    # --- lines and their connections ------------------------------------------------------------
+    # --- hosts and their connections ----------------------------------------------------------
 
-    def _line(self, where: Origin, ca_pem: str) -> _Line:
-        line = self._lines.get((where, ca_pem))
-        if line is None:
-            if len(self._lines) >= _LINES:
-                self._tidy()
-            line = self._lines[where, ca_pem] = _Line(where, ca_pem)
-        return line
+    def _host(self, origin: Origin, ca_pem: str) -> _Http2Host:
+        host = self._hosts.get((origin, ca_pem))
+        if host is None:
+            if len(self._hosts) >= _MAX_HOSTS:
+                self._forget_idle()
+            host = self._hosts[origin, ca_pem] = _Http2Host(origin, ca_pem)
+        return host
 
-    def _tidy(self) -> None:
-        for key, line in list(self._lines.items()):
-            if not (line.waiting or line.under_way):
-                self._forget(line)
-                del self._lines[key]
+    def _forget_idle(self) -> None:
+        for key, host in list(self._hosts.items()):
+            if not (host.waiting or host.in_flight):
+                self._forget(host)
+                del self._hosts[key]
 
-    def _forget(self, line: _Line) -> None:
-        connection, line.connection = line.connection, None
+    def _forget(self, host: _Http2Host) -> None:
+        connection, host.connection = host.connection, None
         if connection is not None:
             connection.close()
 
-    def _usable(self, line: _Line) -> Http2Connection | None:
-        """Give a line's connection, if it may still be used."""
-        connection = line.connection
+    def _usable(self, host: _Http2Host) -> Http2Connection | None:
+        """Return a host's connection, if it may still be used."""
+        connection = host.connection
         if connection is None or not connection.ready or connection.streams:
-            return None if connection and connection.leaving else connection
-        if _is_old(connection, time.monotonic()):
-            self._forget(line)
+            return None if connection and connection.closing else connection
+        if _is_stale(connection, time.monotonic()):
+            self._forget(host)
             return None
-        connection.proceed()  # it may have said goodbye meanwhile
-        return None if connection.leaving else connection
+        connection.proceed()  # it may have received a GOAWAY meanwhile
+        return None if connection.closing else connection
 
-    def _open(self, line: _Line) -> None:
-        line.connection = connection = Http2Connection(
+    def _open(self, host: _Http2Host) -> None:
+        host.connection = connection = Http2Connection(
             self._loop,
-            line.where,
-            line.ca_pem,
-            lambda stream, result: self._ended(line, stream, result),
-            lambda whose, why: self._gone(line, whose, why),
+            host.origin,
+            host.ca_pem,
+            lambda stream, result: self._on_result(host, stream, result),
+            lambda ended, failure: self._on_end(host, ended, failure),
         )
-        self._names.resolve(line.where, lambda found: self._connect(line, connection, found))
+        self._resolver.resolve(host.origin, lambda found: self._connect(host, connection, found))
 
-    def _connect(self, line: _Line, connection: Http2Connection, found: Found) -> None:
-        if line.connection is not connection:
-            return  # nobody waited for it so long
+    def _connect(self, host: _Http2Host, connection: Http2Connection, found: Addresses) -> None:
+        if host.connection is not connection:
+            return  # all requests were late before the name was resolved
         if isinstance(found, Failure):
             connection.fail(found.kind, found.reason)
         else:
             connection.connect_to(found)
 
-    def _ended(self, line: _Line, stream: Stream, result: Reply | Failure) -> None:
-        line.under_way.discard(stream)
+    def _on_result(self, host: _Http2Host, stream: Stream, result: Reply | Failure) -> None:
+        host.in_flight.pop(stream, None)
         self.ended.append((stream, result))
 
-    def _gone(self, line: _Line, connection: Http2Connection, why: Failure) -> None:
-        """A connection has ended: what it had not taken on waits for another, or ends with it."""
-        if line.connection is not connection:
+    def _on_end(self, host: _Http2Host, connection: Http2Connection, failure: Failure) -> None:
+        """Remove a connection that has ended; if it was never used, end requests that wait."""
+        if host.connection is not connection:
             return
-        line.connection = None
+        host.connection = None
         if connection.used:
             return
-        if why.reason == NO_HTTP2:
-            self._old_hosts[line.where] = time.monotonic() + _OLD_SECONDS
-            self.old += line.waiting
-            line.waiting.clear()
+        if failure.reason == NO_HTTP2:
+            self._http1_hosts[host.origin] = time.monotonic() + _HTTP1_SECONDS
+            self.fallbacks += host.waiting
+            host.waiting.clear()
             return
-        ending = 1 if connection.was_lost else len(line.waiting)
-        for _ in range(min(ending, len(line.waiting))):
-            self.ended.append((line.waiting.popleft(), why))
+        ending = 1 if connection.was_lost else len(host.waiting)
+        for _ in range(min(ending, len(host.waiting))):
+            self.ended.append((host.waiting.popleft(), failure))
 
-    def _expire(self, line: _Line, stream: Stream) -> None:
-        connection = stream.connection
-        assert connection is not None  # it is under way
-        line.under_way.discard(stream)
-        if connection.heard_at < stream.began:  # it is deaf, too, it seems
-            connection.leaving = True
+    def _expire(self, host: _Http2Host, stream: Stream) -> None:
+        connection = host.in_flight.pop(stream)
+        if connection.received_at < stream.began:  # nothing was received since: it may be dead
+            connection.closing = True
         connection.guard(lambda: connection.cancel(stream))
         connection.guard(connection.flush)
         self.ended.append((stream, stream.failure(FailureKind.UNKNOWN, TIME_OUT)))
 
 
-def _is_old(connection: Http2Connection, now: float) -> bool:
+def _is_stale(connection: Http2Connection, now: float) -> bool:
     return not connection.streams and connection.used_at + _IDLE_SECONDS < now

@@ -1,55 +1,49 @@
-"""One request on its way over HTTP/2 (RFC 9113 §8): how it is written, and what has come of it."""
+"""One request over HTTP/2 (RFC 9113 §8): its header fields, and its response so far."""
 
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from rme.transport.addresses import Origin
 from rme.transport.http1.exchange import Exchange
 from rme.transport.http2 import header_fields
 from rme.transport.messages import Failure, FailureKind, Reply, Request
 
-if TYPE_CHECKING:
-    from rme.transport.http2.connection import Http2Connection
-
 
 class Stream:
-    """One request under way, and what has come of it so far."""
+    """One request, and its response so far."""
 
     __slots__ = (
-        "began", "block", "chunks", "connection", "id", "instead", "length", "reached", "request",
-        "status", "unsent", "where", "window",
+        "began", "block", "chunks", "fallback", "id", "length", "origin", "reached", "request",
+        "status", "unsent", "window",
     )  # fmt: skip
 
-    def __init__(self, request: Request, where: Origin) -> None:
+    def __init__(self, request: Request, origin: Origin) -> None:
         self.request = request
-        self.where = where
+        self.origin = origin
         self.began = time.monotonic()
-        self.connection: Http2Connection | None = None
-        """The one that it was written on."""
-        self.instead: Exchange | None = None
-        """What it goes by where the host speaks HTTP/1.1 alone."""
+        self.fallback: Exchange | None = None
+        """The exchange that replaces it if the host speaks only HTTP/1.1."""
         self.id = self.status = self.length = self.window = 0
         self.block = b""
         self.unsent: bytes | memoryview = request.body
         self.chunks: list[bytes] = []
         self.reached = False
-        """Whether the host was there and took a connection."""
+        """Whether the host accepted a connection."""
 
     @property
     def deadline(self) -> float:
-        """When it will have taken too long (monotonic)."""
+        """When it will be late (monotonic)."""
         request = self.request
         if self.reached:
             return self.began + request.timeout
         return self.began + min(request.timeout, request.connect_timeout)
 
     def failure(self, kind: FailureKind, reason: str) -> Failure:
-        """Say that there is no whole answer."""
+        """Return a failure: there is no complete response."""
         return Failure(kind, reason, self.status)
 
     def result(self) -> Reply | Failure:
-        """Give the answer, which has ended."""
+        """Return the response, whose end has arrived."""
         headers = header_fields.Fields(self.block)
         if self.chunks and self.request.method != "HEAD":
             announced = headers.get("content-length")
@@ -60,32 +54,32 @@ class Stream:
 
 
 def head(request: Request) -> bytes:
-    """Write a request's fields (§8.3.1)."""
+    """Return a request's header fields, encoded (§8.3.1)."""
     authority, path = _target(request.url)
-    parts = [_begin(request.method, authority), header_fields.text(path)]
+    parts = [_common_start(request.method, authority), header_fields.text(path)]
     if common := request.common_headers:
         common.block = common.block or header_fields.block(common.headers)
         parts.append(common.block)
     parts.append(header_fields.block(request.headers))
     if request.body or request.method in ("POST", "PUT", "PATCH"):
-        parts += header_fields.LENGTH, header_fields.text(str(len(request.body)))
+        parts += header_fields.CONTENT_LENGTH_NAME, header_fields.text(str(len(request.body)))
     return b"".join(parts)
 
 
 @lru_cache(maxsize=256)
-def _begin(method: str, authority: str) -> bytes:
-    """Write what the requests to a host have in common, up to the name of the path."""
-    said = header_fields.POST if method == "POST" else header_fields.field(":method", method)
+def _common_start(method: str, authority: str) -> bytes:
+    """Return the fields that requests to a host have in common, up to the name of the path."""
+    known = header_fields.METHOD_POST if method == "POST" else None
     return (
-        said
-        + header_fields.HTTPS
+        (known or header_fields.field(":method", method))
+        + header_fields.SCHEME_HTTPS
         + header_fields.field(":authority", authority)
-        + header_fields.PATH
+        + header_fields.PATH_NAME
     )
 
 
 def _target(url: str) -> tuple[str, str]:
-    """Give who is asked, and for what."""
+    """Return the authority and the path of a URL."""
     _, _, authority, *path = url.partition("#")[0].split("/", 3)
     if "?" in authority:
         authority, _, query = "/".join([authority, *path]).partition("?")

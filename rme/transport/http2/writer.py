@@ -1,4 +1,4 @@
-"""What is written on a connection over HTTP/2 (RFC 9113), within the limits that a server sets."""
+"""The writing half of an HTTP/2 connection (RFC 9113), within the limits that a server sets."""
 
 import select
 import time
@@ -10,40 +10,40 @@ from rme.transport.http2.stream import Stream, head
 from rme.transport.loop import Loop
 from rme.transport.socket_connection import SocketConnection
 
-_MOST_OWED = 10_000
-"""Who makes us say so much, and reads none of it, wants our memory (CVE-2019-9512, -9515)."""
+_MAX_CONTROL_FRAMES = 10_000
+"""Unread answers to the server's frames; more are an attack on memory (CVE-2019-9512, -9515)."""
 
 
 class Http2Writer(SocketConnection):
-    """The half of a connection that writes. What is heard is for who inherits."""
+    """The half of a connection that writes; the subclass reads."""
 
-    def __init__(self, loop: Loop, where: Origin) -> None:
-        super().__init__(loop, where)
+    def __init__(self, loop: Loop, origin: Origin) -> None:
+        super().__init__(loop, origin)
         self.streams: dict[int, Stream] = {}
         self.ready = False
-        """The server's limits are known."""
-        self.leaving = False
-        """It takes no more requests."""
+        """Whether the server's limits are known."""
+        self.closing = False
+        """Whether it takes no more requests."""
         self.used_at = time.monotonic()
         self._next_id = 1
-        self._limit = frames.GREATEST
-        self._frame_size = frames.SIZE
-        self._window = self._first_window = frames.WINDOW
-        self._owed = 0
-        """How many frames that others made us say are not written yet."""
+        self._limit = frames.MAX_VALUE
+        self._frame_size = frames.DEFAULT_SIZE
+        self._window = self._first_window = frames.DEFAULT_WINDOW
+        self._control_frames = 0
+        """How many answers to the server's frames are not written yet."""
         self._out = bytearray()
 
     @property
     def used(self) -> bool:
-        """Say whether a request was ever written on it."""
+        """Return whether a request was ever written on it."""
         return self._next_id > 1
 
     @property
     def has_room(self) -> bool:
-        return self.ready and not self.leaving and len(self.streams) < self._limit
+        return self.ready and not self.closing and len(self.streams) < self._limit
 
     def send(self, stream: Stream) -> None:
-        """Write a request. It leaves with the next `flush`."""
+        """Write a request. The next `flush` sends it."""
         stream.id = self._next_id
         self._next_id += 2
         stream.window = self._first_window
@@ -51,11 +51,11 @@ class Http2Writer(SocketConnection):
         self.used_at = time.monotonic()
         self._write_head(stream, head(stream.request))
         self._write_body(stream)
-        if stream.id > frames.GREATEST // 2:
-            self.leaving = True  # the numbers come to an end
+        if stream.id > frames.MAX_VALUE // 2:
+            self.closing = True  # stream ids are used up
 
     def flush(self) -> None:
-        """Write what the socket takes. Raises OSError."""
+        """Write as much as the socket accepts. Raises OSError."""
         while self.alive and (self._out or self.unsent):
             if not self.unsent:
                 self.unsent = memoryview(bytes(self._out))
@@ -65,62 +65,62 @@ class Http2Writer(SocketConnection):
             except OSError:
                 if not self.streams:
                     raise
-                self._fall_silent()
+                self._stop_writing()
             if self.unsent:
                 return
 
-    def _fall_silent(self) -> None:
-        """Write no more: the other side has left. What it said before may still be read."""
-        self.leaving = True
+    def _stop_writing(self) -> None:
+        """Stop writing: the other side has closed. What it sent before may still be read."""
+        self.closing = True
         self.unsent = memoryview(b"")
         self._out.clear()
         self.watch(select.POLLIN)
 
-    def flushed(self) -> None:
-        self._owed = 0
+    def on_flushed(self) -> None:
+        self._control_frames = 0
 
-    # --- what the server grants -----------------------------------------------------------------
+    # --- limits set by the server -----------------------------------------------------------------
 
-    def take_settings(self, payload: bytes) -> None:
-        """Keep to what the server says from now on (§6.5). Raises Broken."""
+    def apply_settings(self, payload: bytes) -> None:
+        """Apply the server's settings (§6.5). Raises ProtocolError."""
         for name, value in frames.read_settings(payload):
             match name:
                 case frames.MAX_CONCURRENT_STREAMS:
                     self._limit = value
                 case frames.MAX_FRAME_SIZE:
-                    if not frames.SIZE <= value <= frames.LONGEST:
+                    if not frames.DEFAULT_SIZE <= value <= frames.MAX_SIZE:
                         raise ProtocolError
                     self._frame_size = value
                 case frames.INITIAL_WINDOW_SIZE:
-                    if value > frames.GREATEST:
+                    if value > frames.MAX_VALUE:
                         raise ProtocolError
                     for stream in self.streams.values():
                         stream.window += value - self._first_window
                     self._first_window = value
-        self.say(frames.frame(frames.SETTINGS, frames.ACK, 0))
+        self.write_control(frames.frame(frames.SETTINGS, frames.ACK, 0))
         self.ready = True
         self._write_bodies()
 
-    def widen(self, where: int, more: int) -> None:
-        """Write more, of one stream or (0) of all (§6.9). Raises Broken."""
-        if where == 0:
-            self._window = _widened(self._window, more)
+    def extend_window(self, stream_id: int, increment: int) -> None:
+        """Extend the window of one stream or (0) of the connection (§6.9). Raises ProtocolError."""
+        if stream_id == 0:
+            self._window = _extended(self._window, increment)
             self._write_bodies()
-        elif stream := self.streams.get(where):
-            stream.window = _widened(stream.window, more)
+        elif stream := self.streams.get(stream_id):
+            stream.window = _extended(stream.window, increment)
             self._write_body(stream)
 
-    def say(self, frame: bytes) -> None:
-        """Say what something that was heard calls for. Raises Broken."""
-        self._owed += 1
-        if self._owed > _MOST_OWED:
+    def write_control(self, frame: bytes) -> None:
+        """Write an answer to a frame of the server. Raises ProtocolError."""
+        self._control_frames += 1
+        if self._control_frames > _MAX_CONTROL_FRAMES:
             raise ProtocolError
         self._out += frame
 
     # --- writing --------------------------------------------------------------------------------
 
     def _write_head(self, stream: Stream, block: bytes) -> None:
-        """Write a block of fields, in parts where it is longer than a frame may be."""
+        """Write a header block, in several frames if it is too long for one."""
         end = 0 if stream.request.body else frames.END_STREAM
         size = self._frame_size
         if len(block) <= size:
@@ -135,7 +135,7 @@ class Http2Writer(SocketConnection):
             kind, end = frames.CONTINUATION, 0
 
     def _write_body(self, stream: Stream) -> None:
-        """Write as much of a body as the server takes now (§5.2)."""
+        """Write as much of a body as the windows allow now (§5.2)."""
         while left := stream.unsent:
             room = min(self._window, stream.window, self._frame_size)
             if room <= 0:
@@ -143,7 +143,7 @@ class Http2Writer(SocketConnection):
             if len(left) <= room:
                 part, stream.unsent = left, b""
             else:
-                left = memoryview(left)  # whose slices copy nothing
+                left = memoryview(left)  # its slices copy nothing
                 part, stream.unsent = left[:room], left[room:]
             self._window -= len(part)
             stream.window -= len(part)
@@ -155,7 +155,7 @@ class Http2Writer(SocketConnection):
             self._write_body(stream)
 
 
-def _widened(window: int, more: int) -> int:
-    if more == 0 or window + more > frames.GREATEST:
+def _extended(window: int, increment: int) -> int:
+    if increment == 0 or window + increment > frames.MAX_VALUE:
         raise ProtocolError
-    return window + more
+    return window + increment

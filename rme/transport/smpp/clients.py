@@ -1,7 +1,7 @@
-"""The lines of this process: one for each log-in, with a link when there is one.
+"""The SMPP clients of this process: one for each log-in, with a session while it is needed.
 
-A link that ended is opened again by whoever needs it next, who after failures is told of the last
-one until its time is over. A line that is listened to needs one always.
+The next request after the end of a session opens a new one. After a failure to open it, requests
+get that failure until the backoff is over. A client that listens keeps a session open.
 """
 
 import os
@@ -19,22 +19,22 @@ from rme.transport.messages import TIME_OUT, Failure, FailureKind
 from rme.transport.smpp import pdu
 from rme.transport.smpp.pdu import Address, CommandId, InvalidPdu, Pdu
 from rme.transport.smpp.pending import Answer
-from rme.transport.smpp.session import DeliveryHandler, OnAnswers, Session
+from rme.transport.smpp.session import DeliveryHandler, OnAnswers, SmppSession
 
 CONNECT_SECONDS = 10.0
-LISTENED_SECONDS = 20.0
-"""How long a line stays listened to after the last `listen`."""
+LISTEN_SECONDS = 20.0
+"""How long a client listens after the last call of `listen`."""
 _BACKOFF_LIMIT = 30.0
 _CLOSED = Failure(FailureKind.NOT_SENT, "the line was closed")
-_CHANGE_SECONDS = 3.0
-"""How long a link that is to be opened in another way may take to end: some SMSCs allow but one."""
+_REBIND_SECONDS = 3.0
+"""How long a session may take to end before it is bound anew: some SMSCs allow only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where an SMSC is and as whom to bind. Times are in seconds.
+    """An SMSC, and the credentials to bind with. Times are in seconds.
 
-    `addresses` are those that are to be delivered to us (`address_range`).
+    `addresses` are those whose messages the SMSC is to deliver here (`address_range`).
     """
 
     host: str
@@ -51,105 +51,107 @@ class Login:
 
 
 class SmppClient:
-    """One log-in's way to its SMSC. May be used by several threads."""
+    """The client of one log-in. Thread-safe."""
 
     def __init__(self, login: Login) -> None:
         self.login = login
         self.used = time.monotonic()
         self._lock = threading.Lock()
-        self._link: Session | None = None
-        self._hear: DeliveryHandler | None = None
-        self._heard_until = 0.0
+        self._session: SmppSession | None = None
+        self._handler: DeliveryHandler | None = None
+        self._listens_until = 0.0
         self._failures = 0
-        self._next_try = 0.0
-        self._last = Failure(FailureKind.NOT_SENT, "no connection")
+        self._retry_at = 0.0
+        self._last_failure = Failure(FailureKind.NOT_SENT, "no connection")
         self._opening: threading.Thread | None = None
-        self._over = threading.Event()
+        self._closed = threading.Event()
 
     def submit(
         self,
         bodies: Sequence[bytes],
         policy: AddressPolicy,
         start_timeout: float | None = None,
-        report: OnAnswers | None = None,
+        on_answers: OnAnswers | None = None,
     ) -> list[Answer]:
-        """Send the bodies of `submit_sm`, and give what came of each; see `Link.submit`."""
+        """Send the bodies of `submit_sm`; return their answers. See `SmppSession.submit`."""
         if not bodies:
             return []
-        link = self._ready(policy)
-        if isinstance(link, Session):
-            return link.submit(bodies, start_timeout, report)
-        return [link] * len(bodies)
+        session = self._usable_session(policy)
+        if isinstance(session, SmppSession):
+            return session.submit(bodies, start_timeout, on_answers)
+        return [session] * len(bodies)
 
     def listen(
-        self, hear: DeliveryHandler, policy: AddressPolicy, seconds: float = LISTENED_SECONDS
+        self, handler: DeliveryHandler, policy: AddressPolicy, seconds: float = LISTEN_SECONDS
     ) -> None:
-        """Keep a link for some seconds, beside; to be called again before they are over."""
-        self._hear, self._heard_until = hear, time.monotonic() + seconds
-        link, opening = self._link, self._opening
-        if link and not link.ended and link.hears:
+        """Keep a receiving session for some seconds; to be called again before they are over."""
+        self._handler, self._listens_until = handler, time.monotonic() + seconds
+        session, opening = self._session, self._opening
+        if session and not session.ended and session.receives:
             return
         if opening is None or not opening.is_alive():
-            self._opening = threading.Thread(target=self._ready, args=(policy,), daemon=True)
+            self._opening = threading.Thread(
+                target=self._usable_session, args=(policy,), daemon=True
+            )
             self._opening.start()
 
-    def is_over(self) -> bool:
-        """Say whether nobody needs the line; close a link that was listened to and is no longer."""
-        link = self._link
-        if link and not link.ended:
-            if link.hears and not self._is_heard():
-                link.close()
+    def is_unused(self) -> bool:
+        """Return whether the client is unused; close a session that no longer needs to listen."""
+        session = self._session
+        if session and not session.ended:
+            if session.receives and not self._is_listening():
+                session.close()
             return False
-        return not self._is_heard() and time.monotonic() > self.used + LISTENED_SECONDS
+        return not self._is_listening() and time.monotonic() > self.used + LISTEN_SECONDS
 
     def close(self, wait: float = 0.0) -> None:
-        """Unbind for good; wait some seconds for it. A link that is just being bound is unbound."""
+        """Unbind for good, even a session that is just being bound; wait some seconds for it."""
         until = time.monotonic() + wait
-        self._heard_until = 0.0
-        self._over.set()
+        self._listens_until = 0.0
+        self._closed.set()
         if wait and self._opening:
             self._opening.join(wait)
-        if self._link:
-            self._link.close(max(until - time.monotonic(), 0.001) if wait else 0.0)
+        if self._session:
+            self._session.close(max(until - time.monotonic(), 0.001) if wait else 0.0)
 
     def abandon(self) -> None:
-        """Forget a link that is the parent's."""
-        if self._link and not self._link.ended:
-            self._link.abandon()
-        self._link = None
+        """Drop the parent's session in a forked child."""
+        if self._session and not self._session.ended:
+            self._session.abandon()
+        self._session = None
 
-    def _is_heard(self) -> bool:
-        return time.monotonic() < self._heard_until
+    def _is_listening(self) -> bool:
+        return time.monotonic() < self._listens_until
 
-    def _ready(self, policy: AddressPolicy) -> Session | Failure:
-        """Give the link, opened if need be; or why there is none."""
+    def _usable_session(self, policy: AddressPolicy) -> SmppSession | Failure:
+        """Return the session, opened if necessary, or the failure to open it."""
         with self._lock:
-            link = self._link
-            if link and not link.ended:
-                if link.hears or not self._is_heard():
-                    return link
-                link.close(_CHANGE_SECONDS)  # it was opened before anybody listened
-            if self._over.is_set():
+            session = self._session
+            if session and not session.ended:
+                if session.receives or not self._is_listening():
+                    return session
+                session.close(_REBIND_SECONDS)  # it was bound without receiving
+            if self._closed.is_set():
                 return _CLOSED
-            if time.monotonic() < self._next_try:
-                return self._last
+            if time.monotonic() < self._retry_at:
+                return self._last_failure
             try:
-                self._link = self._open(policy)
+                self._session = self._open(policy)
             except ConnectionFailed as error:
-                self._note(error.failure)
-                return self._last
-            self._failures, self._next_try = 0, 0.0
-            if self._over.is_set():  # since it was begun
-                self._link.close()
-            return self._link
+                self._record_failure(error.failure)
+                return self._last_failure
+            self._failures, self._retry_at = 0, 0.0
+            if self._closed.is_set():  # closed while it was being opened
+                self._session.close()
+            return self._session
 
-    def _note(self, failure: Failure) -> None:
-        self._last = failure
+    def _record_failure(self, failure: Failure) -> None:
+        self._last_failure = failure
         wait = min(_BACKOFF_LIMIT, 2.0**self._failures) * random.uniform(0.5, 1.0)
         self._failures = min(self._failures + 1, 10)
-        self._next_try = time.monotonic() + wait
+        self._retry_at = time.monotonic() + wait
 
-    def _open(self, policy: AddressPolicy) -> Session:
+    def _open(self, policy: AddressPolicy) -> SmppSession:
         login = self.login
         timeout = min(CONNECT_SECONDS, login.timeout)
         connection = connect(
@@ -160,13 +162,15 @@ class SmppClient:
             ca_pem=login.ca_pem,
             timeout=timeout,
         )
-        hear = self._hear if self._is_heard() else None
+        handler = self._handler if self._is_listening() else None
         try:
-            rest = _bind(connection, login, time.monotonic() + timeout, receives=hear is not None)
-            return Session(
+            rest = _bind(
+                connection, login, time.monotonic() + timeout, receives=handler is not None
+            )
+            return SmppSession(
                 connection,
-                hear=hear,
-                before=rest,
+                handler=handler,
+                first_bytes=rest,
                 window=login.window,
                 timeout=login.timeout,
                 enquire=login.enquire,
@@ -177,16 +181,16 @@ class SmppClient:
 
 
 def _bind(connection: socket.socket, login: Login, until: float, *, receives: bool) -> bytes:
-    """Bind, and give what came behind the answer. Raises NoConnection.
+    """Bind, and return the bytes received after the response. Raises ConnectionFailed.
 
-    Who does not listen binds as a transmitter: it must not be given what others wait for.
+    A client that does not listen binds as a transmitter, so that it gets no deliveries.
     """
     command = CommandId.BIND_TRANSCEIVER if receives else CommandId.BIND_TRANSMITTER
     body = pdu.bind(login.system_id, login.password, login.system_type, login.addresses)
     try:
         connection.settimeout(max(until - time.monotonic(), 0.001))
         connection.sendall(Pdu(command, 1, body=body).encode())
-        answer, rest = _first(connection, until)
+        answer, rest = _read_first(connection, until)
     except InvalidPdu as error:
         raise ConnectionFailed(FailureKind.NOT_SENT, str(error)) from error
     except OSError as error:
@@ -200,8 +204,8 @@ def _bind(connection: socket.socket, login: Login, until: float, *, receives: bo
     return rest
 
 
-def _first(connection: socket.socket, until: float) -> tuple[Pdu, bytes]:
-    """Read the first PDU, and what came with it."""
+def _read_first(connection: socket.socket, until: float) -> tuple[Pdu, bytes]:
+    """Return the first PDU, and the bytes after it."""
     buffer = bytearray()
     while (found := pdu.take(buffer)) is None:
         connection.settimeout(max(until - time.monotonic(), 0.001))
@@ -212,29 +216,29 @@ def _first(connection: socket.socket, until: float) -> tuple[Pdu, bytes]:
     return found, bytes(buffer)
 
 
-# --- the lines of this process ------------------------------------------------------------------
+# --- the clients of this process ----------------------------------------------------------------
 
-_lines: dict[Login, SmppClient] = {}
+_clients: dict[Login, SmppClient] = {}
 _lock = threading.Lock()
 
 
 def client_for(login: Login) -> SmppClient:
-    """Give the line of a log-in, and let go of those that nobody listens to any more."""
+    """Return the client of a log-in; remove those that are unused."""
     with _lock:
-        for other in [each for each in _lines.values() if each.is_over()]:
-            del _lines[other.login]
-        found = _lines.get(login)
+        for other in [each for each in _clients.values() if each.is_unused()]:
+            del _clients[other.login]
+        found = _clients.get(login)
         if found is None:
-            found = _lines[login] = SmppClient(login)
+            found = _clients[login] = SmppClient(login)
         found.used = time.monotonic()
         return found
 
 
 def close_all(wait: float = 0.0) -> None:
-    """Unbind all links of this process; wait some seconds for each."""
+    """Unbind all sessions of this process; wait some seconds for each."""
     with _lock:
-        known = list(_lines.values())
-        _lines.clear()
+        known = list(_clients.values())
+        _clients.clear()
     for each in known:
         each.close()
     until = time.monotonic() + wait
@@ -243,9 +247,9 @@ def close_all(wait: float = 0.0) -> None:
 
 
 def _in_child() -> None:
-    """Forget what is the parent's: the threads are not here, and the sockets are not ours."""
-    global _lines, _lock  # the lock may have been held by a thread of the parent
-    former, _lines, _lock = _lines, {}, threading.Lock()
+    """Drop the parent's clients: their threads do not exist in the child."""
+    global _clients, _lock  # a thread of the parent may have held the lock
+    former, _clients, _lock = _clients, {}, threading.Lock()
     for each in former.values():
         with suppress(OSError):
             each.abandon()

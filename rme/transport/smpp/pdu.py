@@ -1,4 +1,14 @@
-"""What goes over the wire: a header of four numbers, and for what we use, the body (§3, §4, §5)."""
+"""PDUs: a header of four numbers, and the bodies that are needed here (§3, §4, §5).
+
+Why not smpplib (2.2.4)? By `make bench ARGS=engines` an SMS takes 1.44 times the CPU with its PDUs
+(223 µs against 155 from row to outcome), and a PDU 11 times (52 µs against 4.6). And whatever the
+speed, it cannot serve:
+- It cuts passwords to 8 characters and addresses to 20 without an error, and drops vendors' TLVs.
+- It accepts malformed PDUs: 19,210 of 20,000 random bodies, among them texts shorter than their
+  length and strings without an end. The others raise `struct.error` and `KeyError`.
+- Its GSM alphabet writes "`" as "§" and refuses "§", and its splitting cuts escapes and surrogate
+  pairs in two.
+"""
 
 import struct
 from collections.abc import Mapping
@@ -7,13 +17,13 @@ from enum import IntEnum
 
 _HEADER = struct.Struct(">LLLL")
 _TLV = struct.Struct(">HH")
-LONGEST = 70_000
-"""Bytes of a PDU: a `message_payload` of 64 KiB and all that may stand beside it."""
+MAX_LENGTH = 70_000
+"""Bytes of a PDU: a `message_payload` of 64 KiB and the other fields."""
 RESPONSE = 0x80000000
 
 
 class CommandId(IntEnum):
-    """What a PDU is (§5.1.2.1). A response is its request's with the highest bit."""
+    """The command of a PDU (§5.1.2.1). A response is its request's with the highest bit set."""
 
     GENERIC_NACK = 0x80000000
     BIND_TRANSMITTER = 0x02
@@ -36,7 +46,7 @@ class Tag(IntEnum):
 
 
 class InvalidPdu(Exception):
-    """What came is no PDU, or not the body of one."""
+    """What was received is not a valid PDU or body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +63,16 @@ class Pdu:
         return _HEADER.pack(length, self.command, self.status, self.sequence) + self.body
 
     def answer(self, status: int = 0, body: bytes = b"") -> "Pdu":
-        """Make the response to this request."""
+        """Build the response to this request."""
         return Pdu(self.command | RESPONSE, self.sequence, status, body)
 
 
 def take(buffer: bytearray) -> Pdu | None:
-    """Take the first PDU out of a buffer; None while it is not whole. Raises InvalidPdu."""
+    """Remove the first PDU from a buffer; None while it is incomplete. Raises InvalidPdu."""
     if len(buffer) < _HEADER.size:
         return None
     length, command, status, sequence = _HEADER.unpack_from(buffer)
-    if not _HEADER.size <= length <= LONGEST:
+    if not _HEADER.size <= length <= MAX_LENGTH:
         raise InvalidPdu("no PDU is so long")
     if len(buffer) < length:
         return None
@@ -85,10 +95,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ShortMessage:
-    """The body of `submit_sm` and `deliver_sm`. `text` is as encoded, a user data header included.
+    """The body of `submit_sm` and `deliver_sm`. `text` is encoded, with its user data header.
 
-    `payload`: the text travels as the parameter `message_payload`, of any length, and not in the
-    field of 254 bytes.
+    `payload`: the text is in the parameter `message_payload`, of any length, and not in the field
+    of 254 bytes.
     """
 
     source: Address
@@ -102,7 +112,7 @@ class ShortMessage:
     payload: bool = False
 
     def encode(self) -> bytes:
-        """Write the body. Raises ValueError for what a field cannot hold."""
+        """Return the body, encoded. Raises ValueError for a value that its field cannot hold."""
         short = b"" if self.payload else self.text
         if len(short) > 254:
             raise ValueError("a text longer than its field")
@@ -115,7 +125,7 @@ class ShortMessage:
                 self.source.encode(),
                 self.destination.encode(),
                 bytes([self.esm_class, 0, 0]),  # protocol_id, priority_flag
-                b"\0\0",  # schedule_delivery_time, validity_period: the SMSC's own
+                b"\0\0",  # schedule_delivery_time, validity_period: the SMSC's defaults
                 bytes([self.registered_delivery, 0, self.data_coding, 0, len(short)]),
                 short,
                 *(_TLV.pack(tag, len(value)) + value for tag, value in parameters.items()),
@@ -124,7 +134,7 @@ class ShortMessage:
 
     @classmethod
     def decode(cls, body: bytes) -> "ShortMessage":
-        """Read a body. Raises InvalidPdu. What the parameters hold is not looked at."""
+        """Parse a body; the values of parameters are not checked. Raises InvalidPdu."""
         rest = _BodyReader(body)
         service_type = rest.string()
         source, destination = rest.address(), rest.address()
@@ -150,7 +160,7 @@ class ShortMessage:
 def bind(
     system_id: str, password: str, system_type: str, addresses: Address, *, limit: int = 64
 ) -> bytes:
-    """Write the body of a bind (§4.1.1). The standard's 8 characters bind no real password."""
+    """Return the body of a bind (§4.1.1). Passwords may exceed the standard's 8 characters."""
     return b"".join(
         (
             c_string(system_id, 15),
@@ -163,7 +173,7 @@ def bind(
 
 
 def c_string(text: str, limit: int) -> bytes:
-    """Write a text that ends with NUL. Raises ValueError where it does not fit."""
+    """Return a text that ends with NUL. Raises ValueError if it does not fit."""
     encoded = text.encode("ascii")
     if len(encoded) > limit or b"\0" in encoded:
         raise ValueError("a text that does not fit into its field")
@@ -171,12 +181,12 @@ def c_string(text: str, limit: int) -> bytes:
 
 
 def first_string(body: bytes) -> str:
-    """Read what a body begins with, such as the message id of `submit_sm_resp`."""
+    """Return the text that a body begins with, such as the message id of `submit_sm_resp`."""
     return body.partition(b"\0")[0].decode("ascii", "replace")
 
 
 class _BodyReader:
-    """Reads a body from front to end."""
+    """Reads the fields of a body in order."""
 
     def __init__(self, body: bytes) -> None:
         self._rest = body
@@ -198,7 +208,7 @@ class _BodyReader:
         return Address(self.string(), ton, npi)
 
     def parameters(self) -> dict[int, bytes]:
-        """Read the optional parameters; half of one at the end is left out."""
+        """Return the optional parameters, without an incomplete one at the end."""
         found: dict[int, bytes] = {}
         while len(self._rest) >= _TLV.size:
             tag, length = _TLV.unpack_from(self._rest)

@@ -1,4 +1,4 @@
-"""Requests on their way over a link, and who waits for them."""
+"""Requests in flight on a session, and the count a caller waits for."""
 
 import threading
 from collections.abc import Callable
@@ -12,38 +12,38 @@ Answer = Pdu | Failure
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """One request: what is to be sent, and what came of it."""
+    """One request, and its answer."""
 
     body: bytes
     by: float
-    """When it must have been written, and then when it must have been answered (monotonic)."""
-    done: Callable[[], None]
+    """The deadline (monotonic): for writing it first, then for its answer."""
+    on_end: Callable[[], None]
     answer: Answer | None = None
     end: int = 0
-    """The place in all that is written at which its last byte stands."""
-    whole: bool = False
+    """The position of its last byte among all bytes that the session writes."""
+    written: bool = False
 
     def settle(self, answer: Answer) -> None:
         if self.answer is None:
             self.answer = answer
-            self.done()
+            self.on_end()
 
     def lose(self, reason: str) -> None:
-        kind = FailureKind.UNKNOWN if self.whole else FailureKind.NOT_SENT
+        kind = FailureKind.UNKNOWN if self.written else FailureKind.NOT_SENT
         self.settle(Failure(kind, reason))
 
 
 @dataclass(slots=True)
 class Countdown:
-    """How many are still out, for one who waits for all."""
+    """The number of requests without an answer; `done` is set at zero."""
 
     left: int
-    nothing: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """The link's thread counts, and whoever gives a request back."""
+    """The session's thread and the caller's both count."""
 
     def down(self) -> None:
         with self.lock:
             self.left -= 1
             if self.left <= 0:
-                self.nothing.set()
+                self.done.set()

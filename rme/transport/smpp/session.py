@@ -1,7 +1,7 @@
-"""A bound link: requests go out up to the window, answers are matched by their number, and what the
-other side sends is heard. One thread of its own reads, writes and keeps the time.
+"""A bound session: it sends requests within the window, matches responses by their sequence number,
+and passes deliveries to a handler. A thread of its own reads, writes and checks time-outs.
 
-The border between what was not sent and what may have been taken is the last byte of a PDU.
+A request whose last byte was written may have been processed; before that it was not sent.
 """
 
 import select
@@ -19,58 +19,58 @@ from rme.transport.smpp.pdu import RESPONSE, CommandId, InvalidPdu, Pdu
 from rme.transport.smpp.pending import Answer, Countdown, PendingRequest
 
 DeliveryHandler = Callable[[Sequence[bytes]], bool]
-"""Takes the bodies of some `deliver_sm`, and says whether they are safe. Must not raise."""
+"""Stores the bodies of some `deliver_sm`; returns whether they are stored. Must not raise."""
 
 OnAnswers = Callable[[Sequence[Answer | None]], object]
-"""Takes the answers as far as they are known, each at its request's place. Must not raise."""
+"""Receives the known answers, each at its request's position. Must not raise."""
 
 TRY_AGAIN = 0x64
-"""ESME_RX_T_APPN: the SMSC is to deliver this once more."""
+"""ESME_RX_T_APPN: the SMSC is to deliver this again."""
 UNKNOWN_COMMAND = 0x03
 IDLE_SECONDS = 60.0
-"""How long a link stays open that nobody listens to and nobody sends by."""
-_GOODBYE_SECONDS = 2.0
+"""How long an unused transmitter session stays open."""
+_UNBIND_SECONDS = 2.0
 _READ_BYTES = 64 * 1024
 _READS = 16
 _WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class Lost(Exception):
-    """The link has ended."""
+class SessionLost(Exception):
+    """The session has ended."""
 
 
-class Session:
-    """One connection that is bound. It never comes back: whoever needs one again opens another."""
+class SmppSession:
+    """One bound connection. It never reconnects: `SmppClient` opens another session."""
 
     def __init__(
         self,
         connection: socket.socket,
         *,
-        hear: DeliveryHandler | None = None,
-        before: bytes = b"",
+        handler: DeliveryHandler | None = None,
+        first_bytes: bytes = b"",
         window: int = 10,
         timeout: float = 20.0,
         enquire: float = 30.0,
     ) -> None:
-        """Take over a connection that is bound; `before` is what came behind the bind's answer."""
-        self.hears = hear is not None
-        self.last_used = self._heard_at = time.monotonic()
+        """Take over a bound connection, with the bytes received after the bind's response."""
+        self.receives = handler is not None
+        self.last_used = self._received_at = time.monotonic()
         self.ended = False
         self._connection = connection
-        self._hear = hear
+        self._handler = handler
         self._window, self._timeout, self._enquire = window, timeout, enquire
         self._queue: deque[PendingRequest] = deque()
-        self._flying: dict[int, PendingRequest] = {}
-        self._lock = threading.Lock()  # of the queue, and of whether there still is a thread
-        self._number = 1  # the bind's
-        self._unread, self._unsent = bytearray(before), bytearray()
+        self._in_flight: dict[int, PendingRequest] = {}
+        self._lock = threading.Lock()  # guards the queue and `ended`
+        self._number = 1  # the bind has 1
+        self._unread, self._unsent = bytearray(first_bytes), bytearray()
         self._written = 0
-        self._more = False  # there may be more to read than the poll sees
-        self._asked_at: float | None = None
+        self._may_read_more = False  # TLS may hold bytes that poll does not report
+        self._enquired_at: float | None = None
         self._closing: float | None = None
-        self._goodbye = False
-        self._bell, self._listener = socket.socketpair()
-        self._bell.setblocking(False)
+        self._unbind_sent = False
+        self._wakeup_sender, self._wakeup_receiver = socket.socketpair()
+        self._wakeup_sender.setblocking(False)
         connection.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="smpp", daemon=True)
         self._thread.start()
@@ -79,82 +79,82 @@ class Session:
         self,
         bodies: Sequence[bytes],
         start_timeout: float | None = None,
-        report: OnAnswers | None = None,
+        on_answers: OnAnswers | None = None,
     ) -> list[Answer]:
-        """Send requests and give their answers in the same order.
+        """Send requests and return their answers in the same order.
 
-        Each waits at most the time-out for its place in the window, and as long again for its
-        answer. What still waits for its place when `start_timeout` seconds have passed ends as
-        NOT_STARTED, and the answers that are there by then are given to `report`.
+        Each waits at most the time-out for room in the window, and as long again for its answer.
+        What still waits for room when `start_timeout` seconds have passed ends as
+        NOT_STARTED, and `on_answers` receives the answers so far.
         """
         count = Countdown(len(bodies))
         by = time.monotonic() + self._timeout
-        tickets = [PendingRequest(body, by, count.down) for body in bodies]
+        pending = [PendingRequest(body, by, count.down) for body in bodies]
         with self._lock:
             if not self.ended and self._closing is None:
-                self._queue.extend(tickets)
+                self._queue.extend(pending)
             else:
-                count.nothing.set()
-        self._ring()
-        if start_timeout is not None and not count.nothing.wait(start_timeout):
-            self._give_back(tickets)
-            if report:
-                report([ticket.answer for ticket in tickets])
-        count.nothing.wait(2 * self._timeout + 5)
-        self._abandon([ticket for ticket in tickets if ticket.answer is None])
-        return [ticket.answer for ticket in tickets if ticket.answer is not None]
+                count.done.set()
+        self._wake()
+        if start_timeout is not None and not count.done.wait(start_timeout):
+            self._end_unstarted(pending)
+            if on_answers:
+                on_answers([request.answer for request in pending])
+        count.done.wait(2 * self._timeout + 5)
+        self._abandon([request for request in pending if request.answer is None])
+        return [request.answer for request in pending if request.answer is not None]
 
     def close(self, wait: float = 0.0) -> None:
-        """Unbind once what is under way is answered; wait some seconds for it."""
+        """Unbind after the requests in flight are answered; wait some seconds for it."""
         with self._lock:
             if self._closing is None:
                 self._closing = time.monotonic() + self._timeout
-        self._ring()
+        self._wake()
         if wait:
             self._thread.join(wait)
 
-    def _give_back(self, tickets: Sequence[PendingRequest]) -> None:
-        """End what waits for its place in the window."""
+    def _end_unstarted(self, pending: Sequence[PendingRequest]) -> None:
+        """End requests that wait for room in the window."""
         with self._lock:
-            for ticket in [one for one in tickets if one in self._queue]:
-                self._queue.remove(ticket)
-                ticket.settle(NOT_STARTED)
+            for request in [one for one in pending if one in self._queue]:
+                self._queue.remove(request)
+                request.settle(NOT_STARTED)
 
-    def _abandon(self, tickets: Sequence[PendingRequest]) -> None:
-        """End what the thread did not: it has ended before, or is held up by who hears."""
+    def _abandon(self, pending: Sequence[PendingRequest]) -> None:
+        """End requests that the thread did not end: it has ended, or the handler blocks it."""
         with self._lock:
-            for ticket in tickets:
-                waits = ticket in self._queue
+            for request in pending:
+                waits = request in self._queue
                 if waits:
-                    self._queue.remove(ticket)
-                ticket.whole = not (waits or self.ended)
-                ticket.lose("the link has ended" if self.ended else TIME_OUT)
+                    self._queue.remove(request)
+                request.written = not (waits or self.ended)
+                request.lose("the link has ended" if self.ended else TIME_OUT)
 
     def abandon(self) -> None:
-        """Let go of a parent's connection on this side of a fork, without a word on it."""
+        """Drop the parent's connection in a forked child, without writing on it."""
         self.ended = True
         with suppress(OSError):
             socket.close(self._connection.detach())
-        for end in (self._bell, self._listener):
+        for end in (self._wakeup_sender, self._wakeup_receiver):
             end.close()
 
-    def _ring(self) -> None:
-        with suppress(OSError):  # it is full, and so has rung; or the link has ended
-            self._bell.send(b".")
+    def _wake(self) -> None:
+        with suppress(OSError):  # it is full, so the thread wakes up anyway; or it has ended
+            self._wakeup_sender.send(b".")
 
-    # From here on: the thread.
+    # --- the session's thread -----------------------------------------------------------------
 
     def _run(self) -> None:
         reason = "the link was closed"
         try:
             while True:
                 self._read()
-                self._fill()
+                self._send_queued()
                 self._flush()
-                self._keep_time()
+                self._check_times()
                 self._flush()
-                self._rest()
-        except (Lost, InvalidPdu) as error:
+                self._wait()
+        except (SessionLost, InvalidPdu) as error:
             reason = str(error)
         except OSError:
             reason = "the connection was lost"
@@ -164,55 +164,55 @@ class Session:
     def _end(self, reason: str) -> None:
         with self._lock:
             self.ended = True
-            left = [*self._flying.values(), *self._queue]
+            unanswered = [*self._in_flight.values(), *self._queue]
             self._queue.clear()
-            self._flying.clear()
-        for ticket in left:
-            ticket.lose(reason)
-        for end in (self._connection, self._bell, self._listener):
+            self._in_flight.clear()
+        for request in unanswered:
+            request.lose(reason)
+        for end in (self._connection, self._wakeup_sender, self._wakeup_receiver):
             end.close()
 
-    def _rest(self) -> None:
-        """Wait until there is something to do."""
+    def _wait(self) -> None:
+        """Wait for the next event or deadline."""
         poll = select.poll()
         poll.register(self._connection, select.POLLIN | (select.POLLOUT if self._unsent else 0))
-        poll.register(self._listener, select.POLLIN)
-        look = 0.0 if self._more else self._next_look()
-        wait = max(0.0, min(look - time.monotonic(), 60.0))
+        poll.register(self._wakeup_receiver, select.POLLIN)
+        check = 0.0 if self._may_read_more else self._next_check()
+        wait = max(0.0, min(check - time.monotonic(), 60.0))
         for descriptor, _ in poll.poll(wait * 1000 + 1):
-            if descriptor == self._listener.fileno():
-                self._listener.recv(4096)
+            if descriptor == self._wakeup_receiver.fileno():
+                self._wakeup_receiver.recv(4096)
 
-    def _next_look(self) -> float:
+    def _next_check(self) -> float:
         with self._lock:
-            times = [ticket.by for ticket in (*self._queue, *self._flying.values())]
-        times.append((self._asked_at or self._heard_at) + self._allowed_silence())
+            times = [request.by for request in (*self._queue, *self._in_flight.values())]
+        times.append((self._enquired_at or self._received_at) + self._allowed_silence())
         if self._closing is not None:
             times.append(self._closing)
-        if not self.hears:
+        if not self.receives:
             times.append(self.last_used + IDLE_SECONDS)
         return min(times)
 
     def _allowed_silence(self) -> float:
-        return self._enquire if self._asked_at is None else self._timeout
+        return self._enquire if self._enquired_at is None else self._timeout
 
     def _read(self) -> None:
-        """Read what has come, and act on it before anything else: it may be an answer."""
-        over = self._receive()
-        letters: list[Pdu] = []
-        while (found := pdu.take(self._unread)) is not None:
-            if found.command == CommandId.DELIVER_SM:
-                letters.append(found)
+        """Read and process what has arrived, before time-outs are checked."""
+        closed = self._receive()
+        deliveries: list[Pdu] = []
+        while (received := pdu.take(self._unread)) is not None:
+            if received.command == CommandId.DELIVER_SM:
+                deliveries.append(received)
             else:
-                self._act(found)
-        if letters:
-            self._listen(letters)
-        if over:
-            raise Lost("the connection was lost")
+                self._process(received)
+        if deliveries:
+            self._deliver(deliveries)
+        if closed:
+            raise SessionLost("the connection was lost")
 
     def _receive(self) -> bool:
-        """Take what has come; say whether the other side has left."""
-        self._more = False
+        """Receive bytes; return whether the other side has closed."""
+        self._may_read_more = False
         for _ in range(_READS):
             try:
                 part = self._connection.recv(_READ_BYTES)
@@ -223,43 +223,45 @@ class Session:
             if not part:
                 return True
             self._unread += part
-            self._heard_at, self._asked_at = time.monotonic(), None
-        self._more = True
+            self._received_at, self._enquired_at = time.monotonic(), None
+        self._may_read_more = True
         return False
 
-    def _act(self, found: Pdu) -> None:
-        if found.command & RESPONSE:
-            self._answered(found)
-        elif found.command == CommandId.ENQUIRE_LINK:
-            self._write(found.answer())
-        elif found.command == CommandId.UNBIND:
-            self._write(found.answer())
+    def _process(self, received: Pdu) -> None:
+        if received.command & RESPONSE:
+            self._on_response(received)
+        elif received.command == CommandId.ENQUIRE_LINK:
+            self._write(received.answer())
+        elif received.command == CommandId.UNBIND:
+            self._write(received.answer())
             self._flush()
-            raise Lost("the other side has unbound")
+            raise SessionLost("the other side has unbound")
         else:
-            self._write(Pdu(CommandId.GENERIC_NACK, found.sequence, UNKNOWN_COMMAND))
+            self._write(Pdu(CommandId.GENERIC_NACK, received.sequence, UNKNOWN_COMMAND))
 
-    def _answered(self, found: Pdu) -> None:
-        if found.command == CommandId.UNBIND | RESPONSE:
-            raise Lost("the link was closed")
-        ticket = self._flying.pop(found.sequence, None)
-        if ticket is not None:  # else it is of what had its time-out, or of enquire_link
-            ticket.settle(found)
+    def _on_response(self, received: Pdu) -> None:
+        if received.command == CommandId.UNBIND | RESPONSE:
+            raise SessionLost("the link was closed")
+        request = self._in_flight.pop(received.sequence, None)
+        if request is not None:  # else its request had timed out, or was enquire_link
+            request.settle(received)
 
-    def _listen(self, letters: Sequence[Pdu]) -> None:
-        """Answer what was delivered once it is safe."""
-        safe = self._hear is not None and self._hear([letter.body for letter in letters])
-        for letter in letters:
-            self._write(letter.answer(0 if safe else TRY_AGAIN, b"\0"))
+    def _deliver(self, deliveries: Sequence[Pdu]) -> None:
+        """Pass deliveries to the handler, and answer them once they are stored."""
+        stored = self._handler is not None and self._handler(
+            [delivery.body for delivery in deliveries]
+        )
+        for delivery in deliveries:
+            self._write(delivery.answer(0 if stored else TRY_AGAIN, b"\0"))
 
-    def _fill(self) -> None:
-        """Write as much of the queue as the window holds."""
+    def _send_queued(self) -> None:
+        """Write queued requests while the window has room."""
         with self._lock:
-            while self._queue and len(self._flying) < self._window and self._closing is None:
-                ticket = self._queue.popleft()
-                self._flying[number := self._next_number()] = ticket
-                self._write(Pdu(CommandId.SUBMIT_SM, number, body=ticket.body))
-                ticket.end = self._written + len(self._unsent)
+            while self._queue and len(self._in_flight) < self._window and self._closing is None:
+                request = self._queue.popleft()
+                self._in_flight[number := self._next_number()] = request
+                self._write(Pdu(CommandId.SUBMIT_SM, number, body=request.body))
+                request.end = self._written + len(self._unsent)
                 self.last_used = time.monotonic()
 
     def _next_number(self) -> int:
@@ -278,47 +280,47 @@ class Session:
             del self._unsent[:sent]
             self._written += sent
         now = time.monotonic()
-        for ticket in self._flying.values():
-            if not ticket.whole and ticket.end <= self._written:
-                ticket.whole, ticket.by = True, now + self._timeout
+        for request in self._in_flight.values():
+            if not request.written and request.end <= self._written:
+                request.written, request.by = True, now + self._timeout
 
-    def _keep_time(self) -> None:
-        """End what waited for too long; ask a silent side whether it lives; leave."""
+    def _check_times(self) -> None:
+        """End late requests, send enquire_link after silence, and close an unused session."""
         now = time.monotonic()
-        self._give_up(now)
-        if now >= (self._asked_at or self._heard_at) + self._allowed_silence():
-            if self._asked_at is not None:
-                raise Lost("no answer to enquire_link")
-            self._ask(now)
-        if not self.hears and not self._flying and now >= self.last_used + IDLE_SECONDS:
+        self._end_late(now)
+        if now >= (self._enquired_at or self._received_at) + self._allowed_silence():
+            if self._enquired_at is not None:
+                raise SessionLost("no answer to enquire_link")
+            self._send_enquiry(now)
+        if not self.receives and not self._in_flight and now >= self.last_used + IDLE_SECONDS:
             self.close()
         if self._closing is not None:
-            self._leave(now, self._closing)
+            self._unbind(now, self._closing)
 
-    def _give_up(self, now: float) -> None:
+    def _end_late(self, now: float) -> None:
         with self._lock:
-            for ticket in [ticket for ticket in self._queue if ticket.by <= now]:
-                self._queue.remove(ticket)
-                ticket.lose("no place in the window became free in time")
-        for number, ticket in [each for each in self._flying.items() if each[1].by <= now]:
-            if not ticket.whole:
-                raise Lost("the other side takes nothing")
-            self._flying.pop(number).lose(TIME_OUT)
-            self._ask(now)  # it may be dead
+            for request in [request for request in self._queue if request.by <= now]:
+                self._queue.remove(request)
+                request.lose("no place in the window became free in time")
+        for number, request in [each for each in self._in_flight.items() if each[1].by <= now]:
+            if not request.written:
+                raise SessionLost("the other side takes nothing")
+            self._in_flight.pop(number).lose(TIME_OUT)
+            self._send_enquiry(now)  # the SMSC may be dead
 
-    def _ask(self, now: float) -> None:
-        if self._asked_at is None:
-            self._asked_at = now
+    def _send_enquiry(self, now: float) -> None:
+        if self._enquired_at is None:
+            self._enquired_at = now
             self._write(Pdu(CommandId.ENQUIRE_LINK, self._next_number()))
 
-    def _leave(self, now: float, by: float) -> None:
-        """Say goodbye once nothing is under way, or its time is over."""
+    def _unbind(self, now: float, by: float) -> None:
+        """Unbind when nothing is in flight any more, or at the deadline."""
         with self._lock:
             while self._queue:
                 self._queue.popleft().lose("the link is being closed")
         if now >= by:
-            raise Lost("the link was closed")
-        if not self._flying and not self._goodbye:
-            self._goodbye = True
-            self._closing = min(by, now + _GOODBYE_SECONDS)
+            raise SessionLost("the link was closed")
+        if not self._in_flight and not self._unbind_sent:
+            self._unbind_sent = True
+            self._closing = min(by, now + _UNBIND_SECONDS)
             self._write(Pdu(CommandId.UNBIND, self._next_number()))

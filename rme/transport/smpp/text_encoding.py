@@ -1,4 +1,4 @@
-"""Texts as SMSCs take them: alphabets (§5.2.19), and long texts in several messages.
+"""Encoding of texts for SMSCs: alphabets (§5.2.19), and long texts in several messages.
 
 | alphabet | data_coding | alone | each of several |
 |---|---|---|---|
@@ -6,8 +6,8 @@
 | Latin-1 | 3 | 140 | 134 |
 | UCS-2 | 8 | 70 UTF-16 units | 67 |
 
-A character is never split: neither the escape of GSM 03.38 nor a surrogate pair. What an alphabet
-does not have goes as UCS-2.
+A character is never split: neither the escape of GSM 03.38 nor a surrogate pair. A text with other
+characters than the alphabet's is sent as UCS-2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from rme.transport.smpp.pdu import Tag
 UCS2 = 0x08
 _BINARY = frozenset({0x02, 0x04})
 _HEADED = 0x40
-"""Of `esm_class`: the text begins with a user data header (§5.2.12)."""
+"""The flag in `esm_class` of a text that begins with a user data header (§5.2.12)."""
 
 
 class Alphabet(StrEnum):
-    """What a text is written in where it can be."""
+    """The alphabet that a text is encoded in if possible."""
 
     GSM = "GSM"
     LATIN1 = "LATIN1"
@@ -32,7 +32,7 @@ class Alphabet(StrEnum):
 
 
 class LongTextMethod(StrEnum):
-    """How a long text goes: parts with headers, parts with parameters, or as one payload."""
+    """How a long text is sent: in parts with headers or with parameters, or as one payload."""
 
     UDH = "UDH"
     SAR = "SAR"
@@ -51,14 +51,14 @@ class EncodedText:
     characters: Sequence[bytes]
 
     @property
-    def whole(self) -> bytes:
+    def data(self) -> bytes:
         return b"".join(self.characters)
 
     def parts(self) -> list[bytes]:
-        """Give the text as messages that can be sent, one if it fits."""
+        """Return the text as one message if it fits, else as several."""
         alone, each = _BYTES[self.coding]
         if sum(map(len, self.characters)) <= alone:
-            return [self.whole]
+            return [self.data]
         parts = [bytearray()]
         for character in self.characters:
             if len(parts[-1]) + len(character) > each:
@@ -77,7 +77,7 @@ def encode(text: str, alphabet: Alphabet) -> EncodedText:
 
 
 def decode(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> str:
-    """Read what a person wrote; coding 0 is in the alphabet that the SMSC was set up with."""
+    """Return the text of an inbound SMS; coding 0 is the alphabet configured for the SMSC."""
     if esm_class & _HEADED and data:
         data = data[1 + data[0] :]
     if coding in _BINARY:
@@ -90,16 +90,16 @@ def decode(data: bytes, coding: int, alphabet: Alphabet, esm_class: int = 0) -> 
 
 
 PartPosition = tuple[int, int, int]
-"""The reference, how many parts there are, and which this is."""
+"""The reference, the number of parts, and the number of this one."""
 
 
 def part_position(
     data: bytes, parameters: Mapping[int, bytes], esm_class: int = 0
 ) -> PartPosition | None:
-    """Say which part of a long text a message is, by its header or else its parameters.
+    """Return which part of a long text a message is, by its header or else its parameters.
 
-    None for a text that is alone, and for a place that cannot be: it is to be ignored then (3GPP TS
-    23.040 §9.2.3.24.1).
+    Returns None for a text in one part, and for an impossible position, which is to be ignored
+    (3GPP TS 23.040 §9.2.3.24.1).
     """
     found = _in_header(data[1 : 1 + data[0]]) if esm_class & _HEADED and data else None
     found = found or _in_parameters(parameters)
@@ -107,7 +107,7 @@ def part_position(
 
 
 def _in_header(elements: bytes) -> PartPosition | None:
-    """Read the header's elements: 0 has a reference of 8 bits, and 8 one of 16."""
+    """Parse the header's elements: 0 has a reference of 8 bits, and 8 one of 16."""
     found = None
     while len(elements) >= 2:
         kind, length = elements[:2]
@@ -118,7 +118,7 @@ def _in_header(elements: bytes) -> PartPosition | None:
 
 
 def _in_parameters(parameters: Mapping[int, bytes]) -> PartPosition | None:
-    """Read `sar_msg_ref_num` and its like (§5.3.2.22 to 24): all three, or nothing."""
+    """Parse `sar_msg_ref_num` and the two others (§5.3.2.22 to 24); None unless all are valid."""
     tags = (Tag.SAR_MSG_REF_NUM, Tag.SAR_TOTAL_SEGMENTS, Tag.SAR_SEGMENT_SEQNUM)
     reference, total, number = (parameters.get(tag, b"") for tag in tags)
     if (len(reference), len(total), len(number)) != (2, 1, 1):
@@ -128,7 +128,7 @@ def _in_parameters(parameters: Mapping[int, bytes]) -> PartPosition | None:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """What one `submit_sm` carries of a text."""
+    """The part of a text that one `submit_sm` carries."""
 
     text: bytes
     coding: int
@@ -137,37 +137,37 @@ class TextPart:
     payload: bool = False
 
 
-def split(text: str, alphabet: Alphabet, way: LongTextMethod, reference: int) -> list[TextPart]:
-    """Write a text as what is to be sent; `reference` holds parts together (16 bits).
+def split(text: str, alphabet: Alphabet, method: LongTextMethod, reference: int) -> list[TextPart]:
+    """Encode and split a text; all its parts carry `reference` (16 bits).
 
     Raises ValueError for more than 255 parts or 65,535 bytes.
     """
-    written = encode(text, alphabet)
-    if len(written.whole) > 0xFFFF:
+    encoded = encode(text, alphabet)
+    if len(encoded.data) > 0xFFFF:
         raise ValueError("a text too long to be sent")
-    if way is LongTextMethod.PAYLOAD:
-        return [TextPart(written.whole, written.coding, payload=True)]
-    parts = written.parts()
+    if method is LongTextMethod.PAYLOAD:
+        return [TextPart(encoded.data, encoded.coding, payload=True)]
+    parts = encoded.parts()
     if len(parts) > 255:
         raise ValueError("a text of too many parts")
     if len(parts) == 1:
-        return [TextPart(parts[0], written.coding)]
-    make = _headed if way is LongTextMethod.UDH else _numbered
+        return [TextPart(parts[0], encoded.coding)]
+    make = _headed if method is LongTextMethod.UDH else _numbered
     return [
-        make(part, written.coding, (reference, len(parts), number))
+        make(part, encoded.coding, (reference, len(parts), number))
         for number, part in enumerate(parts, start=1)
     ]
 
 
-def _headed(part: bytes, coding: int, place: PartPosition) -> TextPart:
-    """Begin a part with a user data header (3GPP TS 23.040 §9.2.3.24.1)."""
-    reference, total, number = place
+def _headed(part: bytes, coding: int, position: PartPosition) -> TextPart:
+    """Return a part with a user data header (3GPP TS 23.040 §9.2.3.24.1)."""
+    reference, total, number = position
     header = bytes([5, 0, 3, reference & 0xFF, total, number])
     return TextPart(header + part, coding, esm_class=_HEADED)
 
 
-def _numbered(part: bytes, coding: int, place: PartPosition) -> TextPart:
-    reference, total, number = place
+def _numbered(part: bytes, coding: int, position: PartPosition) -> TextPart:
+    reference, total, number = position
     parameters: dict[int, bytes] = {
         Tag.SAR_MSG_REF_NUM: reference.to_bytes(2, "big"),
         Tag.SAR_TOTAL_SEGMENTS: bytes([total]),

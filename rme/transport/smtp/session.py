@@ -1,7 +1,4 @@
-"""What is said to a mail server (RFC 5321), without a socket.
-
-libcurl can speak SMTP, too, but it waits for the reply to a message by blocking all that goes on
-beside it, and it uses a connection again whose last reply never came: the next mail would get it.
+"""An SMTP session (RFC 5321), without a socket.
 
 Each generator yields what is to be written and receives the reply. `open_session` takes a
 connection from the greeting to the log-in. `mail_transaction` sends one message: with PIPELINING
@@ -18,15 +15,15 @@ from rme.transport.messages import Envelope, Failure, FailureKind, MailSecurity,
 INVALID_REPLY = "the answer makes no sense"
 _REPLY_LINE = re.compile(rb"([2-5]\d\d)(?:([ -])([^\0\r\n]*))?\r?\n")
 _MAX_REPLY = 64 * 1024
-"""Bytes. A reply is some lines of 512 at most (RFC 5321 §4.5.3.1.5)."""
+"""Bytes. A reply has lines of 512 bytes at most (RFC 5321 §4.5.3.1.5)."""
 
 Offers = dict[str, str]
-"""A server's extensions, from its answer to EHLO: keyword to parameters."""
+"""A server's extensions, from its reply to EHLO: keyword to parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmtpReply:
-    """A whole reply."""
+    """A complete reply."""
 
     status: int
     lines: tuple[str, ...]
@@ -34,24 +31,24 @@ class SmtpReply:
 
 @dataclass(frozen=True, slots=True)
 class SendBytes:
-    """Write this, then wait for a reply. `whole`: with its last byte a message has been sent."""
+    """Write `data`, then wait for a reply. `ends_message`: its last byte ends a message."""
 
     data: bytes
     stage: Stage
-    whole: bool = False
+    ends_message: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StartTls:
-    """Begin TLS now; there is no reply."""
+    """Start TLS; there is no reply."""
 
 
 class InvalidReply(Exception):
-    """What came is no reply."""
+    """What was received is not an SMTP reply."""
 
 
 class SessionEnded(Exception):
-    """The dialogue came to an end before its time."""
+    """The session has ended early, with a result for the mail."""
 
     def __init__(self, result: Reply | Failure) -> None:
         super().__init__()
@@ -59,31 +56,31 @@ class SessionEnded(Exception):
 
 
 Opening = Generator[SendBytes | StartTls, SmtpReply, Offers]
-Hello = Generator[SendBytes | StartTls, SmtpReply, tuple[SmtpReply, Offers]]
+Greeting = Generator[SendBytes | StartTls, SmtpReply, tuple[SmtpReply, Offers]]
 Transaction = Generator[SendBytes, SmtpReply, Reply]
 
 
 class ReplyReader:
-    """What a server says, in the parts that it comes in. No byte is looked at twice."""
+    """Reads replies from bytes as they arrive; no byte is searched twice."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
         self._searched = 0  # of `_unread`, where no line ends
-        self._lines: list[str] = []  # of a reply that is not whole
+        self._lines: list[str] = []  # of an incomplete reply
         self._size = 0  # of these
 
     def __bool__(self) -> bool:
-        """Return whether something came that is no whole reply."""
+        """Return whether there are bytes that are not a complete reply yet."""
         return bool(self._unread or self._lines)
 
     def add(self, part: bytes) -> None:
-        """Store what came."""
+        """Store received bytes."""
         self._unread += part
 
     def take(self) -> SmtpReply | None:
-        """Return the first reply; None while it is not whole (RFC 5321 §4.2).
+        """Return the first reply; None while it is not complete (RFC 5321 §4.2).
 
-        Raises Senseless for what is no reply.
+        Raises InvalidReply.
         """
         while (end := self._unread.find(b"\n", self._searched) + 1) > 0:
             line = bytes(self._unread[:end])
@@ -95,9 +92,9 @@ class ReplyReader:
                 raise InvalidReply
             self._lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
             if found[2] != b"-":
-                said = SmtpReply(int(found[1]), tuple(self._lines))
+                reply = SmtpReply(int(found[1]), tuple(self._lines))
                 self._lines, self._size = [], 0
-                return said
+                return reply
         self._searched = len(self._unread)
         if self._size + self._searched > _MAX_REPLY:
             raise InvalidReply
@@ -105,38 +102,43 @@ class ReplyReader:
 
 
 def open_session(envelope: Envelope, name: str) -> Opening:
-    """Bring a connection to where MAIL may be said. Raises Ended when it does not come there."""
-    said = yield SendBytes(b"", Stage.CONNECT)
-    if said.status != 220:
-        raise _turned_away(said)
-    said, offers = yield from _hello(name)
+    """Open a session, up to where MAIL is allowed; return what the server offers.
+
+    Raises SessionEnded if the server does not allow it.
+    """
+    reply = yield SendBytes(b"", Stage.CONNECT)
+    if reply.status != 220:
+        raise _rejected(reply)
+    reply, offers = yield from _greet(name)
     if envelope.security is MailSecurity.STARTTLS:
-        if "STARTTLS" not in offers:  # never gone without
-            raise SessionEnded(_failed(FailureKind.TLS, "the server does not offer STARTTLS", said))
-        said = yield SendBytes(b"STARTTLS\r\n", Stage.CONNECT)
-        if said.status != 220:
-            raise SessionEnded(_failed(FailureKind.TLS, "the server does not begin TLS", said))
+        if "STARTTLS" not in offers:  # never continue without TLS
+            raise SessionEnded(
+                _failed(FailureKind.TLS, "the server does not offer STARTTLS", reply)
+            )
+        reply = yield SendBytes(b"STARTTLS\r\n", Stage.CONNECT)
+        if reply.status != 220:
+            raise SessionEnded(_failed(FailureKind.TLS, "the server does not begin TLS", reply))
         yield StartTls()
-        said, offers = yield from _hello(name)  # what was offered in clear does not count
+        reply, offers = yield from _greet(name)  # offers made in clear do not count
     if envelope.username:
-        yield from _log_in(envelope, offers, said)
+        yield from _log_in(envelope, offers, reply)
     return offers
 
 
-def _hello(name: str) -> Hello:
-    said = yield SendBytes(f"EHLO {name}\r\n".encode(), Stage.CONNECT)
-    if said.status >= 500:  # older than extensions
-        said = yield SendBytes(f"HELO {name}\r\n".encode(), Stage.CONNECT)
-    if said.status != 250:
-        raise _turned_away(said)
-    words = [line[4:].upper().split(" ", 1) for line in said.lines[1:] if len(line) > 4]
-    return said, {keyword: "".join(rest) for keyword, *rest in words}
+def _greet(name: str) -> Greeting:
+    reply = yield SendBytes(f"EHLO {name}\r\n".encode(), Stage.CONNECT)
+    if reply.status >= 500:  # a server without extensions
+        reply = yield SendBytes(f"HELO {name}\r\n".encode(), Stage.CONNECT)
+    if reply.status != 250:
+        raise _rejected(reply)
+    words = [line[4:].upper().split(" ", 1) for line in reply.lines[1:] if len(line) > 4]
+    return reply, {keyword: "".join(rest) for keyword, *rest in words}
 
 
 def _log_in(
-    envelope: Envelope, offers: Offers, said: SmtpReply
+    envelope: Envelope, offers: Offers, reply: SmtpReply
 ) -> Generator[SendBytes, SmtpReply, None]:
-    """Log in by PLAIN (RFC 4616), else by LOGIN, which old servers know alone."""
+    """Log in by PLAIN (RFC 4616), else by LOGIN, the only way for some old servers."""
     known = offers.get("AUTH", "").split()
     user, password = envelope.username.encode(), envelope.password.encode()
     if "PLAIN" in known:
@@ -145,22 +147,24 @@ def _log_in(
         steps = [b"AUTH LOGIN", base64.b64encode(user), base64.b64encode(password)]
     else:
         reason = "the server offers no log-in by password"
-        raise SessionEnded(Failure(FailureKind.LOGIN, reason, said.status, said.lines, Stage.LOGIN))
+        raise SessionEnded(
+            Failure(FailureKind.LOGIN, reason, reply.status, reply.lines, Stage.LOGIN)
+        )
     for step in steps:
-        said = yield SendBytes(step + b"\r\n", Stage.LOGIN)
-        if said.status != (235 if step is steps[-1] else 334):
+        reply = yield SendBytes(step + b"\r\n", Stage.LOGIN)
+        if reply.status != (235 if step is steps[-1] else 334):
             reason = "the log-in was refused"
             raise SessionEnded(
-                Failure(FailureKind.LOGIN, reason, said.status, said.lines, Stage.LOGIN)
+                Failure(FailureKind.LOGIN, reason, reply.status, reply.lines, Stage.LOGIN)
             )
 
 
 def mail_transaction(
     envelope: Envelope, message: bytes, offers: Offers, *, reset: bool = False
 ) -> Transaction:
-    """Hand over a message. Gives the reply that decides; `reset` ends an earlier one first.
+    """Send one message; return the reply that decides. `reset` ends an earlier transaction first.
 
-    Raises Ended when the connection is of no use any more.
+    Raises SessionEnded if the connection cannot be used any more.
     """
     size = f" SIZE={len(message)}" if "SIZE" in offers else ""
     commands = [(Stage.MAIL, f"MAIL FROM:{_path(envelope.mail_from)}{size}\r\n")]
@@ -168,61 +172,61 @@ def mail_transaction(
     commands.append((Stage.DATA, "DATA\r\n"))
     if reset:
         commands.insert(0, (Stage.CONNECT, "RSET\r\n"))
-    in_a_row = "PIPELINING" in offers
-    unsaid = "".join(command for _, command in commands).encode()
+    pipelining = "PIPELINING" in offers
+    unsent = "".join(command for _, command in commands).encode()
     decisive: Reply | None = None
-    said = SmtpReply(0, ())
+    reply = SmtpReply(0, ())
     for stage, command in commands:
-        said = yield SendBytes(unsaid if in_a_row else command.encode(), stage)
-        unsaid = b""
-        if decisive is None and not _goes_on(said, stage):
-            decisive = _answer(said, stage)
-            if not in_a_row:
+        reply = yield SendBytes(unsent if pipelining else command.encode(), stage)
+        unsent = b""
+        if decisive is None and not _continues(reply, stage):
+            decisive = _decided(reply, stage)
+            if not pipelining:
                 return decisive
     if decisive is not None:
-        if said.status == 354:  # it waits for a message all the same (RFC 2920 §3.1): hang up
+        if reply.status == 354:  # it still expects a message (RFC 2920 §3.1): close
             raise SessionEnded(decisive)
         return decisive
-    said = yield SendBytes(_stuffed(message), Stage.END, whole=True)
-    if said.status // 100 != 2 and said.status < 400:
+    reply = yield SendBytes(_dot_stuffed(message), Stage.END, ends_message=True)
+    if reply.status // 100 != 2 and reply.status < 400:
         raise SessionEnded(
-            Failure(FailureKind.UNKNOWN, INVALID_REPLY, said.status, said.lines, Stage.END)
+            Failure(FailureKind.UNKNOWN, INVALID_REPLY, reply.status, reply.lines, Stage.END)
         )
-    return _answer(said, Stage.END)
+    return _decided(reply, Stage.END)
 
 
-def _goes_on(said: SmtpReply, stage: Stage) -> bool:
-    return said.status == 354 if stage is Stage.DATA else said.status // 100 == 2
+def _continues(reply: SmtpReply, stage: Stage) -> bool:
+    return reply.status == 354 if stage is Stage.DATA else reply.status // 100 == 2
 
 
-def _answer(said: SmtpReply, stage: Stage) -> Reply:
-    """Take a refusal as the answer. Raises Ended for what is none, and where the server leaves."""
-    if said.status < 400 and stage is not Stage.END:
+def _decided(reply: SmtpReply, stage: Stage) -> Reply:
+    """Return the deciding reply. Raises SessionEnded if it is none, or the server closes."""
+    if reply.status < 400 and stage is not Stage.END:
         kind = FailureKind.NOT_SENT
-        raise SessionEnded(Failure(kind, INVALID_REPLY, said.status, said.lines, stage))
-    reply = Reply(said.status, lines=said.lines, stage=stage)
-    if said.status == 421 or stage is Stage.CONNECT:
-        raise SessionEnded(reply)
-    return reply
+        raise SessionEnded(Failure(kind, INVALID_REPLY, reply.status, reply.lines, stage))
+    decisive = Reply(reply.status, lines=reply.lines, stage=stage)
+    if reply.status == 421 or stage is Stage.CONNECT:
+        raise SessionEnded(decisive)
+    return decisive
 
 
-def _turned_away(said: SmtpReply) -> SessionEnded:
-    if said.status >= 400:
-        return SessionEnded(Reply(said.status, lines=said.lines, stage=Stage.CONNECT))
-    return SessionEnded(_failed(FailureKind.NOT_SENT, INVALID_REPLY, said))
+def _rejected(reply: SmtpReply) -> SessionEnded:
+    if reply.status >= 400:
+        return SessionEnded(Reply(reply.status, lines=reply.lines, stage=Stage.CONNECT))
+    return SessionEnded(_failed(FailureKind.NOT_SENT, INVALID_REPLY, reply))
 
 
-def _failed(kind: FailureKind, reason: str, said: SmtpReply) -> Failure:
-    return Failure(kind, reason, said.status, said.lines, Stage.CONNECT)
+def _failed(kind: FailureKind, reason: str, reply: SmtpReply) -> Failure:
+    return Failure(kind, reason, reply.status, reply.lines, Stage.CONNECT)
 
 
 def _path(address: str) -> str:
     return address if address.startswith("<") else f"<{address}>"
 
 
-def _stuffed(message: bytes) -> bytes:
-    """Double the dots that begin lines, and end the message (RFC 5321 §4.5.2)."""
-    stuffed = message.replace(b"\r\n.", b"\r\n..")
-    if stuffed.startswith(b"."):
-        stuffed = b"." + stuffed
-    return stuffed + (b".\r\n" if stuffed.endswith(b"\r\n") or not stuffed else b"\r\n.\r\n")
+def _dot_stuffed(message: bytes) -> bytes:
+    """Return a message with dots escaped, and its end (RFC 5321 §4.5.2)."""
+    escaped = message.replace(b"\r\n.", b"\r\n..")
+    if escaped.startswith(b"."):
+        escaped = b"." + escaped
+    return escaped + (b".\r\n" if escaped.endswith(b"\r\n") or not escaped else b"\r\n.\r\n")

@@ -9,8 +9,7 @@ from rme.crm.connectors import circuit
 from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
 from rme.crm.connectors.circuit import FAILURES, Circuit
 from rme.crm.connectors.platform_calls import PlatformCaller, limit_of
-from rme.transport import Failure, FailureKind, Reply, Request
-from rme.transport.messages import TIME_OUT
+from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request
 
 URL = "https://platform.example/"
 HANGS = Failure(FailureKind.UNKNOWN, TIME_OUT)

@@ -7,7 +7,7 @@ import pytest
 
 from messaging.content import tracked_links
 from messaging.content.links import BadLink
-from messaging.content.tracked_links import CLICK, LONGEST, OPEN, Target
+from messaging.content.tracked_links import CLICK, MAX_URL_LENGTH, OPEN, Target
 
 DELIVERY = UUID("01a1fe52-0000-7000-8000-000000000001")
 LINK = re.compile(r"http://localhost:8000/t/c/([A-Za-z0-9_-]+)")
@@ -69,8 +69,8 @@ def test_links_of_the_web_lead_by_way_of_us(html: str, expected: str) -> None:
         '<a href="http://localhost:8000/p/token">preferences</a>',
         '<a href="http://LOCALHOST:8000/p/u/token">unsubscribe</a>',
         '<a href="http://localhost:8000/t/c/token">',
-        f'<a href="https://x.example/{"x" * LONGEST}">',
-        f'<a href="https://x.example/{"ü" * (LONGEST // 6)}">',
+        f'<a href="https://x.example/{"x" * MAX_URL_LENGTH}">',
+        f'<a href="https://x.example/{"ü" * (MAX_URL_LENGTH // 6)}">',
         '<!-- <a href="https://x.example"> -->',
         '<!--[if mso]><a href="https://x.example"><![endif]-->',
         "<style>a:after {content: '<a href=\"https://x.example\">'}</style>",

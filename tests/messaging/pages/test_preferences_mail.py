@@ -15,7 +15,7 @@ from tests.rest import message, work
 pytestmark = pytest.mark.django_db
 
 
-def letter(org, person, version=None, category=""):
+def render_request(org, person, version=None, category=""):
     found = templates.load_versions(org.pk, [version.pk])[version.pk] if version else None
     return compose.RenderRequest(
         organization=organizations.get(org.pk),
@@ -23,7 +23,7 @@ def letter(org, person, version=None, category=""):
         message_id="01a1fb37-a4a4-7470-9fc2-6927566e64b6",
         contact=get_contacts(org.pk, [str(person.pk)])[str(person.pk)],
         address="ada@simulator.rme.test",
-        given={
+        body={
             "sender": {"local_part": "news", "domain": "acme.example", "name": "Acme"},
             "content": {"subject": "News", "text": "There is some."},
         },
@@ -41,7 +41,7 @@ def test_marketing_carries_one_click_headers_and_the_page(org):
     person = factories.contact(org)
     text = {"subject": "N", "text": "Change: {{ unsubscribe_url }}"}
     version = factories.template(org, name="news", category="MARKETING", **text)
-    mail = compose.email(letter(org, person, version))
+    mail = compose.email(render_request(org, person, version))
     token = link(org, person, "MARKETING").token
     assert mail.text.strip() == f"Change: http://127.0.0.1:8000/p/{token}"
     assert mail.headers == {
@@ -56,14 +56,14 @@ def test_marketing_carries_one_click_headers_and_the_page(org):
 )
 def test_the_regime_of_the_category_decides(org, category, regime, carried):
     Category.objects.create(organization=org, name=category, regime=regime)
-    mail = compose.email(letter(org, factories.contact(org), category=category))
+    mail = compose.email(render_request(org, factories.contact(org), category=category))
     assert ("List-Unsubscribe" in mail.headers) is carried
 
 
 def test_service_messages_carry_none_and_may_link_to_the_page(org):
     person = factories.contact(org)
     version = factories.template(org, name="bill", text="{{ unsubscribe_url }}")
-    mail = compose.email(letter(org, person, version))
+    mail = compose.email(render_request(org, person, version))
     assert mail.headers == {}
     token = link(org, person, "TRANSACTIONAL").token
     assert mail.text.strip() == f"http://127.0.0.1:8000/p/{token}"
@@ -72,7 +72,7 @@ def test_service_messages_carry_none_and_may_link_to_the_page(org):
 def test_a_text_message_may_link_to_the_page(org):
     person = factories.contact(org)
     version = factories.template(org, "SMS", "news", text="{{ unsubscribe_url }}")
-    sent = compose.sms(letter(org, person, version))
+    sent = compose.sms(render_request(org, person, version))
     token = link(org, person, "TRANSACTIONAL", "SMS").token
     assert sent.text == f"http://127.0.0.1:8000/p/{token}"
 

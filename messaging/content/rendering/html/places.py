@@ -1,9 +1,9 @@
-"""Where in HTML a variable stands: escaping makes it safe as text and between quotes only.
+"""Places of variables in HTML: escaping makes them safe only as text and between quotes.
 
 A small state machine after the HTML standard's tokenizer
 (https://html.spec.whatwg.org/multipage/parsing.html#tokenization) reads the markup between the
-pieces of Liquid. Branches are read one after the other, which is right as long as each leaves the
-markup in the state it found it; one that does not is its author's own making, as all markup is.
+pieces of Liquid. Branches (`if`, `else`) are read one after the other, which is right if each ends
+in the state in which it began; the template's author is responsible for that, as for all markup.
 """
 
 import re
@@ -14,18 +14,18 @@ from messaging.content.rendering.source import Piece
 
 
 class Place(Enum):
-    """What a piece of Liquid stands in."""
+    """The context of a piece of Liquid in HTML."""
 
     CONTENT = "text"
-    """Text between tags, where more markup may stand: escaping is all a value needs."""
+    """Text between tags, where markup is allowed: escaping makes a value safe."""
     TEXT = "a comment, a style, or quotes"
-    """The same, but markup there would not be read as such."""
+    """The same, but markup would not be interpreted there."""
     ADDRESS = "address"
-    """The beginning of an attribute that holds an address."""
+    """The beginning of an attribute that holds a URL."""
     BARE = "a tag, outside of quotes"
-    """A value would be a new attribute."""
+    """A value would become an attribute."""
     SCRIPT = "a script"
-    """Escaping does not help there."""
+    """Escaping does not make a value safe."""
 
 
 _ADDRESSES = frozenset(
@@ -51,7 +51,7 @@ _ENDS = {
     ">": re.compile(">"),
 }
 
-# Conditional comments hold HTML that Outlook reads, so they are stepped into.
+# Conditional comments contain HTML for Outlook, so their content is read.
 _CONDITION = re.compile(r"<!--\s*\[if [^\]<>]*\]>(?:<!-->)?|(?:<!--)?<!\[endif\]-->")
 _TAG = re.compile(r"</?([a-zA-Z][^\s/>]*)?")
 _ATTRIBUTE = re.compile(r"""([^\s"'>/=][^\s>/=]*)(?:\s*=\s*)?|["'=]|/""")
@@ -60,8 +60,8 @@ _UNQUOTED = re.compile(r"[^\s>]*")
 
 
 def places(source: str, found: Sequence[Piece]) -> list[Place]:
-    """Say for each piece of Liquid where it stands, and last, where the source ends."""
-    reader = _Reader()
+    """Return the place of each piece of Liquid, and last the place of the end of the source."""
+    reader = _Tokenizer()
     result = []
     position = 0
     for piece in found:
@@ -72,14 +72,14 @@ def places(source: str, found: Sequence[Piece]) -> list[Place]:
     return [*result, reader.place()]
 
 
-class _Reader:
-    """Reads markup bit by bit. `state` is the method that reads on."""
+class _Tokenizer:
+    """Reads markup piece by piece. `state` is the method that reads the next piece."""
 
     def __init__(self) -> None:
         self.state: Callable[[str, int], int] = self._text
         self.tag = self.attribute = self.quote = self.until = ""
         self.begun = False
-        """Whether the attribute's value has begun with something that is not Liquid."""
+        """Whether the attribute's value begins with something other than Liquid."""
 
     def read(self, markup: str) -> None:
         position = 0

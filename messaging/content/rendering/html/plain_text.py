@@ -1,11 +1,11 @@
-"""Plain text from HTML: for mails whose template has no text of its own."""
+"""Plain text from HTML, for emails whose template has HTML only."""
 
 import re
 
 from rme.core.html_entities import unescape
 
-# A tag with its attributes; quoted values may hold `>`. Possessive (`*+`), so it never goes back,
-# and without its end a tag still, so that what was read is not read again.
+# A tag with its attributes; quoted values may contain `>`. Possessive quantifiers (`*+`) prevent
+# backtracking, and an unclosed tag matches too, so that no character is read twice.
 _TAG = re.compile(
     r"""(?P<comment><!--)
       | <!(?:\[endif\])?[^>]*+>?
@@ -21,7 +21,7 @@ _HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _GAPS = re.compile(r"\n{3,}")
 
-_SILENT = frozenset({"style", "script", "head", "title", "template"})
+_WITHOUT_TEXT = frozenset({"style", "script", "head", "title", "template"})
 _BLOCKS = frozenset(
     [
         "address",
@@ -50,20 +50,20 @@ _BLOCKS = frozenset(
         "ul",
     ]
 )
-_LINES = frozenset({"br", "dd", "dt", "tr"})
+_LINE_BREAKS = frozenset({"br", "dd", "dt", "tr"})
 _CELLS = frozenset({"td", "th"})
 _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
-_WHOLE = {
+_REMOVED = {
     "<!--": re.compile("-->"),
     "<script": re.compile(r"</script\s*>", re.IGNORECASE),
     "<style": re.compile(r"</style\s*>", re.IGNORECASE),
 }
-"""What `strip_tags` takes out together with its content, and how that ends."""
+"""Elements that `strip_tags` removes with their content, and the pattern of their end."""
 
 
 def from_html(html: str) -> str:
-    """Give the text of an HTML document: blocks apart, `- ` before items, links as `text (url)`."""
-    reader = _Reader()
+    """Return the text of HTML: blocks apart, `- ` before items, links as `text (url)`."""
+    reader = _TextBuilder()
     position = 0
     while found := _TAG.search(html, position):
         reader.text(html[position : found.start()])
@@ -79,14 +79,16 @@ def from_html(html: str) -> str:
     return reader.result()
 
 
-class _Reader:
-    """Collects text. In `silent` stands the element whose content is left out."""
+class _TextBuilder:
+    """Collects text. `silent` is the name of the element whose content is left out, or empty."""
 
     __slots__ = ("depth", "link", "parts", "silent")
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.link: tuple[str, int] | None = None  # the open one: its address, its first part
+        self.link: tuple[str, int] | None = (
+            None  # the open link: its URL, and the index of its first part
+        )
         self.silent = ""
         self.depth = 0
 
@@ -100,12 +102,12 @@ class _Reader:
                 self.depth += -1 if end else 1
                 if not self.depth:
                     self.silent = ""
-        elif name in _SILENT or ("none" in rest.lower() and _HIDDEN.search(rest)):
+        elif name in _WITHOUT_TEXT or ("none" in rest.lower() and _HIDDEN.search(rest)):
             if not end and name not in _VOID and not rest.endswith("/"):
                 self.silent, self.depth = name, 1
         elif name in _BLOCKS:
             self.parts.append("\n\n")
-        elif name in _LINES:
+        elif name in _LINE_BREAKS:
             self.parts.append("" if end else "\n")
         elif name in _CELLS:
             self.parts.append(" ")
@@ -117,14 +119,14 @@ class _Reader:
             self.text(alt[1] or alt[2] or alt[3] or "")
 
     def _link(self, end: bool, rest: str) -> None:
-        if self.link is not None:  # another one ends it, as in a browser: links are not nested
+        if self.link is not None:  # another `<a>` closes it, as in a browser: links are not nested
             (address, start), self.link = self.link, None
             address = address.removeprefix("mailto:").removeprefix("tel:")
-            whole = "".join(self.parts[start:])
-            said = whole.strip()
-            if said and address and said != address and not address.startswith("#"):
-                before, _, after = whole.partition(said)
-                self.parts[start:] = [f"{before}{said} ({address}){after}"]
+            content = "".join(self.parts[start:])
+            label = content.strip()
+            if label and address and label != address and not address.startswith("#"):
+                before, _, after = content.partition(label)
+                self.parts[start:] = [f"{before}{label} ({address}){after}"]
         if not end:
             found = _HREF.search(rest)
             address = (found[1] or found[2] or found[3] or "").strip() if found else ""
@@ -137,24 +139,24 @@ class _Reader:
 
 
 def strip_tags(text: str) -> str:
-    """Take out tags, comments, and scripts and styles with their content, in one pass."""
-    kept: list[str] = []
+    """Remove tags, comments, and scripts and styles with their content, in one pass."""
+    parts: list[str] = []
     position = 0
     endless: set[str] = set()
     while (start := text.find("<", position)) >= 0:
         end = -1
         opening = text[start : start + 7].lower()
-        for mark, close in _WHOLE.items():
+        for mark, close in _REMOVED.items():
             if opening.startswith(mark) and mark not in endless:
                 found = close.search(text, start)
                 end = found.end() if found else -1
                 if not found:
-                    endless.add(mark)  # looked for once, so that this stays one pass
+                    endless.add(mark)  # searched once only, so that the time stays linear
         if end < 0:
             end = text.find(">", start) + 1
         if end <= 0:
             break
-        kept.append(text[position:start])
+        parts.append(text[position:start])
         position = end
-    kept.append(text[position:])
-    return "".join(kept)
+    parts.append(text[position:])
+    return "".join(parts)

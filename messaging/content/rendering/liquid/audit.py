@@ -1,8 +1,8 @@
-"""What is looked at in a syntax tree before it may render, and set right in it.
+"""Checks of a syntax tree before it may render, and the changes that bound it.
 
-Everything that can be refused here is refused when a template is made active and not when it is
-sent: unknown filters, arguments by name, `break` without a loop, expressions nested too deep, and
-in HTML variables where escaping does not make them safe.
+What is wrong here is refused when a template is activated, not when it is sent: unknown filters,
+named arguments, `break` outside a loop, expressions nested too deep, and in HTML variables where
+escaping does not make them safe.
 """
 
 from bisect import bisect_right
@@ -21,11 +21,17 @@ from liquid.token import Token
 
 from messaging.content.rendering.errors import syntax_at
 from messaging.content.rendering.html.places import Place
-from messaging.content.rendering.liquid.environment import BoundedRange, Call, Cycle, Limited, Write
+from messaging.content.rendering.liquid.environment import (
+    BoundedCycleNode,
+    BoundedEnvironment,
+    BoundedOutputNode,
+    BoundedRange,
+    RenderNode,
+)
 from messaging.content.rendering.source import Piece
 
 _DEPTH = 50
-_WHY = {
+_REFUSALS = {
     Place.BARE: "a variable stands in a tag, outside of quotes: put its place into quotes",
     Place.SCRIPT: "a variable stands in a script, where no escaping makes it safe",
 }
@@ -33,14 +39,14 @@ _WHY = {
 
 def audit(
     nodes: Sequence[Node],
-    environment: Limited,
+    environment: BoundedEnvironment,
     source: str,
     found: Sequence[Piece] = (),
     places: Sequence[Place] = (),
 ) -> None:
-    """Look through a syntax tree; `places` says where in HTML each piece of Liquid stands.
+    """Check and bound a syntax tree. Raises TemplateSyntax.
 
-    Raises TemplateSyntax.
+    `places` holds the place in HTML of each piece of Liquid; it is empty for plain text.
     """
     starts = [piece.start for piece in found]
     for node, looped in walk(nodes):
@@ -54,31 +60,31 @@ def audit(
             if isinstance(expression, FilteredExpression):
                 for used in expression.filters or ():
                     _check_filter(used, environment, source)
-        if places and isinstance(node, Write | Cycle | Call):
+        if places and isinstance(node, BoundedOutputNode | BoundedCycleNode | RenderNode):
             place = places[max(bisect_right(starts, node.token.start_index) - 1, 0)]
-            if isinstance(node, Call) and place is not Place.CONTENT:
+            if isinstance(node, RenderNode) and place is not Place.CONTENT:
                 _refuse("a partial stands between tags, not within one", node.token, source)
-            if variable and place in _WHY:
-                _refuse(_WHY[place], node.token, source)
-            if isinstance(node, Write):
+            if variable and place in _REFUSALS:
+                _refuse(_REFUSALS[place], node.token, source)
+            if isinstance(node, BoundedOutputNode):
                 node.address = place is Place.ADDRESS
 
 
 def walk(nodes: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
-    """Go through all nodes, without those of partials; with each, whether it stands in a loop."""
+    """Yield all nodes except those of partials, and whether each is within a loop."""
     pending = [(node, False) for node in nodes]
     while pending:
         node, looped = pending.pop()
         yield node, looped
         looped = looped or isinstance(node, ForNode | TablerowNode)
-        # Only tags that load other templates would use the context, and ours does not.
+        # Only tags that load other templates use the context, and `render` here is not one.
         pending += [(child, looped) for child in node.children(cast(Any, None))]
 
 
 def expressions(node: Node, source: str) -> Iterator[Expression]:
-    """Go through all expressions of a node. Raises TemplateSyntax where they are nested deep.
+    """Yield all expressions of a node. Raises TemplateSyntax if they are nested too deep.
 
-    How deep Python may still go when it is sent is not known when it is checked.
+    The limit is low, since the depth of Python's stack at the time of sending is not known here.
     """
     pending = [(expression, 0) for expression in node.expressions()]
     while pending:
@@ -89,7 +95,7 @@ def expressions(node: Node, source: str) -> Iterator[Expression]:
         pending += [(child, depth + 1) for child in expression.children()]
 
 
-def _check_filter(used: Filter, environment: Limited, source: str) -> None:
+def _check_filter(used: Filter, environment: BoundedEnvironment, source: str) -> None:
     if used.name not in environment.filters:
         _refuse(f"unknown filter '{used.name}'", used.token, source)
     for argument in used.args:

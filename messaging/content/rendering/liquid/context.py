@@ -1,4 +1,4 @@
-"""One render: what python-liquid looks variables up in and writes to, paid for by its meter."""
+"""One rendering: python-liquid's context and buffer, charged to the meter."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -17,29 +17,29 @@ from messaging.content.rendering.values import weigh
 _NONE: list[str] = []
 
 
-class Hole(Undefined):
-    """A variable that is not there. It renders to nothing, and is remembered when it does.
+class MissingVariable(Undefined):
+    """A variable without a value. It renders to nothing, and its name is recorded when it does.
 
-    To ask for it with `if` or to give it a `default` is no loss, and is not remembered.
+    A test with `if`, or a `default`, is not recorded: nothing is lost there.
     """
 
-    __slots__ = ("holes",)
+    __slots__ = ("missing",)
 
-    def __init__(self, name: str, holes: dict[str, None]) -> None:
+    def __init__(self, name: str, missing: dict[str, None]) -> None:
         super().__init__(name)
-        self.holes = holes
+        self.missing = missing
 
     def __str__(self) -> str:
-        self.holes[self.name] = None
+        self.missing[self.name] = None
         return ""
 
     def __len__(self) -> int:
-        self.holes[self.name] = None
+        self.missing[self.name] = None
         return 0
 
 
 class Buffer:
-    """What a template writes, paid for by its length."""
+    """The output of a template, charged by its length."""
 
     __slots__ = ("meter", "parts")
 
@@ -58,7 +58,7 @@ class Buffer:
 
 
 class Scope(ReadOnlyChainMap):
-    """python-liquid's chain of namespaces; asks each before it looks, as a miss is not rare."""
+    """python-liquid's chain of namespaces, quicker for names that some of them lack."""
 
     def __getitem__(self, key: str) -> object:
         for namespace in self._maps:
@@ -68,9 +68,9 @@ class Scope(ReadOnlyChainMap):
 
 
 class Context(RenderContext):
-    """One render: its data, its meter, and the variables it looked for in vain (`holes`)."""
+    """One rendering: its data, its meter, and the names that had no value (`missing`)."""
 
-    __slots__ = ("holes", "meter", "weights")
+    __slots__ = ("meter", "missing", "weights")
 
     def __init__(
         self,
@@ -78,17 +78,17 @@ class Context(RenderContext):
         *,
         data: Mapping[str, object],
         meter: Meter,
-        holes: dict[str, None],
+        missing: dict[str, None],
     ) -> None:
         self.meter = meter
-        self.holes = holes
+        self.missing = missing
         self.weights: dict[str, int] = {}
         super().__init__(template, globals=data)
         self.scope = Scope(*self.scope._maps)
 
     @property
     def disabled_tags(self) -> list[str]:
-        """No tag is disabled. Every node asks before it renders: this is where it pays."""
+        """Return no tags, and charge the node: every node reads this before it renders."""
         self.meter.spend(1)
         return _NONE
 
@@ -96,7 +96,7 @@ class Context(RenderContext):
     def disabled_tags(self, _: list[str]) -> None: ...
 
     def get(self, path: list[object], *, token: Any, default: object = UNDEFINED) -> object:
-        """Look a variable up, in plain values only: nothing here asks an object for attributes."""
+        """Return a variable's value. Only plain values are searched, never attributes."""
         try:
             found = self.scope[path[0]]  # type: ignore[index]
             for step in path[1:]:
@@ -108,12 +108,12 @@ class Context(RenderContext):
             if default is not UNDEFINED:
                 return default
             for step in path:
-                if isinstance(step, Hole):
-                    return step  # `prices[plan]`, and it is the plan that is not there
+                if isinstance(step, MissingVariable):
+                    return step  # in `prices[plan]` it is `plan` that has no value
             name = ".".join(str(s)[:100] if isinstance(s, str | int) else "?" for s in path)
-            return Hole(name, self.holes)
-        # What is done with it may take as long as it is: it is compared, searched or copied. Of a
-        # list only the first level is known here, so it costs a fifth of a look at the clock.
+            return MissingVariable(name, self.missing)
+        # What uses the value may take time in proportion to its size. Only the first level of a
+        # list is known here, so a list costs a fifth of the fuel between two checks of the clock.
         if isinstance(found, str):
             self.meter.spend(1 + (len(found) >> 6))
         else:
@@ -121,21 +121,21 @@ class Context(RenderContext):
         return found
 
     def assign(self, key: str, val: Any) -> None:
-        """Keep a variable of the template's own."""
+        """Assign a variable of the template."""
         weight = weigh(val, WEIGHT_LIMIT * 2)
         self.meter.spend(1 + (weight >> 6))
-        self.meter.keep(weight - self.weights.get(key, 0))
+        self.meter.store(weight - self.weights.get(key, 0))
         self.weights[key] = weight
         self.locals[key] = val
 
     def filter(self, name: str, token: Any) -> Filter:
-        """Give a filter that pays this render's meter."""
+        """Return a filter that is charged to this rendering's meter."""
         return partial(cast(Any, self.env).filters[name], self.meter)
 
     def raise_for_loop_limit(self, length: int = 1) -> None:
-        """Pay for a loop that is about to begin. Nested ones begin, and pay, many times."""
-        self.meter.turn(length)
+        """Charge a loop that is about to begin. A nested loop is charged each time it begins."""
+        self.meter.iterate(length)
 
     def get_buffer(self, buf: TextIO | None = None) -> StringIO:
-        """Give a buffer to capture into; it pays the same meter."""
+        """Return a buffer to capture into, charged to the same meter."""
         return cast(StringIO, Buffer(self.meter))

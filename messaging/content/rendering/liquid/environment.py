@@ -1,9 +1,8 @@
-"""python-liquid with strict limits: its environment, and what stands in for parts of it.
+"""python-liquid with strict limits: its environment, tags and nodes.
 
-Kept from python-liquid: the parser, tags and expressions. Replaced, through the places it has for
-that (a tag's `node_class`, a template's context (`context.py`), the registers of tags and filters):
-look-up, output, buffers, loops and filters, so that each pays its `Meter` and none has to be
-trusted.
+The parser, tags and expressions are python-liquid's. Look-up, output, buffers, loops and filters
+are replaced through its extension points (a tag's `node_class`, a template's context in
+`context.py`, the registers of tags and filters), so that each is charged to the `Meter`.
 """
 
 import re
@@ -25,7 +24,7 @@ from liquid.tag import Tag
 from liquid.token import TOKEN_FOR, TOKEN_TAG, TOKEN_WITH, Token
 
 from messaging.content.rendering.errors import RenderLimit
-from messaging.content.rendering.html.url_schemes import harmless
+from messaging.content.rendering.html.url_schemes import safe_url
 from messaging.content.rendering.limits import LIST_LIMIT
 from messaging.content.rendering.liquid.context import Context
 from messaging.content.rendering.liquid.filters import OPTIONS, bounded
@@ -38,39 +37,39 @@ TAGS = frozenset(
         *("output", "render", "tablerow", "unless"),
     ]
 )
-"""All others are unknown. `render` finds the organization's partials, and nothing else."""
+"""The known tags. `render` loads partials of the organization and nothing else."""
 
 
 _PARTIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class BoundedRange(RangeLiteral):
-    """A range that refuses to be long: `(1..100000000) | join` would run for a minute.
+    """A range of bounded length: `(1..100000000) | join` would run for a minute.
 
-    The parser makes `RangeLiteral`s and cannot be told otherwise; `audit.py` turns them into these.
+    The parser always makes `RangeLiteral`s; `audit.py` turns them into these.
     """
 
     __slots__ = ()
 
     def evaluate(self, context: RenderContext) -> range:
-        start = _whole(self.start.evaluate(context))
-        stop = _whole(self.stop.evaluate(context))
+        start = _to_integer(self.start.evaluate(context))
+        stop = _to_integer(self.stop.evaluate(context))
         if stop - start >= LIST_LIMIT:
             raise RenderLimit(f"a range of more than {LIST_LIMIT}")
         cast(Context, context).meter.spend(max(stop - start, 0) >> 4)
         return range(start, stop + 1) if start <= stop else range(0)
 
 
-def _whole(value: object) -> int:
-    """Give a range's end as python-liquid does: what is no number is 0."""
+def _to_integer(value: object) -> int:
+    """Return a range's end as python-liquid does: 0 for what is not a number."""
     try:
         return int(str(value)[:40]) if isinstance(value, str) else int(cast(int, value))
     except (ValueError, TypeError, OverflowError):
         return 0
 
 
-class Write(OutputNode):
-    """`{{ … }}`: the value as text, or escaped in HTML; as an address where HTML expects one."""
+class BoundedOutputNode(OutputNode):
+    """`{{ … }}`: the value as text, escaped in HTML, and a safe URL where HTML expects a URL."""
 
     __slots__ = ("address",)
 
@@ -82,11 +81,11 @@ class Write(OutputNode):
         value = self.expression.evaluate(context)
         if not context.autoescape:
             return buffer.write(text_of(value))
-        return buffer.write(html_of(harmless(text_of(value)) if self.address else value))
+        return buffer.write(html_of(safe_url(text_of(value)) if self.address else value))
 
 
-class Cycle(CycleNode):
-    """`cycle`: python-liquid would write all its arguments into a key first."""
+class BoundedCycleNode(CycleNode):
+    """`cycle`, without python-liquid's key, which is a text of all arguments."""
 
     __slots__ = ()
 
@@ -98,18 +97,18 @@ class Cycle(CycleNode):
         return buffer.write(html_of(value) if context.autoescape else text_of(value))
 
 
-class Partial(Protocol):
-    """A partial's text, parsed."""
+class ParsedPartial(Protocol):
+    """A parsed partial, as `text.Text` is."""
 
     def write(self, context: Context, buffer: TextIO) -> None: ...
 
 
-class Call(Node):
-    """`{% render 'footer', year: 2026 %}`: a partial, which sees only what it is given."""
+class RenderNode(Node):
+    """`{% render 'footer', year: 2026 %}`: a partial, which sees only its arguments."""
 
     __slots__ = ("arguments", "name", "partial")
-    partial: Partial
-    """Set when the text is linked (`liquid.py`)."""
+    partial: ParsedPartial
+    """Set after parsing (`text.py`)."""
 
     def __init__(self, token: Token, name: str, arguments: list[KeywordArgument]) -> None:
         super().__init__(token)
@@ -124,44 +123,44 @@ class Call(Node):
         outer = cast(Context, context)
         outer.meter.spend(10)
         given = {argument.name: argument.value.evaluate(outer) for argument in self.arguments}
-        inner = Context(outer.template, data=given, meter=outer.meter, holes=outer.holes)
+        inner = Context(outer.template, data=given, meter=outer.meter, missing=outer.missing)
         self.partial.write(inner, buffer)
-        outer.meter.keep(-sum(inner.weights.values()))  # its own variables end with it
+        outer.meter.store(-sum(inner.weights.values()))  # the partial's own variables are gone
         return 1
 
 
-class CallTag(Tag):
+class RenderTag(Tag):
     name = "render"
     block = False
 
-    def parse(self, stream: TokenStream) -> Call:
+    def parse(self, stream: TokenStream) -> RenderNode:
         token = stream.eat(TOKEN_TAG)
         tokens = stream.into_inner(tag=token, eat=False)
         name = parse_primitive(self.env, tokens)
         if not isinstance(name, StringLiteral) or not _PARTIAL.fullmatch(name.value):
             raise LiquidSyntaxError("a partial's name stands in quotes", token=token)
         if tokens.current.kind in (TOKEN_FOR, TOKEN_WITH):
-            said = f"'render' knows no '{tokens.current.kind}': give values by name"
-            raise LiquidSyntaxError(said, token=token)
-        return Call(token, name.value, KeywordArgument.parse(self.env, tokens))
+            message = f"'render' knows no '{tokens.current.kind}': give values by name"
+            raise LiquidSyntaxError(message, token=token)
+        return RenderNode(token, name.value, KeywordArgument.parse(self.env, tokens))
 
 
-class WriteTag(Output):
-    node_class = Write
+class BoundedOutputTag(Output):
+    node_class = BoundedOutputNode
 
 
-class BoundedEcho(EchoTag):
-    node_class = Write  # type: ignore[assignment]
+class BoundedEchoTag(EchoTag):
+    node_class = BoundedOutputNode  # type: ignore[assignment]
 
 
-class BoundedCycle(CycleTag):
-    node_class = Cycle
+class BoundedCycleTag(CycleTag):
+    node_class = BoundedCycleNode
 
 
-class Limited(Environment):
-    """Liquid for templates of users: nothing outside the data, and no more than a share of it.
+class BoundedEnvironment(Environment):
+    """Liquid for untrusted templates: they see only their data, within limits.
 
-    python-liquid's own limits on loops, output and names are off, as the meter's stand for them.
+    python-liquid's own limits on loops, output and names are off; the meter replaces them.
     """
 
     block_nesting_limit: ClassVar[int] = 20
@@ -169,7 +168,7 @@ class Limited(Environment):
 
     def __init__(self, *, html: bool) -> None:
         super().__init__(autoescape=html)
-        for tag in (WriteTag, BoundedEcho, BoundedCycle, CallTag):
+        for tag in (BoundedOutputTag, BoundedEchoTag, BoundedCycleTag, RenderTag):
             self.add_tag(tag)
         self.tags = {name: tag for name, tag in self.tags.items() if name in TAGS}
         self.filters = bounded(
@@ -184,5 +183,5 @@ class Limited(Environment):
         self.options = OPTIONS
 
 
-TEXT = Limited(html=False)
-HTML = Limited(html=True)
+TEXT = BoundedEnvironment(html=False)
+HTML = BoundedEnvironment(html=True)

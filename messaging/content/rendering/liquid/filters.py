@@ -1,10 +1,10 @@
-"""The filters a template may use: Liquid's standard ones, each bounded.
+"""The filters of templates: Liquid's standard ones, each bounded.
 
-Names and meanings follow the Liquid reference (https://shopify.dev/docs/api/liquid/filters); most
-are python-liquid's functions behind a guard. Written anew is what could not be bounded from
-outside: `join` (a list may name one long text often), `split`, `strip_html` and `uniq` (quadratic).
-There is no `safe` or `raw`: a variable never becomes markup. Markup is what the author writes
-himself, also in quotes (`{{ "<br>" }}`) or between `capture` and `endcapture`.
+Names and meanings follow the Liquid reference (https://shopify.dev/docs/api/liquid/filters). Most
+are python-liquid's functions behind a guard. Those that cannot be bounded from outside are
+implemented here: `join` (a list may repeat one long text), `split`, `strip_html` and `uniq`
+(quadratic). There is no `safe` or `raw`: a variable never becomes markup. Markup is only what the
+author writes, also in quotes (`{{ "<br>" }}`) or between `capture` and `endcapture`.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from messaging.content.rendering.limits import (
     WEIGHT_LIMIT,
     Meter,
 )
-from messaging.content.rendering.values import flat, joined, text_of, weigh
+from messaging.content.rendering.values import flatten, joined, text_of, weigh
 
 Filter = Callable[..., object]
 
@@ -91,7 +91,7 @@ STANDARD = frozenset(
     ]
 )
 OPTIONS = {"default": frozenset({"allow_false"})}
-"""Named arguments. No other filter takes any: they would reach python-liquid's own parameters."""
+"""Named arguments. Other filters take none: they would reach python-liquid's own parameters."""
 
 _OF_TEXTS = frozenset({"append", "prepend", "remove", "remove_first", "remove_last"}) | {
     "replace",
@@ -111,7 +111,7 @@ _FORMAT_LENGTH = 100
 
 
 def bounded(given: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
-    """Put the standard ones of python-liquid's filters behind their guards."""
+    """Return python-liquid's standard filters behind their guards."""
     functions = {
         name: _textual(function, arguments=name in _OF_TEXTS) if name in _OF_TEXT else function
         for name, function in given.items()
@@ -124,28 +124,28 @@ def bounded(given: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
 
 
 def _bounded(name: str, function: Filter) -> Filter:
-    """Call a filter with what it is given and what it gives looked at, and paid for."""
+    """Wrap a filter so that its input and result are checked and charged to the meter."""
     guard = _GUARDS.get(name)
 
     def call(meter: Meter, left: object, *args: object, **options: object) -> object:
-        meter.spend(2 + _look(left))
+        meter.spend(2 + _cost(left))
         for argument in args:
-            meter.spend(_look(argument))
+            meter.spend(_cost(argument))
         if guard is not None:
             guard(left, *args)
         result = function(left, *args, **options)
-        if type(result) is str:  # by far the most, and cheap to look at
+        if type(result) is str:  # the usual case, and cheap to check
             if len(result) > TEXT_LIMIT:
                 raise RenderLimit(f"a text of more than {TEXT_LIMIT} characters")
             return result
-        meter.spend(_look(result))
+        meter.spend(_cost(result))
         return result
 
     return call
 
 
 def _textual(function: Filter, *, arguments: bool) -> Filter:
-    """Give a filter its texts as Liquid writes them: nil is nothing and true is `true`."""
+    """Wrap a filter so that it gets texts as Liquid writes them: nil is empty, true is `true`."""
 
     def call(left: object, *args: object) -> object:
         given = map(text_of, args) if arguments else args
@@ -154,8 +154,8 @@ def _textual(function: Filter, *, arguments: bool) -> Filter:
     return call
 
 
-def _look(value: object) -> int:
-    """Say what a value may cost a filter, in fuel. Raises RenderLimit if it is too large."""
+def _cost(value: object) -> int:
+    """Return what a value may cost a filter, in fuel. Raises RenderLimit if it is too large."""
     if isinstance(value, str):
         if len(value) > TEXT_LIMIT:
             raise RenderLimit(f"a text of more than {TEXT_LIMIT} characters")
@@ -175,7 +175,7 @@ def _look(value: object) -> int:
 
 
 def _guard_replace(left: object, wanted: object = "", new: object = "", *_: object) -> None:
-    """Refuse, before the work is done, a replacement that multiplies its text."""
+    """Refuse a replacement that multiplies its text, before it is done."""
     _guard_text(left)
     text, part = text_of(left), text_of(wanted)
     times = text.count(part) if part else len(text) + 1
@@ -189,7 +189,7 @@ def _guard_round(_: object, digits: object = 0, *__: object) -> None:
 
 
 def _guard_text(left: object, *_: object) -> None:
-    """Refuse a list or mapping that is long as a text, which is how a text filter takes it."""
+    """Refuse a list or mapping that would be a long text, which is how a text filter reads it."""
     if isinstance(left, list | tuple | dict):
         weigh(left, TEXT_LIMIT)
 
@@ -202,12 +202,12 @@ _GUARDS: dict[str, Callable[..., None]] = {
 
 
 def _join_text(left: object, glue: object = " ") -> str:
-    return joined(flat(left), text_of(glue))
+    return joined(flatten(left), text_of(glue))
 
 
 def _join_html(left: object, glue: object = None) -> str:
-    """Join; a glue that the author wrote is markup, and then the items are escaped here."""
-    return joined(flat(left), Markup(" ") if glue is None else text_of(glue))
+    """Join items. A glue from the template is markup, and then the items are escaped here."""
+    return joined(flatten(left), Markup(" ") if glue is None else text_of(glue))
 
 
 def _split(left: object, separator: object = None) -> list[str]:
@@ -224,7 +224,7 @@ def _split(left: object, separator: object = None) -> list[str]:
 
 
 def _strip_html(left: object) -> str:
-    """Take tags out. What is left of markup is markup still, as its text stays escaped."""
+    """Remove tags. The rest of markup stays markup, since its text is still escaped."""
     text = text_of(left)
     stripped = strip_tags(str(text))
     return Markup(stripped) if isinstance(text, Markup) else stripped  # noqa: S704
@@ -232,16 +232,16 @@ def _strip_html(left: object) -> str:
 
 def _uniq(left: object, key: object = None) -> list[object]:
     """Keep the first of equal items, or of items with an equal property."""
-    kept: dict[Any, object] = {}
-    for item in flat(left):
+    first: dict[Any, object] = {}
+    for item in flatten(left):
         value = item.get(key) if key is not None and isinstance(item, dict) else item
         identity = value if isinstance(value, str | int | float | None) else repr(value)
-        kept.setdefault((type(identity) is bool, identity), item)
-    return list(kept.values())
+        first.setdefault((type(identity) is bool, identity), item)
+    return list(first.values())
 
 
 def _dated(function: Filter) -> Filter:
-    """Bound what the date parser and strftime are given. What is no date stays as it is."""
+    """Bound the input of the date parser and strftime. What is not a date is returned unchanged."""
 
     def date(left: object, form: object = None) -> object:
         if left is None or isinstance(left, Undefined):
@@ -251,6 +251,6 @@ def _dated(function: Filter) -> Filter:
         try:
             return function(left, form) if text_of(form) else text_of(left)
         except (ArithmeticError, OSError, ValueError):
-            return text_of(left)  # the year 99999, which the parser reads and no date can be
+            return text_of(left)  # the year 99999: the parser accepts it, but no date can hold it
 
     return date

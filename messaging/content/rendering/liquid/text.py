@@ -1,4 +1,4 @@
-"""Parsing and rendering one text of a template."""
+"""Parsing and rendering one text of a template, with its partials."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,21 +19,24 @@ from messaging.content.rendering.errors import (
     syntax_at,
 )
 from messaging.content.rendering.html.places import Place, places
-from messaging.content.rendering.html.url_schemes import harmless
+from messaging.content.rendering.html.url_schemes import safe_url
 from messaging.content.rendering.limits import Meter
 from messaging.content.rendering.liquid.audit import audit, expressions, walk
 from messaging.content.rendering.liquid.context import Buffer, Context
-from messaging.content.rendering.liquid.environment import HTML, TEXT, Call, Write
+from messaging.content.rendering.liquid.environment import HTML, TEXT, BoundedOutputNode, RenderNode
 from messaging.content.rendering.source import pieces
 
 PARTIALS_LIMIT = 50
-"""How many partials one text may use."""
+"""The number of partials that one text may use."""
 DEPTH_LIMIT = 5
-"""How deep partials may stand in partials."""
+"""The depth to which partials may contain partials."""
 
 
 class Variable(NamedTuple):
-    """`{{ contact.first_name }}` at the top of a text, which needs none of python-liquid."""
+    """A plain variable at the top level of a text, rendered without python-liquid.
+
+    For `{{ contact.first_name }}` the head is `contact` and the rest `("first_name",)`.
+    """
 
     head: str
     rest: tuple[str, ...]
@@ -46,25 +49,27 @@ Part = str | Variable | Node
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text with Liquid in it, parsed. `depth`: how deep partials stand in it."""
+    """A parsed text that contains Liquid."""
 
     template: BoundTemplate
     parts: tuple[Part, ...]
     literal: int
-    """Characters that are written whatever the data is."""
+    """Characters that do not depend on the data."""
     html: bool
     names: frozenset[str | None]
-    """The variables it looks up, its own among them; None stands for any (`{{ [name] }}`)."""
+    """The variables that it looks up, its own included; None: a computed name (`{{ [name] }}`)."""
     partial: str = ""
+    """The name of the partial that it is, if it is one."""
     depth: int = 0
+    """How deep partials are nested in it."""
 
     def write(self, context: Context, buffer: TextIO) -> None:
-        """Write as a partial: into what its caller writes, with the context made for it."""
+        """Render as a partial into the caller's buffer, with a context of its own."""
         for node in self.template.nodes:
             self.write_node(node, context, buffer)
 
     def write_node(self, node: Node, context: Context, buffer: TextIO) -> None:
-        """Write one node. Raises RenderLimit, RenderFailed, LiquidInterrupt."""
+        """Render one node. Raises RenderLimit, RenderFailed, LiquidInterrupt."""
         try:
             node.render(context, buffer)
         except (RenderLimit, RenderFailed, LiquidInterrupt):
@@ -78,25 +83,27 @@ class Text:
             place = f"partial {self.partial}, line {line}" if self.partial else f"line {line}"
             raise RenderFailed(f"{place}: {_message(error)}") from error
         except Exception as error:
-            # A filter of the library that did not expect this data. What it says may hold the data.
+            # A library filter that does not accept this data. Its message may contain the data.
             raise RenderFailed(f"the data does not fit ({type(error).__name__})") from error
 
 
 class Partials:
-    """The partials that a text may use, each parsed once for it."""
+    """The partials that a text may use. Each is parsed once for it."""
 
     def __init__(self, sources: Mapping[str, str], *, html: bool) -> None:
         self.sources, self.html = sources, html
         self._parsed: dict[str, Text | None] = {}
 
     def get(self, name: str) -> Text:
-        """Give a partial, parsed. Raises PartialProblem."""
+        """Return a parsed partial. Raises PartialProblem."""
         if name not in self.sources:
             raise PartialProblem(f"there is no partial '{name}'")
         if name not in self._parsed:
             if len(self._parsed) >= PARTIALS_LIMIT:
                 raise PartialProblem(f"more than {PARTIALS_LIMIT} partials")
-            self._parsed[name] = None  # in hand: whoever asks for it now stands in it
+            self._parsed[name] = (
+                None  # being parsed: a partial that requests it now contains itself
+            )
             self._parsed[name] = self._parse(name)
         found = self._parsed[name]
         if found is None:
@@ -115,10 +122,10 @@ class Partials:
 def parse(
     source: str, *, html: bool, partials: Mapping[str, str] | None = None, partial: str = ""
 ) -> Text | str:
-    """Parse a text; one without Liquid is given as it is.
+    """Parse a text; one without Liquid is returned unchanged.
 
-    `partial`: it is the partial of that name. Raises TemplateSyntax; PartialProblem if all that is
-    wrong with it is a partial that it uses.
+    `partial` is the name of the partial that the text is, if it is one. Raises TemplateSyntax, and
+    PartialProblem if the only problem is a partial that the text uses.
     """
     if not partial and not pieces(source):
         return source
@@ -135,11 +142,11 @@ def _parse(source: str, partials: Partials, *, partial: str = "") -> Text:
         template = environment.from_string(source)
     except LiquidError as error:
         raise syntax_at(_message(error), source, _position(error, source)) from error
-    where = places(source, found) if partials.html else ()
-    if partial and where and where[-1] is not Place.CONTENT:
+    found_places = places(source, found) if partials.html else ()
+    if partial and found_places and found_places[-1] is not Place.CONTENT:
         raise syntax_at("a partial ends within a tag or a comment", source, len(source))
-    audit(template.nodes, environment, source, found, where)
-    depth = _link(template.nodes, source, partials)
+    audit(template.nodes, environment, source, found, found_places)
+    depth = _link_partials(template.nodes, source, partials)
     parts = tuple(_parts(template.nodes))
     literal = sum(len(part) for part in parts if isinstance(part, str))
     names = frozenset(_names(template.nodes))
@@ -147,7 +154,7 @@ def _parse(source: str, partials: Partials, *, partial: str = "") -> Text:
 
 
 def _names(nodes: Sequence[Node]) -> Iterable[str | None]:
-    """Go through what is looked up; partials see nothing but their arguments, which stand here."""
+    """Yield the names that are looked up. Partials see only their arguments, which are included."""
     for node, _ in walk(nodes):
         for expression in expressions(node, ""):
             if isinstance(expression, Path):
@@ -155,10 +162,13 @@ def _names(nodes: Sequence[Node]) -> Iterable[str | None]:
                 yield head if isinstance(head, str) else None
 
 
-def _link(nodes: Sequence[Node], source: str, partials: Partials) -> int:
-    """Give each `render` its partial, and say how deep they are nested. Raises PartialProblem."""
+def _link_partials(nodes: Sequence[Node], source: str, partials: Partials) -> int:
+    """Set the partial of each `render` tag, and return the depth of nesting.
+
+    Raises PartialProblem.
+    """
     depth = 0
-    for call in [node for node, _ in walk(nodes) if isinstance(node, Call)]:
+    for call in [node for node, _ in walk(nodes) if isinstance(node, RenderNode)]:
         try:
             call.partial = used = partials.get(call.name)
             depth = max(depth, used.depth + 1)
@@ -171,7 +181,7 @@ def _link(nodes: Sequence[Node], source: str, partials: Partials) -> int:
 
 
 def _parts(nodes: Iterable[Node]) -> list[Part]:
-    """Put literal text together, and take out of the tree what can be written without it."""
+    """Join literal text, and replace plain variables, which need no syntax tree."""
     parts: list[Part] = []
     for node in nodes:
         if isinstance(node, ContentNode):
@@ -185,7 +195,7 @@ def _parts(nodes: Iterable[Node]) -> list[Part]:
 
 
 def _variable(node: Node) -> Variable | None:
-    if not isinstance(node, Write) or type(node.expression) is not FilteredExpression:
+    if not isinstance(node, BoundedOutputNode) or type(node.expression) is not FilteredExpression:
         return None
     path = node.expression.left
     if node.expression.filters or type(path) is not Path:
@@ -197,13 +207,13 @@ def _variable(node: Node) -> Variable | None:
 
 
 def render(
-    text: Text | str, data: Mapping[str, object], meter: Meter, holes: dict[str, None]
+    text: Text | str, data: Mapping[str, object], meter: Meter, missing: dict[str, None]
 ) -> str:
-    """Render a text with plain data (`values.snapshot`). What was missing goes into `holes`.
+    """Render a text with plain data (`values.snapshot`); add missing variables to `missing`.
 
-    What most texts are made of, literal text and variables that hold a text, is written right here;
-    all else, and all that comes after something else (which may have made variables of its own),
-    goes through a context of python-liquid. Raises RenderLimit or RenderFailed.
+    Literal text and variables that hold a text are written directly, since most texts have nothing
+    else. Other nodes, and all that follow them (they may have assigned variables), are rendered
+    with a context of python-liquid. Raises RenderLimit or RenderFailed.
     """
     if isinstance(text, str):
         return text
@@ -211,7 +221,7 @@ def render(
     buffer = Buffer(meter)
     written = buffer.parts
     context: Context | None = None
-    plain = True  # nothing ran yet that could have made variables of its own
+    plain = True  # no node was rendered yet that could have assigned variables
     for part in text.parts:
         if type(part) is str:
             written.append(part)
@@ -223,7 +233,7 @@ def render(
                     value = value.get(step) if type(value) is dict else None
                 if type(value) is str:
                     if text.html:
-                        value = escape(harmless(value) if part.address else value)
+                        value = escape(safe_url(value) if part.address else value)
                     meter.write(len(value))
                     written.append(value)
                     continue
@@ -231,11 +241,11 @@ def render(
         else:
             plain = False
         if context is None:
-            context = Context(text.template, data=data, meter=meter, holes=holes)
+            context = Context(text.template, data=data, meter=meter, missing=missing)
         try:
             text.write_node(cast(Node, part), context, cast(TextIO, buffer))
         except LiquidInterrupt:
-            break  # a `break` in a place that `audit` took for a loop: there is nothing to leave
+            break  # a `break` that `audit` took to be within a loop
     return buffer.getvalue()
 
 
@@ -246,7 +256,7 @@ def _message(error: LiquidError) -> str:
 
 
 def _position(error: LiquidError, source: str) -> int:
-    """Say where in the source an error is: at its end where something was expected still."""
+    """Return the position of an error in the source: its end if something more was expected."""
     if error.token is None:
         return 0
     return error.token.start_index if error.token.start_index >= 0 else len(source)

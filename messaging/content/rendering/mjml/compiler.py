@@ -1,14 +1,14 @@
-"""MJML to HTML, with the Liquid in it left as it is.
+"""The MJML compiler, which leaves Liquid unchanged.
 
-MJML is XML to its compiler, so that a `<` or a quote in Liquid would end the text or attribute it
-stands in. Each piece of Liquid is therefore replaced by a mark that is a name everywhere (in text,
-attributes and CSS), and put back afterwards; one that the compiler lost is an error that names its
-line, never a silent gap. Nothing is loaded: there is no loader for `mj-include`, no remote or local
-style sheet, and no web font that the author did not ask for (`mj-font`).
+MJML is XML to its compiler, so a `<` or a quote in Liquid would end the text or attribute it is in.
+Therefore each piece of Liquid is replaced by a placeholder, which is a valid name in text,
+attributes and CSS, and restored afterwards. If the compiler drops one, that is an error with its
+line. Nothing is loaded: there is no loader for `mj-include`, no remote or local style sheet, and no
+web font unless the author names one (`mj-font`).
 
-The compiler recurses in native code, where deep markup overflows the stack and ends the process:
-the depth is looked at first. What it costs is bounded by the length (0.1 s). The CSS inliner's cost
-is not, so it has a process of its own (`inliner`). Workers never compile.
+The compiler recurses in native code, where deep markup overflows the stack and ends the process. So
+the depth is checked first. Its cost is bounded by the length of the source (0.1 s); the cost of the
+CSS inliner is not, so it runs in a process of its own (`inliner`). Workers never compile.
 """
 
 import re
@@ -22,7 +22,7 @@ from messaging.content.rendering.source import Piece, pieces
 
 MJML_LIMIT = 300_000
 INLINE_LIMIT = 30_000
-"""Characters of CSS to be inlined: its cost is rules times elements."""
+"""Characters of CSS to inline: the cost is rules times elements."""
 _DEPTH = 40
 _HTML_DEPTH = 400
 
@@ -44,27 +44,27 @@ _POSITION = re.compile(r"position (\d+)")
 
 
 def compile_mjml(source: str) -> str:
-    """Turn MJML into HTML. Raises TemplateSyntax."""
+    """Return the HTML of an MJML source. Raises TemplateSyntax."""
     if len(source) > MJML_LIMIT:
         raise TemplateSyntax(f"longer than {MJML_LIMIT} characters")
-    marks = _Marks(source)
-    _check_depth(marks.marked, _DEPTH, marks)
-    markup, css = _inline_styles(marks)
-    html = _native(lambda: _mjml2html(markup), marks)
+    placeholders = _Placeholders(source)
+    _check_depth(placeholders.text, _DEPTH, placeholders)
+    markup, css = _inline_styles(placeholders)
+    html = _native(lambda: _mjml2html(markup), placeholders)
     if css:
         html = _inlined(html, css)
-    return marks.restored(html)
+    return placeholders.restored(html)
 
 
-class _Marks:
-    """A source with marks in place of its Liquid. Comments of Liquid are left out."""
+class _Placeholders:
+    """A source with placeholders for its Liquid. Liquid comments are removed."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.found = [piece for piece in pieces(source) if piece.name != "comment"]
-        self.sign = _sign(source)
-        self._mark = re.compile(rf"{self.sign}(\d+)x")
-        self.marked = self._replace(pieces(source))
+        self.prefix = _unused_prefix(source)
+        self._pattern = re.compile(rf"{self.prefix}(\d+)x")
+        self.text = self._replace(pieces(source))
 
     def _replace(self, found: Sequence[Piece]) -> str:
         parts = []
@@ -75,95 +75,98 @@ class _Marks:
             if piece.name == "comment":
                 parts.append("\n" * self.source.count("\n", piece.start, piece.end))
             else:
-                parts.append(f"{self.sign}{number}x")
+                parts.append(f"{self.prefix}{number}x")
                 number += 1
         return "".join([*parts, self.source[position:]])
 
     def restored(self, html: str) -> str:
-        """Put the Liquid back. Raises TemplateSyntax if any was lost."""
-        kept: set[int] = set()
+        """Return HTML with the Liquid restored. Raises TemplateSyntax if a piece is missing."""
+        present: set[int] = set()
 
         def liquid(match: re.Match[str]) -> str:
             number = int(match[1])
-            kept.add(number)
+            present.add(number)
             piece = self.found[number]
             return self.source[piece.start : piece.end]
 
-        restored = self._mark.sub(liquid, html)
+        restored = self._pattern.sub(liquid, html)
         for number, piece in enumerate(self.found):
-            if number not in kept:
+            if number not in present:
                 raise syntax_at("MJML does not keep what stands here", self.source, piece.start)
         return restored
 
     def error(self, message: str, position: int) -> TemplateSyntax:
-        """Make an error from a position among the marks."""
-        before = self.marked[:position]
-        done = len(self._mark.findall(before))
+        """Return the error for a position in the source with placeholders."""
+        before = self.text[:position]
+        done = len(self._pattern.findall(before))
         hidden = sum(self.source.count("\n", p.start, p.end) for p in self.found[:done])
         line = before.count("\n") + hidden + 1
         return TemplateSyntax(message, line, position - before.rfind("\n"))
 
 
-def _sign(source: str) -> str:
-    """Give a name that does not occur in the source: it depends on all of it."""
+def _unused_prefix(source: str) -> str:
+    """Return a name that does not occur in the source: a digest of it."""
     return f"lqd{blake2b(source.encode(errors='replace'), digest_size=8).hexdigest()}n"
 
 
-def _check_depth(markup: str, limit: int, marks: _Marks) -> None:
-    """Refuse markup that is nested too deep, or not markup. Raises TemplateSyntax.
+def _check_depth(markup: str, limit: int, placeholders: _Placeholders) -> None:
+    """Check the nesting of markup. Raises TemplateSyntax if it is too deep, or not markup.
 
-    Counted as the compiler does, for which any end tag ends what is open, and as HTML does, where
-    it ends what has its name. An error's place is one in the source: what came out of the compiler
-    has none there.
+    Depth is counted both as the compiler does (any end tag closes the open element) and as HTML
+    does (it closes the element of its name). Errors name a position in the source; markup from
+    the compiler has no position there.
     """
     position = level = 0
     within: list[str] = []
     while tag := _TAG.search(markup, position):
         position = tag.end()
         if tag["bare"] or (tag["name"] and not tag["close"]):
-            raise marks.error("a tag that never ends", tag.start())
+            raise placeholders.error("a tag that never ends", tag.start())
         if tag["open"]:
-            # `<!-->` is a whole comment. What a condition for Outlook holds is no comment at all.
+            # `<!-->` is a complete comment. The content of a condition for Outlook is markup.
             position = markup.find("-->" if tag["open"] == "<!--" else "]]>", position - 2)
             if position < 0:
-                raise marks.error("a comment that never ends", tag.start())
+                raise placeholders.error("a comment that never ends", tag.start())
         name = tag["name"] or ""
         if tag["end"]:
             level = max(level - 1, 0)
             while name in within and within.pop() != name:
-                pass  # what it leaves open ends with it
+                pass  # elements that were left open end with it
         elif name and not tag[0].endswith("/>") and not _VOID.fullmatch(name):
             level += 1
             within.append(name)
         if max(level, len(within)) > limit:
-            raise marks.error(f"nested more than {limit} deep", tag.start())
+            raise placeholders.error(f"nested more than {limit} deep", tag.start())
 
 
-def _inline_styles(marks: _Marks) -> tuple[str, str]:
-    """Take out `<mj-style inline="inline">`, which the compiler leaves in the head."""
+def _inline_styles(placeholders: _Placeholders) -> tuple[str, str]:
+    """Remove `<mj-style inline="inline">`, which the compiler would leave in the head.
+
+    Returns the markup without it, and the CSS.
+    """
     markup, css = [], []
     position = 0
-    for style in _STYLE.finditer(marks.marked):
+    for style in _STYLE.finditer(placeholders.text):
         if style.start() < position or not _INLINE.search(style[1]):
             continue
-        end = marks.marked.find("</mj-style>", style.end())
+        end = placeholders.text.find("</mj-style>", style.end())
         if end < 0:
             break
-        markup.append(marks.marked[position : style.start()])
-        css.append(marks.marked[style.end() : end])
+        markup.append(placeholders.text[position : style.start()])
+        css.append(placeholders.text[style.end() : end])
         position = end + len("</mj-style>")
-        # A comment as long as it was, so that the compiler's positions stay those of the source.
+        # Replaced by a comment of the same length, so that positions stay those of the source.
         markup.append(f"<!--{' ' * (position - style.start() - 7)}-->")
     sheet = "\n".join(css)
     if len(sheet) > INLINE_LIMIT:
         raise TemplateSyntax(f"more than {INLINE_LIMIT} characters of CSS to put inline")
-    return "".join([*markup, marks.marked[position:]]), sheet
+    return "".join([*markup, placeholders.text[position:]]), sheet
 
 
 def _mjml2html(markup: str) -> str:
     from mjml import mjml2html
 
-    # In the head the compiler takes white space between tags only if it begins with a line break.
+    # In the head the compiler accepts white space between tags only if it begins with a line break.
     start = max(markup.find("<mj-head>"), 0)
     end = max(markup.find("</mj-head>", start), start)
     head = _HEAD_SPACE.sub(">\n", markup[start:end])
@@ -173,11 +176,11 @@ def _mjml2html(markup: str) -> str:
 def _inlined(html: str, css: str) -> str:
     """Put CSS into style attributes, and change nothing else.
 
-    The inliner writes the whole document anew as a browser would read it, and moves what stands in
-    a table but in no cell (as `mj-raw` and Liquid do) out of the table. So every tag gets a number,
-    and only the styles are taken from what the inliner gives.
+    The inliner rewrites the whole document as a browser would parse it, and moves content of a
+    table that is in no cell (as with `mj-raw` and Liquid) out of the table. So every tag gets a
+    number, and only the styles are taken from the inliner's result.
     """
-    _check_depth(html, _HTML_DEPTH, _Marks(""))
+    _check_depth(html, _HTML_DEPTH, _Placeholders(""))
     numbered = _each_tag(html, lambda number, tag: f'<{tag[1]} {_NUMBER}="{number}"{tag[2]}>')
     try:
         styled = inlined(numbered, css)
@@ -192,7 +195,7 @@ def _inlined(html: str, css: str) -> str:
 
 
 def _each_tag(html: str, change: Callable[[int, re.Match[str]], str]) -> str:
-    """Change every opening tag outside of comments; tags have numbers."""
+    """Replace every opening tag outside comments by the result of `change(number, tag)`."""
     numbers = count()
     return _OPENING.sub(lambda tag: change(next(numbers), tag) if tag[1] else tag[0], html)
 
@@ -206,8 +209,8 @@ def _styled(tag: re.Match[str], style: str) -> str:
     return f'<{tag[1]} style="{style}"{tag[2]}>'
 
 
-def _native(call: Callable[[], str], marks: _Marks) -> str:
-    """Call a native library; whatever it raises, a panic too, is a TemplateSyntax."""
+def _native(call: Callable[[], str], placeholders: _Placeholders) -> str:
+    """Call a native library. Any exception, even a panic, becomes a TemplateSyntax."""
     try:
         return call()
     except (KeyboardInterrupt, SystemExit):
@@ -215,7 +218,7 @@ def _native(call: Callable[[], str], marks: _Marks) -> str:
     except BaseException as error:
         found = _POSITION.search(str(error))
         position = int(found[1]) if found else 0
-        position = len(marks.marked) - len(marks.marked[position:].lstrip())
-        liquid = found and marks.marked.startswith(marks.sign, position)
-        said = "no Liquid can stand here" if liquid else str(error)[:200]
-        raise marks.error(f"MJML: {said}", position) from error
+        position = len(placeholders.text) - len(placeholders.text[position:].lstrip())
+        liquid = found and placeholders.text.startswith(placeholders.prefix, position)
+        message = "no Liquid can stand here" if liquid else str(error)[:200]
+        raise placeholders.error(f"MJML: {message}", position) from error

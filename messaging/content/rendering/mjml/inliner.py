@@ -1,7 +1,7 @@
-"""The CSS inliner, in a process of its own: what a selector costs nobody knows before.
+"""The CSS inliner, in a process of its own, since the cost of a selector is not known in advance.
 
-`*:not(a ~ b)` takes the square of the elements, for each rule; native code can neither be bounded
-nor interrupted in a thread of the web server, which it would stop altogether.
+`*:not(a ~ b)` takes quadratic time in the elements, for each rule. Native code can neither be
+bounded nor interrupted in a thread of the web server, all of which it would block.
 """
 
 import json
@@ -11,18 +11,18 @@ import sys
 
 CPU_SECONDS = 3
 WALL_SECONDS = 30
-"""For a machine that has no time for us."""
+"""For a busy machine."""
 
 
 class InlineFailed(Exception):
-    """The inliner gave up, or was made to; the text says why."""
+    """The inliner failed or was stopped; the text says why."""
 
 
 def inlined(html: str, css: str) -> str:
     """Return a document with CSS in its style attributes. Raises InlineFailed."""
     given = json.dumps([html, css]).encode()
     try:
-        done = subprocess.run(  # by its path, and isolated: it needs nothing of ours
+        done = subprocess.run(  # by its path and isolated (-I): it imports nothing of this project
             [sys.executable, "-I", __file__],
             input=given,
             capture_output=True,
@@ -41,7 +41,7 @@ def inlined(html: str, css: str) -> str:
 
 
 def main() -> None:
-    """Put CSS inline: both are read from standard input as JSON, and the document is written."""
+    """Read a document and CSS as JSON from standard input; write the styled document."""
     from css_inline import CSSInliner
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))

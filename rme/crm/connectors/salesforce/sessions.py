@@ -21,8 +21,7 @@ from rme.core.cache import TtlCache
 from rme.crm.connectors.base import MappingWrong, PlatformAway, PlatformRefused
 from rme.crm.connectors.platform_calls import PlatformCaller, json_of, limit_of
 from rme.crm.platforms import PlatformRecord
-from rme.transport import InvalidRequest
-from rme.transport.addresses import origin_of
+from rme.transport import InvalidRequest, origin_of
 
 SESSION_SECONDS = 3000
 """Shorter than organizations usually configure; one that ended earlier is noticed by a 401."""

@@ -77,7 +77,7 @@ def test_cache_is_bounded_by_count_and_size():
     cache.put(b"d", 95, compiled)
     assert [cache.get(key) for key in (b"b", b"c", b"d")] == [None, None, compiled]
     cache.put(b"e", 101, compiled)
-    assert (cache.get(b"d"), cache.get(b"e"), cache.held) == (None, None, 0)
+    assert (cache.get(b"d"), cache.get(b"e"), cache.used) == (None, None, 0)
 
 
 def test_templates_share_nothing_between_renders():

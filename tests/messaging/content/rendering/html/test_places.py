@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from messaging.content.rendering import TemplateSyntax, compile_source, render_email
 from messaging.content.rendering.html.places import Place, places
-from messaging.content.rendering.html.url_schemes import harmless, scheme
+from messaging.content.rendering.html.url_schemes import safe_url, scheme
 from messaging.content.rendering.source import pieces
 
 
@@ -236,7 +236,7 @@ def test_place_where_a_source_ends(source, expected):
     ],
 )
 def test_address_of_a_variable_has_a_known_scheme_or_none(address, shown):
-    assert harmless(address) == shown
+    assert safe_url(address) == shown
     assert Skeleton(html('<a href="{{ v }}">x</a>', v=address)).values[0] == shown
 
 
