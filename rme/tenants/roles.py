@@ -1,4 +1,4 @@
-"""What people are to organizations: which of them a person has a role in."""
+"""Roles of people in organizations."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
-    """Return the organizations in which a person has one of the roles, read once a request."""
+    """Return the ids of organizations in which a person has one of the roles; cached."""
     memberships = getattr(request, "_memberships", None)
     if memberships is None:
         rows = Membership.objects.filter(user_id=request.user.pk)  # type: ignore[misc]

@@ -164,7 +164,7 @@ class OdooConnector(MappedConnector):
             if key and name in mapped.fields
         ]
         for parent in parents:
-            row[parent.root] = int(parent.key)
+            row[parent.root] = int(row[parent.root])
         for name, value in row.items():
             if types.get(name, {}).get("type") == "html":
                 row[name] = escape(str(value)).replace("\n", "<br/>")
