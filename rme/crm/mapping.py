@@ -82,11 +82,11 @@ class ObjectMapping:
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
 
     def paths(self, names: Iterable[str]) -> list[str]:
-        """Return the platform's fields for some of ours, without repeats."""
+        """Return the platform's fields for some of our fields, without repeats."""
         return list(dict.fromkeys(path for name in names for path in self.fields.get(name, ())))
 
     def search_paths(self, name: str) -> tuple[str, ...]:
-        """Return the platform's fields in which look-ups search for one of ours."""
+        """Return the platform's fields in which look-ups search for one of our fields."""
         return self.fields.get(f"find_{name}") or self.fields.get(name, ())
 
     def all_paths(self) -> list[str]:

@@ -62,7 +62,7 @@ def import_next_part() -> bool:
 
 
 @dataclass(slots=True)
-class Row:
+class ParsedRow:
     """A parsed row: its line number, its values by column of the table, and its errors."""
 
     line: int
@@ -95,8 +95,8 @@ def _import_part(run: RecordImport, lines: Rows) -> PartResult:
 
 def _read(
     run: RecordImport, number: int, line: str, columns: tuple[Column, ...], region: str
-) -> Row:
-    row = Row(number, {})
+) -> ParsedRow:
+    row = ParsedRow(number, {})
     try:
         cells = csv_lines.row(line, run.columns, run.delimiter)
     except ValueError as error:
@@ -111,7 +111,9 @@ def _read(
     return row
 
 
-def _read_cell(row: Row, model: type[models.Model], column: Column, cell: str, region: str) -> None:
+def _read_cell(
+    row: ParsedRow, model: type[models.Model], column: Column, cell: str, region: str
+) -> None:
     if not cell:
         if column.required:
             row.problems.append((column.name, "is missing"))
@@ -124,7 +126,9 @@ def _read_cell(row: Row, model: type[models.Model], column: Column, cell: str, r
 
 
 # --- checks against other rows ------------------------------------------------------------------
-def _check_references(organization_id: str, model: type[models.Model], rows: list[Row]) -> None:
+def _check_references(
+    organization_id: str, model: type[models.Model], rows: list[ParsedRow]
+) -> None:
     """Reject ids of records that do not exist in the organization: one query for each column."""
     referring = [column for column in COLUMNS[model] if column.refers or column.name == "id"]
     for column in referring:
@@ -140,7 +144,7 @@ def _check_references(organization_id: str, model: type[models.Model], rows: lis
                 row.problems.append((column.name, "does not exist"))
 
 
-def _check_numbers(organization_id: str, model: type[models.Model], rows: list[Row]) -> None:
+def _check_numbers(organization_id: str, model: type[models.Model], rows: list[ParsedRow]) -> None:
     """Reject case numbers that other cases have: one query."""
     if model is not Case:
         return

@@ -220,14 +220,14 @@ def test_a_test_shows_what_the_platform_has(owner, org, salesforce):
     del salesforce.objects["Exhibitor__c"], salesforce.objects["Contact"]["OtherPhone"]
     shown = owner.post(button(Platform, row, "test-connection"))
     assert shown.context["result"].endswith(" s, but lacks something.")
-    found = {each["kind"]: each for each in shown.context["found"]}
+    found = {each.kind: each for each in shown.context["found"]}
     assert set(found) == set(mapping.KINDS)
-    assert found["Account"]["problems"] == []
-    assert found["Contact"]["problems"] == [
+    assert found["Account"].problems == []
+    assert found["Contact"].problems == [
         "phone: Contact has no OtherPhone",
         "phones: Contact has no OtherPhone",
     ]
-    assert found["Exhibitor"]["problems"] == ["object: the platform has no Exhibitor__c"]
+    assert found["Exhibitor"].problems == ["object: the platform has no Exhibitor__c"]
 
 
 def test_a_test_tells_what_is_wrong(owner, org, salesforce):

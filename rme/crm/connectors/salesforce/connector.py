@@ -133,7 +133,7 @@ class SalesforceConnector(MappedConnector):
             return ""
         bare = record_id[:15]
         sums = (
-            sum(1 << i for i, letter in enumerate(bare[at : at + 5]) if "A" <= letter <= "Z")
+            sum(1 << i for i, char in enumerate(bare[at : at + 5]) if "A" <= char <= "Z")
             for at in (0, 5, 10)
         )
         key = bare + "".join(_ALPHABET[each] for each in sums)
