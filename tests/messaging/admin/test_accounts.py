@@ -74,7 +74,7 @@ def test_the_list_tells_each_accounts_last_hour(root, org, account):
         other.pk: account_hour.AccountSummary(State.CLOSED),
     }
     text = root.get(page(ProviderAccount, "changelist")).content.decode()
-    assert "3 sent: 1 taken, 1 failed, p95 7 ms" in text
+    assert "3 sent: 1 accepted, 1 failed, p95 7 ms" in text
     assert "nothing sent" in text
     assert account_hour.read_summaries([]) == {}
 
@@ -95,7 +95,7 @@ def test_an_account_is_set_aside_with_a_reason(root, org, account):
     url = button(ProviderAccount, account, "set-aside")
     place = {"priority": 100, "weight": 1}
     assert root.get(url).status_code == 200
-    assert b"Say why" in root.post(url, {"state": "DRAINING", "reason": "", **place}).content
+    assert b"Give a reason." in root.post(url, {"state": "DRAINING", "reason": "", **place}).content
     said = root.post(url, {"state": "DRAINING", "reason": "moved", **place}).content
     assert b"sim is DRAINING." in said
     account.refresh_from_db()
@@ -112,7 +112,7 @@ def test_an_account_is_set_aside_with_a_reason(root, org, account):
 def test_an_account_is_reordered_with_a_reason(root, org, account):
     url = button(ProviderAccount, account, "set-aside")
     moved = {"state": "ACTIVE", "priority": 5, "weight": 3}
-    assert b"Say why" in root.post(url, moved).content
+    assert b"Give a reason." in root.post(url, moved).content
     account.refresh_from_db()
     assert (account.priority, account.weight) == (100, 1)
     root.post(url, {**moved, "reason": "cheaper"})

@@ -152,7 +152,7 @@ def test_the_last_attempts_are_a_table_without_markup_of_others(root, org, setti
 def test_an_endpoint_is_switched_off_and_on(root, org):
     row = endpoint(org, URL)
     url = button(WebhookEndpoint, row, "switch")
-    assert b"Tell hooks.example.com of nothing more?" in root.get(url).content
+    assert b"Disable hooks.example.com?" in root.get(url).content
     assert WebhookEndpoint.objects.get().enabled
     assert b"is disabled." in root.post(url, {"to": "off"}).content
     assert b"is disabled." in root.post(url, {"to": "off"}).content
@@ -172,7 +172,7 @@ def test_what_failed_is_told_again(root, org):
     url = button(WebhookEndpoint, row, "replay")
     assert root.get(url).status_code == 200
     assert WebhookDelivery.objects.get().status == "FAILED"
-    assert b"1 events are told again." in root.post(url, {"what": "FAILED"}).content
+    assert b"1 events are sent again." in root.post(url, {"what": "FAILED"}).content
     assert WebhookDelivery.objects.get().status == "PENDING"
     assert logged() == ["Replay of what failed: 1 events"]
 
@@ -184,7 +184,7 @@ def test_a_time_is_told_again(root, org):
     times = {"since": (now - timedelta(hours=1)).isoformat(), "until": now + timedelta(hours=1)}
     asked = {"what": "TIME", **times}
     url = button(WebhookEndpoint, row, "replay")
-    assert b"1 events are told again." in root.post(url, asked).content
+    assert b"1 events are sent again." in root.post(url, asked).content
     assert WebhookDelivery.objects.get().type == "message.accepted"
 
 

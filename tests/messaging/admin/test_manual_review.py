@@ -97,7 +97,7 @@ def test_what_was_decided_meanwhile_is_left_alone(root, api):
     root.post(LIST, choose(rows[:1], "give_up", reason="x"))
     answer = root.post(LIST, choose(rows, "send_again", reason="x"), follow=True).content
     assert b"Send again: 1." in answer
-    assert b"1 were left alone" in answer
+    assert b"1 were already decided" in answer
     assert statuses(rows) == ["FAILED", "ACCEPTED"]
     asked = root.post(LIST, choose(rows, "send_again"))
     assert b"none is on hold any more" in asked.content
