@@ -94,7 +94,7 @@ class WebhookEndpointAdmin(TenantAdmin):
         )
         cells = "<td>{}</td>" * len(_COLUMNS)
         body = format_html_join(
-            "", f"<tr>{cells}</tr>", map(_line, delivery_log.latest_attempted(row))
+            "", f"<tr>{cells}</tr>", map(_cells, delivery_log.latest_attempted(row))
         )
         waiting = delivery_log.count_pending(row)
         table = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
@@ -156,7 +156,7 @@ class WebhookEndpointAdmin(TenantAdmin):
         if form.is_valid():
             given = form.cleaned_data
             if given["what"] == FAILED:
-                scope, count = "what failed", replays.replay_failed(row)
+                scope, count = "failed deliveries", replays.replay_failed(row)
             else:
                 since, until = given["since"], given["until"]
                 scope = f"{iso(since)} to {iso(until)}"
@@ -208,19 +208,19 @@ class WebhookEndpointAdmin(TenantAdmin):
         return self.show_once(request, row, ("Signing secret", secret))
 
 
-def _line(notice: WebhookDelivery) -> tuple[Any, ...]:
+def _cells(delivery: WebhookDelivery) -> tuple[Any, ...]:
     """Return the cells of a delivery's last attempt."""
-    last = notice.attempts[-1] if notice.attempts else {}
-    said = last.get("error") or last.get("answer") or ""
+    last = delivery.attempts[-1] if delivery.attempts else {}
+    answer = last.get("error") or last.get("answer") or ""
     return (
-        iso(notice.tried_at),
-        notice.type,
-        notice.event_id,
-        notice.status,
-        notice.tries,
+        iso(delivery.tried_at),
+        delivery.type,
+        delivery.event_id,
+        delivery.status,
+        delivery.tries,
         last.get("status") or "–",
         last.get("ms", "–"),
-        said,
+        answer,
     )
 
 
@@ -231,7 +231,7 @@ class ReplayForm(forms.Form):
     """Failed deliveries, or a period."""
 
     what = forms.ChoiceField(
-        choices=[(FAILED, "What failed"), (TIME, "All events of a time")],
+        choices=[(FAILED, "Failed deliveries"), (TIME, "All events of a period")],
         widget=UnfoldAdminSelectWidget(),
     )
     since = forms.DateTimeField(

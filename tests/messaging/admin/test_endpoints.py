@@ -174,7 +174,7 @@ def test_what_failed_is_told_again(root, org):
     assert WebhookDelivery.objects.get().status == "FAILED"
     assert b"1 events are sent again." in root.post(url, {"what": "FAILED"}).content
     assert WebhookDelivery.objects.get().status == "PENDING"
-    assert logged() == ["Replay of what failed: 1 events"]
+    assert logged() == ["Replay of failed deliveries: 1 events"]
 
 
 def test_a_time_is_told_again(root, org):

@@ -51,7 +51,7 @@ NOTHING = dict.fromkeys(
 
 
 def stored():
-    """Give everything that all tables hold, as text."""
+    """Return the content of all tables as text."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
