@@ -97,7 +97,7 @@ def test_a_test_send_shows_the_outcome(root, org):
     assert root.get(url).status_code == 200
     assert b"Accepted" in root.post(url, {"to": "ada@example.com"}).content
     assert b"Retryable" in root.post(url, {"to": "down@simulator.rme.test"}).content
-    assert b"no address" in root.post(url, {"to": "nobody"}).content
+    assert b"not an address" in root.post(url, {"to": "nobody"}).content
 
 
 @pytest.mark.parametrize("how", ["delete", "end"])
