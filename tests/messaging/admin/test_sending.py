@@ -35,7 +35,7 @@ def account(org, **fields):
         ({"setting_smtp_security": "NONE"}, "__all__"),  # a log-in in clear
     ],
 )
-def test_wrong_settings_are_told_beside_their_field(root, org, fields, wrong):
+def test_wrong_settings_are_errors_at_their_field(root, org, fields, wrong):
     shown = root.post(page(ProviderAccount, "add"), account(org, **fields))
     assert set(shown.context["adminform"].form.errors) == {wrong}
     assert b"hunter2" not in shown.content

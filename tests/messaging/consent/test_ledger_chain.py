@@ -1,4 +1,4 @@
-"""The chain of the ledger: it shows tampering, and stays verifiable when a person is erased."""
+"""The chain of the ledger: it detects changes, and stays valid when a person is erased."""
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -28,9 +28,9 @@ def recorded(org):
 
 
 def run(*arguments):
-    said = StringIO()
-    call_command("verify_consent", *arguments, stdout=said)
-    return said.getvalue()
+    output = StringIO()
+    call_command("verify_consent", *arguments, stdout=output)
+    return output.getvalue()
 
 
 def test_an_untouched_chain_holds(org, recorded):
@@ -67,11 +67,11 @@ def test_any_change_to_a_line_shows(org, recorded, change):
     first, second, _ = recorded
     ConsentEntry.objects.filter(pk=second.pk).update(**change)
     assert ledger.verify(org.pk) == ledger.Verification(1, 0, first.digest, second.pk)
-    said = StringIO()
+    output = StringIO()
     with pytest.raises(CommandError) as failed:
-        call_command("verify_consent", stdout=said)
+        call_command("verify_consent", stdout=output)
     assert failed.value.returncode == 1
-    assert said.getvalue() == f"acme: entry {second.pk} does not fit; the 1 before it do.\n"
+    assert output.getvalue() == f"acme: entry {second.pk} does not fit; the 1 before it do.\n"
 
 
 def test_a_line_taken_out_shows(org, recorded):
