@@ -255,7 +255,7 @@ def _send(
 def _at_once(settled: Sequence[Sending], window: Sequence[Sending]) -> AbstractContextManager[None]:
     """Open the transaction: all of it in one go, unless more is asked in it than mostly is."""
     asks = any(one.bounced_hard for one in settled) or any(one.rules.cap for one in window)
-    return prepared_statements.transaction() if asks else prepared_statements.together()
+    return prepared_statements.transaction() if asks else prepared_statements.pipeline()
 
 
 def _answers(hand: Iterable[Sending]) -> list[tuple[int | None, Outcome]]:

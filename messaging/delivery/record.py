@@ -43,7 +43,7 @@ def attempts(hand: Sequence[Sending]) -> sql.Part | None:
                     "started_at": now,
                 }
             )
-    return sql.inserting(Attempt, rows)
+    return sql.insert_step(Attempt, rows)
 
 
 def outcomes(answered: Answered) -> sql.Steps:
@@ -62,7 +62,7 @@ def outcomes(answered: Answered) -> sql.Steps:
             )
             if shot.device_id:
                 whose = sending.claimed.organization_id
-                said.append(feedback.Said(whose, shot.device_id, shot.started_at, outcome))
+                said.append(feedback.DeviceOutcome(whose, shot.device_id, shot.started_at, outcome))
             if isinstance(outcome, Accepted):
                 reason, provider_id = "", outcome.provider_id
             else:
@@ -78,9 +78,9 @@ def outcomes(answered: Answered) -> sql.Steps:
                 }
             )
     return {
-        "outcomes": sql.updating(Attempt, rows),
-        "own_ids": sql.inserting(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
-        "feedback": feedback.noting(said),
+        "outcomes": sql.update_step(Attempt, rows),
+        "own_ids": sql.insert_step(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
+        "feedback": feedback.insert_statement(said),
         "not_made": removing(not_made),
     }
 
@@ -93,7 +93,7 @@ def removing(attempt_ids: Sequence[str]) -> sql.Part | None:
     return sql.Part(text, [sql.array(attempt_ids)])
 
 
-def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Answer:
+def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.PendingRows:
     """Write where the deliveries stand now, the events of it, and the steps that attempts make.
 
     All that by one statement; addresses found dead, which are few, by another.
@@ -122,7 +122,7 @@ def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Ans
     return moved
 
 
-def log_fenced(hand: Sequence[Sending], moved: prepared_statements.Answer) -> None:
+def log_fenced(hand: Sequence[Sending], moved: prepared_statements.PendingRows) -> None:
     """Log deliveries that another worker had taken over, and moved."""
     if hand and (count := len(hand) - moved.rows()[0][0]):
         log.warning("deliver.fenced", count=count, channel=hand[0].claimed.channel)

@@ -275,7 +275,7 @@ def waiting_channels() -> list[str]:
 def _due(status: Status) -> list[DueDelivery]:
     """Lock and return the deliveries of a status that are due, oldest first."""
     with connection.cursor() as cursor:
-        cursor.execute(sql.NEVER_SORT)
+        cursor.execute(sql.BY_INDEX)
         cursor.execute(_DUE, [status, BATCH])
         return [DueDelivery(*row) for row in cursor.fetchall()]
 

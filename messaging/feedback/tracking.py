@@ -57,7 +57,7 @@ def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
     """Store an open or a click by one statement; return whether it is new."""
     now = clock.now()
     values: list[Any] = [
-        *(ids.new_id(), kind, machine, ids.earliest_beside(delivery_id), now - AT_ONCE),
+        *(ids.new_id(), kind, machine, ids.earliest_concurrent(delivery_id), now - AT_ONCE),
         *(delivery_id, Channel.EMAIL),
     ]
     with connection.cursor() as cursor:
@@ -65,7 +65,7 @@ def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
         return bool(cursor.rowcount)
 
 
-def is_known(delivery_id: UUID) -> bool:
+def is_recent(delivery_id: UUID) -> bool:
     """Return whether a delivery is recent enough for its links to redirect."""
     age = clock.now() - ids.moment(delivery_id)
     return age < timedelta(days=settings.MESSAGE_RETENTION_DAYS)

@@ -1,1 +1,4 @@
-"""Pages for recipients."""
+"""Pages for recipients: preferences, unsubscribe, tracking; and the Web Push demo.
+
+Other packages use `urls`, `tracking_urls` and `push_demo` (its views).
+"""

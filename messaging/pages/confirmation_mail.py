@@ -1,4 +1,4 @@
-"""The mail whose link confirms a wish of the preference page (double opt-in)."""
+"""The mail whose link confirms a choice of the preference page (double opt-in)."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ from rme.core.redis.rate_limits import Limit, limiter
 from rme.tenants.authentication import Caller
 from rme.tenants.organizations import OrganizationRecord
 
-MAILS = Limit(3, 3600)
-"""How many of these mails a person gets in an hour."""
-OUR_PAGES = 0
-"""The application id of messages that no program sent."""
+MAILS_PER_HOUR = Limit(3, 3600)
+"""Per recipient."""
+NO_APPLICATION = 0
+"""The application id of messages that are not sent by an API client."""
 
 
 def send(
@@ -30,22 +30,23 @@ def send(
     wording: Wording,
     request_id: str,
 ) -> bool:
-    """Send the mail, as a message like any other; say whether it was accepted.
+    """Send the mail as a regular message; return whether it was accepted.
 
-    After a few within an hour those must do, so that nobody's mailbox is filled from here.
+    At the hourly limit no more is sent, so that the page cannot be used to flood a mailbox; the
+    mails sent before still serve.
     """
-    counted = f"confirmation:{organization.id}:{confirmation.link.contact_id}"
-    if not limiter.take(counted, MAILS, cost=0).allowed:
+    throttle_key = f"confirmation:{organization.id}:{confirmation.link.contact_id}"
+    if not limiter.take(throttle_key, MAILS_PER_HOUR, cost=0).allowed:
         return True
-    caller = Caller(organization, application_id=OUR_PAGES, user_id=0, test=False)
+    caller = Caller(organization, application_id=NO_APPLICATION, user_id=0, test=False)
     try:
         message = parse(MESSAGE, _message(organization, confirmation, wording))
         result = accept(caller, Submission(message), request_id=request_id)
-    except errors.ApiError:  # the organization is at its ceiling
+    except errors.ApiError:  # the organization is at its limit
         return False
     if not isinstance(result, SendResult):
         return False
-    limiter.take(counted, MAILS)
+    limiter.take(throttle_key, MAILS_PER_HOUR)
     return True
 
 

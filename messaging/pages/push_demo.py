@@ -1,7 +1,7 @@
-"""The demo of Web Push: a page that makes this browser a device of a contact, and pushes to it.
+"""The Web Push demo: a page that registers the browser as a contact's device, and pushes to it.
 
-For editors of an organization, with their log-in of the admin. Only `replace` needs none: a service
-worker has no page, so a reference that we signed when the device registered stands for it.
+It is for an organization's editors, with their admin session. Only `replace` needs none: a service
+worker has no session, so it sends the reference that was signed when the device was registered.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from push.inputs import read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import error_response, json_response
+from rme.core.http.api import error_response, json_response, set_error_renderer
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
@@ -39,10 +39,10 @@ Call = Callable[[HttpRequest, dict[str, Any]], Mapping[str, Any]]
 
 
 def _organization(request: HttpRequest) -> Organization:
-    """Give the organization that is asked for, or the first, of those that the person edits."""
-    asked = request.GET.get("org", "").replace("\x00", "")
+    """Return the requested organization, or the first, of those that the user may edit."""
+    requested = request.GET.get("org", "").replace("\x00", "")
     own = organizations_for(request, EDITORS)
-    found = own.filter(pk=asked).first() if asked else own.first()
+    found = own.filter(pk=requested).first() if requested else own.first()
     if found is None:
         raise Http404
     return found
@@ -68,7 +68,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def worker(request: HttpRequest) -> HttpResponse:
-    """Give the service worker, which may act for the page alone: so it has its path."""
+    """Return the service worker. Its path is below the page's, which is its scope."""
     with open(str(finders.find("push/worker.js")), "rb") as file:
         response = HttpResponse(file.read(), content_type="text/javascript")
     response["Service-Worker-Allowed"] = "/push-demo"
@@ -77,21 +77,21 @@ def worker(request: HttpRequest) -> HttpResponse:
 
 
 def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
-    """Make a function of a JSON object a view; what is wrong is answered as REST would."""
+    """Make a function of a JSON object a view that answers errors as the REST API does."""
 
     @require_POST
     @wraps(call)
-    def answered(request: HttpRequest) -> HttpResponse:
+    def wrapped(request: HttpRequest) -> HttpResponse:
         try:
             return json_response(call(request, _body(request)))
         except errors.ApiError as error:
             return error_response(error, request.id)  # type: ignore[attr-defined]
 
-    answered.speak = _speak  # type: ignore[attr-defined]
-    return answered
+    set_error_renderer(_error_response, wrapped)
+    return wrapped
 
 
-def _speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def _error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     return error_response(error, request.id)  # type: ignore[attr-defined]
 
 
@@ -111,7 +111,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
 @staff_member_required
 @_call
 def register(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
-    """Make this browser a device of a contact."""
+    """Register this browser as a device of a contact."""
     organization = _organization(request)
     given = read_device({"name": "Push demo", **body, "platform": "WEB", "app": APP})
     (result,) = devices.register(organization.pk, [given])
@@ -125,7 +125,7 @@ def register(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
 @staff_member_required
 @_call
 def send(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
-    """Push to a contact's devices."""
+    """Send a push to a contact's devices."""
     result = send_push(
         _organization(request).pk,
         body.get("contactId", ""),
@@ -138,7 +138,7 @@ def send(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
 @csrf_exempt
 @_call
 def replace(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
-    """Give a device its browser's new subscription."""
+    """Replace a device's subscription by the browser's new one."""
     try:
         organization_id, device_id = signing.loads(str(body.get("reference")), salt=SALT)
     except signing.BadSignature:

@@ -1,4 +1,4 @@
-"""Paths of what emails tell of themselves, below /t/."""
+"""Paths of open and click tracking, below /t/."""
 
 from django.urls import path
 
@@ -6,5 +6,5 @@ from messaging.pages import tracking_views
 
 urlpatterns = [
     path("o/<str:token>", tracking_views.show_image),
-    path("c/<str:token>", tracking_views.lead_on),
+    path("c/<str:token>", tracking_views.redirect),
 ]

@@ -1,7 +1,7 @@
-"""Opens and clicks: an image of no size, and links that lead on.
+"""Open and click tracking: an image of one pixel, and links that redirect.
 
-GET only tells; it never unsubscribes anyone, since scanners follow every link. Telling never keeps
-a person waiting, and a database that is away loses the telling, not the way.
+A request is only recorded; it never unsubscribes anyone, since scanners follow every link. If the
+database is unavailable, the record is lost and the redirect still works.
 """
 
 import base64
@@ -18,13 +18,14 @@ from messaging.content.tracked_links import Target
 from messaging.feedback import tasks, tracking
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
+from rme.core.http.api import set_error_renderer
 
 log = structlog.get_logger(__name__)
 
 GIF = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 HEADERS = {
     "Cache-Control": "no-store, private",
-    "Referrer-Policy": "no-referrer",  # the address says which message it was
+    "Referrer-Policy": "no-referrer",  # the URL identifies the message
     "X-Robots-Tag": "noindex",
 }
 
@@ -32,37 +33,37 @@ HEADERS = {
 @csrf_exempt
 @require_safe
 def show_image(request: HttpRequest, token: str) -> HttpResponse:
-    """Give the image; also when it is too late to tell anything. 404 for what we did not sign."""
+    """Record an open and return the image, also if the message is old; 404 for a bad signature."""
     try:
         target = tracked_links.read(tracked_links.OPEN, token)
     except BadLink:
-        return _gone()
-    if tracking.is_known(target.delivery_id):
-        _tell(request, target, tracked_links.OPEN)
+        return _not_found()
+    if tracking.is_recent(target.delivery_id):
+        _record(request, target, tracked_links.OPEN)
     return HttpResponse(GIF, content_type="image/gif", headers=HEADERS)
 
 
 @csrf_exempt
 @require_safe
-def lead_on(request: HttpRequest, token: str) -> HttpResponse:
-    """Lead on to where the token says. 404 for what we did not sign, or too long ago."""
+def redirect(request: HttpRequest, token: str) -> HttpResponse:
+    """Record a click and redirect to its target; 404 for a bad signature or an old message."""
     try:
         target = tracked_links.read(tracked_links.CLICK, token)
     except BadLink:
-        return _gone()
-    if not target.url or not tracking.is_known(target.delivery_id):
-        return _gone()
-    _tell(request, target, tracked_links.CLICK)
+        return _not_found()
+    if not target.url or not tracking.is_recent(target.delivery_id):
+        return _not_found()
+    _record(request, target, tracked_links.CLICK)
     return HttpResponseRedirect(target.url, headers=HEADERS)
 
 
-def _tell(request: HttpRequest, target: Target, kind: str) -> None:
+def _record(request: HttpRequest, target: Target, kind: str) -> None:
     try:
-        news = tracking.store(target.delivery_id, kind, machine=_by_machine(request))
+        is_new = tracking.store(target.delivery_id, kind, machine=_by_machine(request))
     except Error as error:
         log.warning("tracking.lost", error=type(error).__name__)
         return
-    if news:
+    if is_new:
         tasks.request_callbacks()
 
 
@@ -75,13 +76,13 @@ def _by_machine(request: HttpRequest) -> bool:
     )
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
     headers = {**HEADERS, **error.headers}
     return HttpResponse(status=error.status, content_type="text/plain", headers=headers)
 
 
-show_image.speak = lead_on.speak = _speak  # type: ignore[attr-defined]
+set_error_renderer(_error_response, show_image, redirect)
 
 
-def _gone() -> HttpResponse:
+def _not_found() -> HttpResponse:
     return HttpResponse(status=404, content_type="text/plain", headers=HEADERS)

@@ -1,4 +1,4 @@
-"""Paths of the pages for recipients, below /p/. Short, because they stand in text messages."""
+"""Paths of the recipients' pages, below /p/. They are short because SMS contain them."""
 
 from django.urls import path
 

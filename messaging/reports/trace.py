@@ -118,7 +118,7 @@ def of_message(organization_id: str, message_id: UUID) -> list[RecipientTrace]:
         cursor.execute(_DELIVERIES, [organization_id, message_id])
         deliveries = [_DeliveryRow(*row) for row in cursor.fetchall()]
         steps: dict[UUID, list[TraceStep]] = {delivery.id: [] for delivery in deliveries}
-        cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_beside(message_id)])
+        cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_concurrent(message_id)])
         events = [event for row in cursor.fetchall() if (event := _EventRow(*row))[0] in steps]
         cursor.execute(_ATTEMPTS, [list(steps)])
         attempts = [_AttemptRow(*row) for row in cursor.fetchall()]

@@ -39,7 +39,7 @@ def test_statements_do_not_grow_with_the_organizations(count):
     assert (rooms, len(captured)) == (dict.fromkeys(names, 50), 4)  # a policy
     with CaptureQueriesContext(connection) as captured:
         batches = claims.claim_many("EMAIL", 0, rooms)
-    assert len(captured) == 2  # no sorting, claim
+    assert len(captured) == 2  # by index, claim
     assert [(each.organization_id, len(each.deliveries)) for each in batches] == [
         (name, 2) for name in names
     ]
@@ -62,8 +62,8 @@ def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
         counts = deliver.deliver(batches, outbound_transport(), receipts.apply)
     assert counts == dict.fromkeys(names, 2)
     # organizations, endpoints, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
-    # gates, release; savepoint, what became of it, release; receipts: savepoint, three, release
-    assert len(captured) == 18
+    # gates, release; savepoint, by index, outcomes, release; receipts: savepoint, four, release
+    assert len(captured) == 20
 
 
 def test_the_gates_of_a_window_are_those_of_each_organization():

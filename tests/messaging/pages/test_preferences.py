@@ -8,7 +8,7 @@ from django.test import Client
 from messaging.consent import ledger
 from messaging.content.links import PreferenceLink
 from messaging.models import Category, ConsentEntry, Suppression
-from messaging.pages import preferences
+from messaging.pages.preference_changes import ChangeResult
 from messaging.pages.wording import LANGUAGES
 from tests import factories
 
@@ -232,7 +232,7 @@ def test_languages(org, path, query, header, own, expected):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("done", preferences.Result)
+@pytest.mark.parametrize("done", ChangeResult)
 def test_every_result_is_said_in_every_language(path, language, done):
     page = Client().get(f"{path}?lang={language}&done={done}").content.decode()
     said = getattr(LANGUAGES[language], done.value).format(organization="Acme")
