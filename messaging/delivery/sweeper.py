@@ -283,10 +283,10 @@ def _due(status: Status) -> list[DueDelivery]:
 def _released(batch: int) -> list[DueDelivery]:
     """Lock and return scheduled deliveries that are due: of some organizations, as many of each."""
     waiting = _SEARCH.find()
-    first = [row for row in waiting if row[0] == waiting[0][0]]
+    first = [each for each in waiting if each.priority == waiting[0].priority]
     if not first:
         return []
-    chosen = [{"priority": priority, "organization_id": org} for priority, org in first]
+    chosen = [each._asdict() for each in first]
     with connection.cursor() as cursor:
         cursor.execute(_RELEASED, [sql.as_json(chosen), batch // len(first)])
         return [DueDelivery(*row) for row in cursor.fetchall()]

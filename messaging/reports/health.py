@@ -15,8 +15,7 @@ from django.db import Error, connection
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging.delivery.accounts import circuits
-from messaging.delivery.accounts.routing import SIMULATORS
+from messaging.delivery.accounts import SIMULATORS, Availability, look
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
 from messaging.reports import configuration
@@ -238,23 +237,25 @@ def _providers(
     accounts: Sequence[organization_policy.Account], records: Records
 ) -> list[dict[str, Any]]:
     serving = accounts or tuple(SIMULATORS.values())
-    states = circuits.states([account.id for account in accounts if account.id])
+    found = look([account.id for account in accounts if account.id])
     return [
         _provider(
             account,
             records.get((account.id, account.channel), Record()),
-            states.get(account.id or 0, circuits.State.CLOSED),
+            found.get(account.id or 0, Availability()),
         )
         for account in serving
     ]
 
 
-def _provider(account: organization_policy.Account, record: Record, circuit: str) -> dict[str, Any]:
+def _provider(
+    account: organization_policy.Account, record: Record, available: Availability
+) -> dict[str, Any]:
     return {
         "name": account.name,
         "channel": account.channel,
         "status": _status(account, record),
-        "circuit": circuit,
+        "circuit": available.circuit,
         "successRate": record.rate,
         "p95LatencyMs": record.p95_ms,
         "lastSuccessAt": iso(record.last_success),

@@ -255,7 +255,7 @@ def test_the_command_decides_many(api, user):
     ("options", "told"),
     [
         ({"organization": "nobody"}, "There is no such organization."),
-        ({"reason": "  "}, "Say why."),
+        ({"reason": "  "}, "The reason must not be empty."),
         ({"user": "nobody"}, "There is no such user."),
     ],
 )
