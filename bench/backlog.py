@@ -135,7 +135,7 @@ def _send(start: "multiprocessing.synchronize.Barrier", count: int) -> None:
     from messaging.models import Delivery
     from rme.core.process import memory
 
-    memory.spare()
+    memory.freeze_startup_objects()
     memory.keep_memory()
     claims.ready("EMAIL")
     waiting = Delivery.objects.filter(status="ACCEPTED")

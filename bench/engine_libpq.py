@@ -19,13 +19,13 @@ def use() -> None:
 
     from rme.core.db import prepared_statements
 
-    class Answer(prepared_statements.Answer):
+    class Answer(prepared_statements.PendingRows):
         __slots__ = ("cursor",)
 
         def rows(self) -> Any:
-            if self.found is None:
-                self.found = self.cursor.fetchall()
-            return self.found
+            if self.result is None:
+                self.result = self.cursor.fetchall()
+            return self.result
 
     def raw() -> Any:
         connection.ensure_connection()
@@ -53,34 +53,37 @@ def use() -> None:
         with raw().pipeline():
             yield
 
-    def send(text: str, parameters: Sequence[Any] = ()) -> Answer:
+    def send(text: str, parameters: Sequence[Any] = (), *, setting: str = "") -> Answer:
+        if setting and idle() and raw().autocommit:
+            with pipeline():
+                return send(text, parameters, setting=setting)
         answer = Answer(text)
         answer.cursor = raw().cursor()
+        if setting:
+            answer.cursor.execute(setting, prepare=True)
         values = [value if isinstance(value, str) else repr(value) for value in parameters]
         answer.cursor.execute(text, values, prepare=True)
         return answer
 
-    def execute(text: str, parameters: Sequence[Any] = ()) -> Any:
-        answer = send(text, parameters)
+    def execute(text: str, parameters: Sequence[Any] = (), *, setting: str = "") -> Any:
+        answer = send(text, parameters, setting=setting)
         return answer.rows() if answer.cursor.description else []
 
     replacements = {
-        "transaction": transaction, "together": pipeline, "pipeline": pipeline,
+        "transaction": transaction, "pipeline": pipeline,
         "send": send, "execute": execute, "flush": lambda: None,
     }  # fmt: skip
     for name, replacement in replacements.items():
-        if hasattr(prepared_statements, name):
-            setattr(prepared_statements, name, replacement)
+        setattr(prepared_statements, name, replacement)
 
 
 def alone(count: int) -> dict[str, float]:
     """Return the seconds that transactions of four small statements each take, as one pipeline."""
     from rme.core.db import prepared_statements
 
-    together = getattr(prepared_statements, "pipeline", None) or prepared_statements.together
     wall, cpu = time.perf_counter(), time.process_time()
     for number in range(count):
-        with together():
+        with prepared_statements.pipeline():
             for place in range(4):
                 prepared_statements.send(f"SELECT %s::int + {place}", [number])
     return {

@@ -35,7 +35,7 @@ class Contest:
 CONTESTS = {
     "apns": Contest("IOS", 10_000, {"aioapns": 3}),
     "webpush": Contest("WEB", 3_000, {"pywebpush": 2, "web-push (node)": 3}),
-    "fcm": Contest("ANDROID", 3_000, {"firebase-admin": 3}),
+    "fcm": Contest("ANDROID", 3_000, {"firebase-admin": 3, "pyfcm": 3}),
 }
 
 

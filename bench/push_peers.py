@@ -16,6 +16,7 @@ PEERS = {
     "aioapns": "aioapns_alone.py",
     "pywebpush": "pywebpush_alone.py",
     "firebase-admin": "firebase_alone.py",
+    "pyfcm": "pyfcm_alone.py",
     "web-push (node)": "web_push_alone.mjs",
 }
 

@@ -29,7 +29,7 @@ def _get_ready(channel: str) -> None:
     from rme.core.process import memory
 
     engines.use(os.environ.get("BENCH_ENGINE", ""))
-    memory.spare()
+    memory.freeze_startup_objects()
     memory.keep_memory()
     claims.ready(channel)  # the connection stands, as a worker's does
 

@@ -20,7 +20,7 @@ from bot.forms import Parameters
 from bot.policy import Policy
 from rme.core import errors, logs
 from rme.core.db import statement_timeout
-from rme.core.http.api import JsonView
+from rme.core.http.api import JsonView, set_error_renderer
 from rme.core.redis import counters
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
@@ -187,4 +187,4 @@ def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
 
 
 api, api_create = ConfirmView.as_view(), CreateView.as_view()
-api.speak = api_create.speak = speak  # type: ignore[attr-defined]
+set_error_renderer(speak, api, api_create)

@@ -16,26 +16,26 @@ from rme.tenants.admin.choices import TenantForm
 
 
 class DeviceForm(TenantForm):
-    """A device's token is written once; nobody has to read it."""
+    """The form of a device. Its token can be entered once, and is never shown."""
 
     def clean(self) -> dict[str, Any]:
-        """Find the token's digest, and refuse a token that is registered."""
-        given = super().clean()
-        organization, platform = self.own_organization(), given.get("platform")
-        if given.get("token") and organization and platform:
+        """Set the token's digest, and refuse a token that is already registered."""
+        cleaned = super().clean()
+        organization, platform = self.own_organization(), cleaned.get("platform")
+        if cleaned.get("token") and organization and platform:
             try:
-                token = device_tokens.read(platform, given["token"])
+                token = device_tokens.parse(platform, cleaned["token"])
             except InvalidPayload as error:
                 for detail in error.details:
                     self.add_error("token", f"{detail.field} {detail.message}.")
-                return given
-            given["token"], self.instance.token_digest = token.text, token.digest
+                return cleaned
+            cleaned["token"], self.instance.token_digest = token.text, token.digest
             known = Device.objects.filter(
                 organization=organization, token_digest=self.instance.token_digest
             )
             if known.exists():
                 self.add_error("token", forms.ValidationError("This token is registered."))
-        return given
+        return cleaned
 
 
 @admin.register(Device)
@@ -46,13 +46,13 @@ class DeviceAdmin(TenantAdmin):
     search_fields = ("id", "contact_id", "user_id", "name", "app")
     readonly_fields = (
         *("id", "inactive_reason", "inactive_since", "registered_at", "last_seen_at"),
-        "told_history",
+        "shown_history",
     )
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
 
     @admin.display(description="history")
-    def told_history(self, row: Device) -> str:
-        """Tell what happened to the device, newest first."""
+    def shown_history(self, row: Device) -> str:
+        """Return the device's history as HTML, newest first."""
         entries = ((each["at"][:19], each["what"], each["reason"]) for each in row.history[::-1])
         return format_html_join(mark_safe("<br>"), "{} {} {}", entries)
 

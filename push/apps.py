@@ -6,7 +6,7 @@ class PushConfig(AppConfig):
     verbose_name = "Push devices"
 
     def ready(self) -> None:
-        """Refuse to start with a VAPID key that is none: nothing could be pushed to browsers."""
+        """Raise ValueError for an invalid VAPID key: nothing could be pushed to browsers."""
         from push import vapid
 
         vapid.public_key()

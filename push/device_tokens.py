@@ -1,13 +1,13 @@
-"""Reading a device's token: what its platform gave the app, in the form in which it is kept.
+"""Parsing a device's token: what its platform gave the app, in the form in which it is stored.
 
-| platform | token | kept as |
+| platform | token | stored as |
 |---|---|---|
 | IOS | hex, 64 digits or more | lower case |
 | ANDROID | an FCM registration token or installation id | as it is |
 | WEB | a PushSubscription, as an object or as JSON text | JSON: endpoint and keys |
 | PLATFORM | the platform's user id | as it is |
 
-A token with `simulator-` in it is none of Apple's; it is taken for the simulator's sake.
+A token that contains `simulator-` is not one of Apple's; it is accepted for the simulator.
 """
 
 import hashlib
@@ -43,27 +43,27 @@ _PATTERNS = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceToken:
-    """A token as it is kept, and the digest by which it is found."""
+    """A token as it is stored, and the digest by which it is found."""
 
     text: str = field(repr=False)
     digest: str
 
 
-def read(platform: str, given: Any) -> DeviceToken:
-    """Read a token (text, or an object for WEB). Raises InvalidPayload, naming the field."""
+def parse(platform: str, given: Any) -> DeviceToken:
+    """Return a token (a text, or an object for WEB). Raises InvalidPayload for its field."""
     if platform == Device.Platform.WEB:
         return _subscription(given)
-    pattern, otherwise = _PATTERNS[Device.Platform(platform)]
+    pattern, message = _PATTERNS[Device.Platform(platform)]
     if not isinstance(given, str):
         raise InvalidPayload.at("token", "must be a string")
     if len(given) > LONGEST or not pattern.fullmatch(given):
-        raise InvalidPayload.at("token", otherwise)
+        raise InvalidPayload.at("token", message)
     text = given.lower() if platform == Device.Platform.IOS else given
     return DeviceToken(text, token_digest(text))
 
 
 def _subscription(given: Any) -> DeviceToken:
-    """Read a PushSubscription (W3C Push API §8). Its endpoint is what tells it from others."""
+    """Return a PushSubscription (W3C Push API §8). Its endpoint identifies it."""
     if isinstance(given, str):
         try:
             given = orjson.loads(given)
@@ -74,28 +74,29 @@ def _subscription(given: Any) -> DeviceToken:
     unknown = sorted({str(name) for name in given} - {"endpoint", "keys", "expirationTime"})
     if unknown:
         raise InvalidPayload.at(f"token.{unknown[0]}", "unknown field")
-    lasting = given.get("expirationTime")
-    if lasting is not None and (isinstance(lasting, bool) or not isinstance(lasting, int | float)):
+    expiration = given.get("expirationTime")
+    is_number = isinstance(expiration, int | float) and not isinstance(expiration, bool)
+    if expiration is not None and not is_number:
         raise InvalidPayload.at("token.expirationTime", "must be a number")
     endpoint = given.get("endpoint")
-    why = "must be a string"
+    error = "must be a string"
     if isinstance(endpoint, str):
-        why = endpoints.refusal(endpoint, AddressPolicy(settings.OUTBOUND_OPEN_HOSTS))
-    if why:
-        raise InvalidPayload.at("token.endpoint", why)
-    kept = {"endpoint": endpoint, "keys": _keys(given["keys"])}
-    text = orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode()
+        error = endpoints.url_error(endpoint, AddressPolicy(settings.OUTBOUND_OPEN_HOSTS))
+    if error:
+        raise InvalidPayload.at("token.endpoint", error)
+    stored = {"endpoint": endpoint, "keys": _keys(given["keys"])}
+    text = orjson.dumps(stored, option=orjson.OPT_SORT_KEYS).decode()
     return DeviceToken(text, hashlib.sha256(str(endpoint).encode()).hexdigest())
 
 
 def _keys(given: dict[str, Any]) -> dict[str, str]:
-    """Check the keys of RFC 8291 §2: a point on P-256, and 16 bytes."""
-    for name, check, otherwise in (
+    """Check and return the keys of RFC 8291 §2: a point on P-256, and 16 bytes."""
+    for name, check, message in (
         ("p256dh", _is_point, "must be a public key on P-256, base64url"),
         ("auth", lambda key: len(key) == 16, "must be 16 bytes, base64url"),
     ):
         if not check(base64url.decode(given.get(name))):
-            raise InvalidPayload.at(f"token.keys.{name}", otherwise)
+            raise InvalidPayload.at(f"token.keys.{name}", message)
     return {"auth": given["auth"], "p256dh": given["p256dh"]}
 
 

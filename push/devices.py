@@ -1,6 +1,6 @@
-"""Devices of people: registering, finding and replacing them, and which are there to be reached.
+"""Devices of contacts and users: registering, finding, replacing and removing them.
 
-Within an organization a token belongs to one person: the last to register it.
+Within an organization a token belongs to the contact or user that registered it last.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from rme.tenants.models import Organization
 
 _T = Device._meta.db_table
 
-# Written out, because every accept and every claim runs it.
+# SQL, because every accept and every claim runs it.
 _ACTIVE = f"""
 SELECT id::text, contact_id, platform, app, environment, token,
   extract(epoch FROM registered_at)::float8
@@ -30,11 +30,11 @@ FROM {_T} WHERE organization_id = %s AND contact_id = ANY(%s::text[]) AND active
 """
 
 HISTORY = "jsonb_path_query_array({} || {}, '$[last-49 to last]')"
-"""SQL that adds entries to a device's history, of which the latest fifty are kept."""
+"""SQL that adds entries to a device's history and keeps the latest fifty."""
 
 
 class DeviceRecord(NamedTuple):
-    """A device as sending needs it. The token stays out of logs and reprs."""
+    """A device as sending needs it. Its repr leaves out the token."""
 
     id: str
     contact_id: str
@@ -51,9 +51,9 @@ class DeviceRecord(NamedTuple):
 def active_devices(
     organization_id: str, contact_ids: Sequence[str]
 ) -> dict[str, list[DeviceRecord]]:
-    """Find the active devices of contacts, oldest first, in one query.
+    """Return the active devices by contact, oldest first, by one query.
 
-    Contacts without a device are not in the answer.
+    Contacts without a device are left out.
     """
     rows = prepared_statements.execute(_ACTIVE, [organization_id, sql.array(contact_ids)])
     found: dict[str, list[DeviceRecord]] = {}
@@ -64,7 +64,7 @@ def active_devices(
 
 
 def with_browsers(organization_ids: Sequence[str]) -> set[str]:
-    """Say which organizations have browsers among their active devices, in one query."""
+    """Return the organizations that have browsers among their active devices, by one query."""
     browsers = Device.objects.filter(organization_id=OuterRef("pk"), active=True, platform="WEB")
     own = Organization.objects.filter(Exists(browsers), pk__in=organization_ids)
     return set(own.values_list("pk", flat=True))
@@ -75,7 +75,7 @@ def with_browsers(organization_ids: Sequence[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What an app says of its device. Missing texts are empty."""
+    """The properties of a device to register. Missing texts are empty."""
 
     platform: str
     token: DeviceToken
@@ -88,7 +88,7 @@ class Registration:
     name: str = ""
 
     def row(self, organization_id: str) -> sql.Row:
-        """Give the columns of a new device."""
+        """Return the columns of a new device."""
         return {
             "id": ids.new_text_id(),
             "organization_id": organization_id,
@@ -107,7 +107,7 @@ class Registration:
         }
 
 
-_SAID = (
+_GIVEN = (
     "contact_id",
     "user_id",
     "platform",
@@ -118,7 +118,7 @@ _SAID = (
     "locale",
     "zone",
 )
-_COLUMNS = f"id, organization_id, token_digest, active, inactive_reason, {', '.join(_SAID)}"
+_COLUMNS = f"id, organization_id, token_digest, active, inactive_reason, {', '.join(_GIVEN)}"
 _ENTRY = (
     "jsonb_build_array(jsonb_build_object('at', statement_timestamp(), 'what', {}, 'reason', ''))"
 )
@@ -128,7 +128,7 @@ _REGISTER = f"""
 INSERT INTO {_T} AS t ({_COLUMNS}, history)
 SELECT {_COLUMNS}, {_ENTRY.format("'REGISTERED'")} FROM json_populate_recordset(NULL::{_T}, %s)
 ON CONFLICT (organization_id, token_digest) DO UPDATE SET
-  {", ".join(f"{name} = excluded.{name}" for name in _SAID)},
+  {", ".join(f"{name} = excluded.{name}" for name in _GIVEN)},
   active = true, inactive_reason = '', inactive_since = NULL,
   registered_at = statement_timestamp(), last_seen_at = statement_timestamp(),
   history = CASE WHEN t.active AND NOT {_MOVED} THEN t.history
@@ -147,10 +147,10 @@ class Registered(NamedTuple):
 def register(
     organization_id: str, given: Sequence[Registration | errors.ApiError]
 ) -> list[Registered | errors.ApiError]:
-    """Register devices, and give what became of each in order: one query and one statement.
+    """Register devices and return a result for each, in order, by one query and one statement.
 
-    A token that is there is the same device, active again and whose it is now; of a token given
-    twice the last counts. A bad one fails no other.
+    A known token is the same device, active again and with its new owner. If a token is given
+    twice, the last counts. An error fails its entry alone.
     """
     stated = [each for each in given if isinstance(each, Registration)]
     wanted = {each.contact_id for each in stated if each.contact_id}
@@ -172,26 +172,23 @@ def _store(organization_id: str, given: Sequence[Registration]) -> dict[str, Reg
     last = {each.token.digest: each.row(organization_id) for each in given}
     if not last:
         return {}
-    # In one order everywhere, so that two calls with the same tokens cannot deadlock.
+    # In a fixed order, so that two calls with the same tokens cannot deadlock.
     rows = [last[digest] for digest in sorted(last)]
     stored = Device.objects.raw(_REGISTER, [sql.as_json(rows)])
-    return {
-        row.token_digest: Registered(row, getattr(row, "is_new"))  # noqa: B009 (a column of the statement, not of the model)
-        for row in stored
-    }
+    return {row.token_digest: Registered(row, vars(row)["is_new"]) for row in stored}
 
 
 def replace(organization_id: str, device_id: str, given: Any) -> Device:
-    """Give a device its new token: what the browser says by `pushsubscriptionchange`.
+    """Store a device's new token, as after a browser's `pushsubscriptionchange`.
 
-    Another device that has it already was the same one, and goes. Raises NotFound, and
-    InvalidPayload for what is no token of the device's platform.
+    Another device with this token was the same one, and is deleted. Raises NotFound, and
+    InvalidPayload for what is not a token of the device's platform.
     """
     with transaction.atomic():
         device = _own(organization_id, device_id).select_for_update().first()
         if device is None:
             raise errors.NotFound(_UNKNOWN)
-        token = device_tokens.read(device.platform, given)
+        token = device_tokens.parse(device.platform, given)
         Device.objects.filter(organization_id=organization_id, token_digest=token.digest).exclude(
             pk=device.pk
         ).delete()
@@ -210,7 +207,7 @@ _UNKNOWN = "There is no such device."
 
 
 def remove(organization_id: str, device_id: str) -> None:
-    """Forget a device. Raises NotFound."""
+    """Delete a device. Raises NotFound."""
     if not _own(organization_id, device_id).delete()[0]:
         raise errors.NotFound(_UNKNOWN)
 
@@ -227,7 +224,7 @@ def _own(organization_id: str, device_id: str) -> Any:
 def find(
     organization_id: str, *, limit: int, contact_id: str | None = None, before: UUID | None = None
 ) -> tuple[list[Device], UUID | None]:
-    """Give a page of devices, newest first, and the id after which the next page begins."""
+    """Return a page of devices, newest first, and the id after which the next page begins."""
     rows = Device.objects.filter(organization_id=organization_id)
     if contact_id:
         rows = rows.filter(contact_id=contact_id)

@@ -1,6 +1,6 @@
-"""Which Web Push endpoints may be called: an endpoint is an address that strangers make us call.
+"""Which Web Push endpoints may be called: an endpoint is a URL that an untrusted caller gives us.
 
-Looked at when a device registers and again when something is sent.
+It is checked when a device registers and again when a push is sent.
 """
 
 import re
@@ -13,12 +13,12 @@ _URL = re.compile(r'[!"$-\[\]-~]{1,2000}')
 """Visible ASCII without `#` and the backslash, which no browser's endpoint has."""
 
 
-def refusal(endpoint: str, policy: AddressPolicy) -> str:
-    """Say why an endpoint may not be called; an empty text: it may.
+def url_error(endpoint: str, policy: AddressPolicy) -> str:
+    """Return why an endpoint may not be called; an empty text if it may.
 
-    It is https, port 443, at one of the known push services or below it; or at a host that the
-    deployment has opened. The host is the one that the transport will call, never a guess by a
-    pattern over the URL; and it is written as browsers write it, without a dot at its end.
+    It must be https at port 443 of a known push service or a subdomain of it, or at a host that the
+    deployment has opened. The host is the one that the transport will call, not one that a pattern
+    finds in the URL; and it must be written as browsers write it, without a trailing dot.
     """
     where = origin_of(endpoint) if _URL.fullmatch(endpoint) else None
     if where is None or where.scheme != "https":

@@ -1,7 +1,7 @@
-"""What push services say of tokens, and what becomes of the devices.
+"""Feedback of push services: dead tokens, whose devices are deactivated.
 
-It is noted in the transaction of the outcome that said it, and taken up later by a task: one
-statement a batch, however many devices it is about.
+It is stored in the transaction of the outcome, and a task processes it later, by one statement for
+each batch.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from rme.core.outcomes import Gone, Outcome
 
 BATCH = 1000
 STALE_DAYS = 270
-"""FCM drops the token of an Android device that was away for as long."""
+"""FCM drops the token of an Android device that was inactive for so long."""
 STALE = "STALE"
 
 _T, _F = Device._meta.db_table, Feedback._meta.db_table
@@ -26,20 +26,20 @@ _ENTRY = (
     "jsonb_build_array(jsonb_build_object('at', statement_timestamp(), 'what', 'DEACTIVATED', "
     "'reason', {}))"
 )
-# Who registered after the token was seen dead has a token that lives. The services tell
+# A device that registered after the time of death has a live token. Services report
 # milliseconds.
 _RETIRE = f"""
 WITH taken AS (
   DELETE FROM {_F} WHERE id = ANY(ARRAY(
     SELECT id FROM {_F} ORDER BY id LIMIT {BATCH} FOR UPDATE SKIP LOCKED)) RETURNING *
-), said AS (
+), latest AS (
   SELECT DISTINCT ON (device_id) * FROM taken ORDER BY device_id, at DESC
 ), retired AS (
-  UPDATE {_T} t SET active = false, inactive_reason = said.reason,
+  UPDATE {_T} t SET active = false, inactive_reason = latest.reason,
     inactive_since = statement_timestamp(),
-    history = {HISTORY.format("t.history", _ENTRY.format("said.reason"))}
-  FROM said WHERE t.id = said.device_id AND t.organization_id = said.organization_id
-    AND t.active AND date_trunc('milliseconds', t.registered_at) <= said.at
+    history = {HISTORY.format("t.history", _ENTRY.format("latest.reason"))}
+  FROM latest WHERE t.id = latest.device_id AND t.organization_id = latest.organization_id
+    AND t.active AND date_trunc('milliseconds', t.registered_at) <= latest.at
   RETURNING t.id
 )
 SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM retired)
@@ -57,8 +57,8 @@ FROM unseen WHERE t.id = unseen.id
 """
 
 
-class Said(NamedTuple):
-    """The outcome of one attempt at one device."""
+class DeviceOutcome(NamedTuple):
+    """The outcome of one attempt to reach a device."""
 
     organization_id: str
     device_id: str
@@ -67,20 +67,20 @@ class Said(NamedTuple):
 
     @property
     def at(self) -> datetime:
-        """Give the time until which the token counts as dead."""
+        """Return the time at which the token was dead: the service's own, else the attempt's."""
         since = self.outcome.since if isinstance(self.outcome, Gone) else None
         if since is None:
             return self.tried_at
         return datetime.fromtimestamp(since / 1000, UTC)
 
 
-def note(said: Sequence[Said]) -> None:
-    """Note which tokens are dead: one statement, none where all live."""
-    sql.execute({"feedback": noting(said)})
+def store(outcomes: Sequence[DeviceOutcome]) -> None:
+    """Store which tokens are dead: one statement, none if all are alive."""
+    sql.execute({"feedback": insert_statement(outcomes)})
 
 
-def noting(said: Sequence[Said]) -> sql.Part | None:
-    """Return the INSERT that notes which tokens are dead."""
+def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Part | None:
+    """Return the INSERT of dead tokens; None if all are alive."""
     rows = [
         {
             "id": ids.new_id(),
@@ -89,14 +89,14 @@ def noting(said: Sequence[Said]) -> sql.Part | None:
             "reason": each.outcome.reason[:64],
             "at": each.at,
         }
-        for each in said
+        for each in outcomes
         if isinstance(each.outcome, Gone)
     ]
-    return sql.inserting(Feedback, rows)
+    return sql.insert_step(Feedback, rows)
 
 
 def retire() -> tuple[int, int]:
-    """Take up a batch of what was noted; give how many there were, and devices deactivated."""
+    """Process a batch of feedback; return its size and the number of deactivated devices."""
     with connection.cursor() as cursor:
         cursor.execute(_RETIRE)
         taken, retired = cursor.fetchone()
@@ -104,7 +104,7 @@ def retire() -> tuple[int, int]:
 
 
 def sweep() -> int:
-    """Deactivate a batch of Android devices that were not seen for 270 days; give how many."""
+    """Deactivate a batch of Android devices not seen for 270 days; return their number."""
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [STALE_DAYS])
         return int(cursor.rowcount)

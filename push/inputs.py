@@ -1,4 +1,4 @@
-"""What the calls for devices take."""
+"""The inputs of the REST calls for devices."""
 
 from typing import Annotated, Any, Literal
 
@@ -163,13 +163,13 @@ REPLACE = TypeAdapter(ReplaceInput)
 
 
 def read_device(body: Any) -> Registration:
-    """Read a device. Raises InvalidPayload, which names every field that is wrong."""
+    """Return a device to register. Raises InvalidPayload with every invalid field."""
     given = parse(DEVICE, body)
     if given.contact_id is None and given.user_id is None:
         raise InvalidPayload.at("contactId", "give contactId or userId")
     return Registration(
         platform=given.platform,
-        token=device_tokens.read(given.platform, given.token),
+        token=device_tokens.parse(given.platform, given.token),
         contact_id=given.contact_id or "",
         user_id=given.user_id or "",
         app=given.app or "",

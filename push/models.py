@@ -11,7 +11,7 @@ from rme.tenants.models import Organization
 
 
 def token_digest(token: str) -> str:
-    """Give the digest by which a token is found: tokens are long, and secrets of their owner."""
+    """Return the digest by which a token is found: tokens are long, and secret."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

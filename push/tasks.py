@@ -1,4 +1,4 @@
-"""Celery tasks of devices. They carry nothing: what there is to do is in the database."""
+"""Celery tasks of devices. They have no arguments: the work is in the database."""
 
 import structlog
 from celery import shared_task
@@ -20,6 +20,6 @@ def retire_devices() -> None:
 
 @shared_task(name="push.sweep_devices")
 def sweep_devices() -> None:
-    """Deactivate the devices that were not seen for very long."""
+    """Deactivate the Android devices that were not seen for 270 days."""
     while (count := feedback.sweep()) == feedback.BATCH:
         log.info("push.stale", count=count)

@@ -1,4 +1,4 @@
-"""Beat's scheduler: it keeps nothing on disk, and stops giving hints that nobody takes."""
+"""Beat's scheduler: it stores nothing, and publishes no hints to queues whose workers are away."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from celery.beat import ScheduleEntry, Scheduler
 from kombu.exceptions import OperationalError
 
 WAITING_LIMIT = 100
-"""So many hints may wait in a queue: where there are more, its workers are away."""
+"""The number of hints that may wait in a queue; with more, its workers are away."""
 
 
 class HintScheduler(Scheduler):
-    """Publish the hints of the periodic tasks. When a job ran last is not beat's to know."""
+    """Publishes the hints of the periodic tasks. It does not know when a job ran last."""
 
     def apply_async(
         self, entry: ScheduleEntry, producer: Any = None, advance: bool = True, **options: Any
@@ -20,14 +20,14 @@ class HintScheduler(Scheduler):
         return super().apply_async(entry, producer=producer, advance=advance, **options)
 
     def _waiting(self, entry: ScheduleEntry) -> int:
-        """Return how many tasks wait in the queue of an entry; none if that cannot be known."""
+        """Return how many tasks wait in the queue of an entry; 0 if the broker is away."""
         queue = (entry.options or {}).get("queue", self.app.conf.task_default_queue)
         lost: tuple[type[BaseException], ...] = self.connection.recoverable_connection_errors
         lost += (*self.connection.recoverable_channel_errors, OperationalError)
         try:
-            # The connection's own channel, which is made again after it was lost.
+            # The connection's own channel, which kombu opens again after it was lost.
             channel: Any = self.connection.default_channel
             found = channel.queue_declare(queue, durable=True, auto_delete=False)
         except lost:
-            return 0  # publishing tells of it, and connects again
+            return 0  # publishing logs it, and connects again
         return int(found.message_count)

@@ -1,7 +1,7 @@
-"""The Celery app, THE list of queues and THE list of periodic jobs.
+"""The Celery app, the list of queues and the list of periodic tasks.
 
-Tasks are hints: whatever they would do is found again in the database by the sweep. So nothing is
-retried by Celery, no task has a countdown, and a lost broker costs seconds.
+Tasks are hints: the sweeper finds their work in the database again. So Celery retries nothing, no
+task has a countdown, and the loss of the broker costs seconds.
 """
 
 import os
@@ -20,15 +20,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 app = Celery("rme", task_cls="rme.core.process.worker:WorkerTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 QUEUES = ("email", "sms", "push", "sweep", "default")
-"""Each has a worker of its own, so that what is slow holds up only its like (`rme.workers`)."""
+"""Each has a worker of its own, so that a slow channel does not delay others (`rme.workers`)."""
 app.conf.task_queues = [Queue(name) for name in QUEUES]
 app.conf.task_default_queue = "default"
-# No hint expires: that would be a time by beat's clock, which a worker with another clock takes for
-# past. Those that an outage left behind are cheap instead (`rme.core.redis.hints`).
+# Hints do not expire: the time would be of beat's clock, and past for a worker with another clock.
+# Those that an outage left behind are cheap instead (`rme.core.redis.hints`).
 app.conf.beat_schedule = {
     "sweep": {"task": "messaging.sweep", "schedule": 1.0, "options": {"queue": "sweep"}},
     "retire_devices": {"task": "push.retire_devices", "schedule": 5.0},
-    # The hourly tasks run once an hour; beat, which remembers nothing, hints at them more often.
+    # The hourly tasks run once an hour; beat, which stores nothing, orders them more often.
     "sweep_devices": {"task": "push.sweep_devices", "schedule": 300.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 300.0},
     "idempotency-keys": {"task": "messaging.purge_idempotency_keys", "schedule": 300.0},
@@ -40,11 +40,11 @@ app.conf.beat_schedule = {
 }
 app.conf.beat_scheduler = "rme.beat:HintScheduler"
 app.conf.worker_pool = "rme.pool:Pool"
-# The last resort, for what hangs and no time-out of its own ends. A task goes on for a turn of 5 s,
-# half a lease and the time-out of a provider; a worker whose lease has ended does nothing of use.
+# The last resort against tasks that hang. A task takes up to 5 s, half a lease and the timeout of a
+# provider; a worker whose lease has ended can store nothing.
 app.conf.task_soft_time_limit = 2 * settings.LEASE_SECONDS + 60
 app.conf.task_time_limit = app.conf.task_soft_time_limit + 30
-# These go through whole tables, once an hour.
+# These process whole tables, once an hour.
 _HOUR = {"soft_time_limit": 3600, "time_limit": 3660, "at_most_every": 3500}
 app.conf.task_annotations = {
     "messaging.sweep": {"at_most_every": 0.5},
@@ -61,7 +61,7 @@ app.autodiscover_tasks(["messaging.delivery"], related_name="worker_process")
 
 
 @worker_process_init.connect
-def _spare(**_: object) -> None:
-    memory.spare()
+def _set_up_process(**_: object) -> None:
+    memory.freeze_startup_objects()
     memory.keep_memory()
-    die_with_parent(os.getppid(), SIGKILL)  # what it has in hand is covered by its lease
+    die_with_parent(os.getppid(), SIGKILL)  # the lease of its batch ends by itself

@@ -9,7 +9,7 @@ from rme.core import smtp_url
 
 
 def use(url: str, organization_id: str) -> None:
-    """Let the demo organization send its email by a server. Raise ValueError."""
+    """Have the demo organization send its email by a server. Raises ValueError."""
     settings = smtp_url.parse(url)._asdict()
     Smtp.Settings.model_validate(settings)
     ProviderAccount.objects.update_or_create(
@@ -21,7 +21,7 @@ def use(url: str, organization_id: str) -> None:
             "credentials": orjson.dumps(settings).decode(),
         },
     )
-    for channel in ("SMS", "PUSH"):  # an organization with one account has no simulator by itself
+    for channel in ("SMS", "PUSH"):  # the simulator is the default only without any account
         ProviderAccount.objects.get_or_create(
             organization_id=organization_id,
             name=f"simulator-{channel.lower()}",

@@ -1,7 +1,7 @@
-"""`/metrics` in Prometheus's text format, for this machine or whoever has the token.
+"""`/metrics` in Prometheus's text format, for requests from this machine or with the token.
 
-Nothing is kept for it in the web process, of which there are several: the backlog is read from
-PostgreSQL, and what processes count is added up in Redis (`rme.core.redis.counters`).
+The web processes store nothing for it, because there are several: the backlog is read from
+PostgreSQL, and the counters of processes are summed up in Redis (`rme.core.redis.counters`).
 """
 
 from collections.abc import Iterator
@@ -20,20 +20,24 @@ from messaging.providers import unknown_codes
 from messaging.reports import metrics
 from rme.core.errors import ApiError
 from rme.core.http import edge, proxies
+from rme.core.http.api import set_error_renderer
 from rme.core.redis import counters, heartbeats
 
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
     "rme_bot_calls_total": ("Bot calls, by key.", ["key", "action", "code"]),
-    unknown_codes.NAME: ("Codes of reports that are in no table.", ["provider", "code"]),
-    "rme_tasks_total": ("Tasks that workers ended, by what became of them.", ["task", "outcome"]),
-    "rme_request_seconds_total": ("Time spent on answering them.", ["method", "path"]),
+    unknown_codes.NAME: (
+        "Codes of receipts that no table of a provider lists.",
+        ["provider", "code"],
+    ),
+    "rme_tasks_total": ("Tasks that workers ended, by outcome.", ["task", "outcome"]),
+    "rme_request_seconds_total": ("Time spent on answering requests.", ["method", "path"]),
 }
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Give the metrics; to strangers there is no such page."""
+    """Return the metrics; 404 for all but this machine and holders of the token."""
     if not (_is_local(request) or _has_token(request)):
         raise Http404
     registry = CollectorRegistry(auto_describe=False)
@@ -42,8 +46,8 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Check whether a request came from this machine, and by no proxy: whoever forwards for others
-    says so in a header, or asks for the name that they asked for.
+    """Return whether a request came from this machine and not by a proxy on it: a proxy adds a
+    header, or passes on the Host that its client sent.
     """
     if settings.TLS_PROXY or proxies.is_forwarded(request.META):
         return False
@@ -58,19 +62,19 @@ def _has_token(request: HttpRequest) -> bool:
     return bool(wanted) and scheme.lower() == "bearer" and compare_digest(given, wanted)
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     return HttpResponse(f"{error.message}\n", status=error.status, content_type="text/plain")
 
 
-show.speak = _speak  # type: ignore[attr-defined]
+set_error_renderer(_render_error, show)
 
 
 class Deployment:
     """All metrics of the deployment (prometheus_client's collector)."""
 
     def collect(self) -> Iterator[Metric]:
-        """Give what can be known; `rme_up` says what cannot."""
-        up = GaugeMetricFamily("rme_up", "Whether a part of the service lives.", labels=["part"])
+        """Yield the metrics of the parts that answer; `rme_up` is 0 for the others."""
+        up = GaugeMetricFamily("rme_up", "Whether a part of the service works.", labels=["part"])
         try:
             backlog = list(metrics.collect())
             up.add_metric(["database"], 1)
@@ -93,8 +97,8 @@ class Deployment:
 def _counted() -> Iterator[Metric]:
     counters.flush()
     found = counters.read()
-    for name, (told, labels) in COUNTED.items():
-        family = CounterMetricFamily(name, told, labels=labels)
+    for name, (help_text, labels) in COUNTED.items():
+        family = CounterMetricFamily(name, help_text, labels=labels)
         for values, amount in sorted(found.get(name, {}).items()):
             family.add_metric(list(values), amount)
         yield family

@@ -1,12 +1,12 @@
-"""Celery's pool of processes, which outlives what happens while it starts."""
+"""Celery's pool of processes, which survives failures during its start."""
 
 from celery.concurrency import prefork
 
 
 class Pool(prefork.TaskPool):
-    """Replace a process that dies also while the worker starts.
+    """A pool that replaces a process that dies while the worker starts.
 
-    Celery ends the whole worker then: "Could not start worker processes".
+    Celery would end the whole worker: "Could not start worker processes".
     """
 
     def did_start_ok(self) -> bool:

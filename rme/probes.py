@@ -1,4 +1,4 @@
-"""Probes for whoever watches the processes: they need no token and say nothing else."""
+"""Probes for process monitoring: they need no token and show nothing else."""
 
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -8,18 +8,18 @@ from django.views.decorators.http import require_safe
 from rme.core.db import availability
 
 READY_SECONDS = 2.0
-"""How long the database has to answer: whoever asks waits no longer either."""
+"""How long the database has to answer: monitoring waits no longer either."""
 
 
 @require_safe
 def livez(request: HttpRequest) -> HttpResponse:
-    """Say that this process is up. Touches nothing."""
+    """Answer that this process is up; nothing else is checked."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Say whether this process can serve: the database answers and all migrations are applied."""
+    """Answer whether this process can serve: the database answers, with all migrations applied."""
     try:
         with availability.within(READY_SECONDS):
             executor = MigrationExecutor(connection)

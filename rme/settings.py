@@ -27,35 +27,35 @@ ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() i
 
 
 def flag(name: str, default: bool = False) -> bool:
-    """Read a switch: 1, true, yes and on are on."""
+    """Return a switch of the environment: 1, true, yes and on mean True."""
     return ENV.get(name, str(default)).strip().lower() in {"1", "true", "yes", "on"}
 
 
 def words(name: str, default: str = "") -> list[str]:
-    """Read a list: words between commas."""
+    """Return a list of the environment: words between commas."""
     return [word.strip() for word in ENV.get(name, default).split(",") if word.strip()]
 
 
 # --- the deployment -----------------------------------------------------------------------------
 PORT = int(ENV.get("PORT", "8000"))
 BASE_URL = ENV.get("BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
-"""Where people and programs find this deployment: scheme, host and port."""
+"""The URL of this deployment: scheme, host and port."""
 DEBUG = flag("DEBUG")
 SECRET_KEY = ENV.get("SECRET_KEY") or secret_key(VAR)
 SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
 FIELD_KEYS = words("FIELD_KEYS") or [
     base64.urlsafe_b64encode(hashlib.sha256(f"rme.fields:{SECRET_KEY}".encode()).digest()).decode()
 ]
-"""Fernet keys for secrets at rest. The first encrypts, all decrypt: put a new one in front."""
+"""Fernet keys for stored secrets. The first encrypts, all decrypt: put a new one first."""
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
 TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
-"""A proxy that ends TLS stands in front, and says so by `Forwarded` (where that is the value) or by
-X-Forwarded-Proto and -For: see `rme.core.http.proxies`."""
+"""A proxy in front ends TLS and sets `Forwarded` (if that is the value) or X-Forwarded-Proto and
+-For: see `rme.core.http.proxies`."""
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
-"""Hosts (`mail.internal`, `10.0.0.5:25`) that may be called though they are not public."""
+"""Hosts (`mail.internal`, `10.0.0.5:25`) that may be called although they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")
-"""The demo organization's mail server; whoever starts the service vouches for its address."""
+"""The demo organization's mail server, which may be a host that is not public."""
 if SMTP_URL:
     OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
 
@@ -74,7 +74,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
-    # Ours come last: their admin pages take the place of the toolkit's.
+    # Our apps come last: their admin pages replace the toolkit's.
     "rme",
     "rme.tenants",
     "rme.crm",
@@ -97,8 +97,8 @@ BROWSER_MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-"""What pages for people need and REST calls do not: see `rme.core.http.browser`."""
-# The admin's checks look for its middleware in MIDDLEWARE alone.
+"""Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
+# The admin's checks look for its middleware only in MIDDLEWARE.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
 ROOT_URLCONF = "rme.urls"
 WSGI_APPLICATION = "rme.wsgi.application"
@@ -119,7 +119,7 @@ TEMPLATES = [
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
-# Files are dropped unread; views that take some bring handlers (`rme.core.http.edge`).
+# Files are dropped unread, except for views that take them (`rme.core.http.edge`).
 FILE_UPLOAD_HANDLERS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -137,27 +137,25 @@ DATABASES: dict[str, dict[str, Any]] = {
         **_database,
         "ENGINE": "rme.core.db.postgresql",
         "OPTIONS": {
-            # A host that is gone without a word is noticed within ten seconds.
+            # A host that vanished is detected within ten seconds.
             "connect_timeout": 3,
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 2,
             "tcp_user_timeout": 8000,
             **_database.get("OPTIONS", {}),  # such as sslmode, from the address
-            # Binding on the server lets psycopg prepare what repeats: planning over the partitions
-            # costs ten times what most statements do. A plan that is kept may have been made while
-            # the tables were small, and must not read them whole for ever: our joins go from a few
-            # rows to others by key, so all else is discouraged.
+            # Binding on the server lets psycopg prepare repeated statements: planning over the
+            # partitions costs ten times what most statements do.
             "server_side_binding": True,
             "prepare_threshold": 2,
-            "options": "-c plan_cache_mode=auto -c enable_seqscan=off -c enable_hashjoin=off "
-            "-c enable_mergejoin=off -c jit=off",
+            # Compiling costs more than any statement of ours takes.
+            "options": "-c jit=off",
             "pool": {
                 "min_size": 1,
                 "max_size": int(ENV.get("DATABASE_POOL", "10")),
                 "timeout": 3,
                 "max_idle": 300,
-                # By default the pauses between tries would grow to minutes, and outlast the outage.
+                # By default the pauses between tries grow to minutes and outlast the outage.
                 "reconnect_timeout": 2,
                 "connection_class": BoundedConnection,
             },
@@ -165,7 +163,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
-"""How long a statement of a call may take. Then the call is answered 503."""
+"""How long a statement of a call may take, in seconds; after that the call gets 503."""
 
 # --- Redis and Celery ---------------------------------------------------------------------------
 REDIS_URL = ENV["REDIS_URL"]
@@ -174,7 +172,7 @@ CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL") or broker_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Celery kills a child that takes 4 s to come up, which a busy machine needs; its links would break.
+# By default Celery kills a child that takes 4 s to start, which it may on a busy machine.
 CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -184,14 +182,14 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
     "health_check_interval": 10,
-    # A caller who is being answered must not wait for a broker that is away; who has to have one
-    # (worker, beat) connects again by CELERY_BROKER_CONNECTION_MAX_RETRIES.
+    # A call must not wait for a broker that is away; worker and beat, which need one, connect again
+    # by CELERY_BROKER_CONNECTION_MAX_RETRIES.
     "max_retries": 0,
 }
-# A caller waits no longer than this for a broker that says nothing.
+# The longest time for which a caller waits for a broker that does not answer.
 CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
-# Tasks are hints and the database is the truth: an enqueue is tried once more, at once. Without
-# that a connection that has died would never be made again (beat has one for all that it sends).
+# Tasks are hints, so enqueuing is retried once, at once. Without the retry a connection that was
+# lost would never be opened again (beat has one for all tasks).
 CELERY_TASK_PUBLISH_RETRY = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,
@@ -199,8 +197,8 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "interval_step": 0,
     "interval_max": 0,
 }
-# Celery's Django fixup would close connection and pool after every task. Whether the connection is
-# still open is looked at before each (`rme.core.process.worker`).
+# Celery's Django fixup would close connection and pool after every task. Each task checks before it
+# starts whether the connection is still open (`rme.core.process.worker`).
 CELERY_DB_REUSE_MAX = 1_000_000
 
 # --- log-in and tokens --------------------------------------------------------------------------
@@ -247,34 +245,34 @@ REST_FRAMEWORK = {
 
 # --- bots ---------------------------------------------------------------------------------------
 BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").split("/"))])
-"""Below which path the bot service answers; `/` for a host of its own."""
+"""The path under which the bot service answers; `/` for a host of its own."""
 BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
 BOT_SECONDS = float(ENV.get("BOT_SECONDS", "3.5"))
-"""How long a bot's call may take; bots have as little as three seconds, and four is promised."""
+"""How long a bot's call may take, in seconds: some bots wait three, and the contract says four."""
 BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
-"""Calls with a wrong key from one address, before it is told to wait."""
+"""Calls with a wrong key from one address before further calls have to wait."""
 
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
-"""How long a worker may hold a window of sends before it is thought dead."""
+"""The lease of a window, in seconds; after it the worker is taken for dead."""
 RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
-"""CPU time after which rendering one delivery fails it; after twice as much its process ends."""
+"""CPU seconds after which rendering fails a delivery; after twice as many its process ends."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
-"""How long an unknown outcome waits for a receipt before the category decides."""
+"""Seconds for which an unknown outcome waits for a receipt before the category decides."""
 UNKNOWN_BACKOFF_SECONDS = tuple(
     float(each) for each in words("UNKNOWN_BACKOFF_SECONDS", "0,300,900")
 )
-"""What each resend of an unknown outcome waits beyond that; there are as many resends as waits."""
+"""The further wait before each resend of an unknown outcome; there is one resend for each."""
 PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
-"""How long a window is waited for; then what has not been answered is left behind."""
+"""How long a worker waits for a window; outcomes that are missing then are recorded later."""
 WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
-"""Threads of a web process, each of which works on one request."""
+"""The threads of a web process; each works on one request."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
-"""The first step of the backoff between tries; it doubles up to 15 minutes."""
+"""The first step of the backoff between tries, in seconds; it doubles up to 15 minutes."""
 # A provider account's circuit opens when this share of at least so many sends in so many seconds
-# failed, and rests for so long before a few sends try the account again.
+# has failed, and stays open for so long before a few sends probe the account.
 CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
 CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
 CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))
@@ -296,7 +294,7 @@ WEB_PUSH_HOSTS = words(
 
 # --- keeping ------------------------------------------------------------------------------------
 CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
-"""How long what callers gave to be sent is kept, once the message has ended."""
+"""How long the content of a message is kept after its end."""
 MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
 """How long messages with their recipients, attempts and events are kept."""
 
@@ -324,7 +322,7 @@ CONTENT_SECURITY_POLICY = {
 LOGGING_CONFIG = None
 LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
-"""The bearer token that opens /metrics to others than this machine; none: nobody else."""
+"""The bearer token by which other machines may read /metrics; empty: none may."""
 
 
 # --- admin and API description --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the admin's sidebar leads to."""
+"""The pages in the admin's sidebar."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.utils.functional import lazy
 
 
 def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
-    """Name a page of the admin's sidebar, for those who may open it."""
+    """Return an entry of the sidebar; users who may not open the page do not see it."""
     url = reverse_lazy(f"admin:{model}_changelist")
 
     def may_open(request: Any) -> bool:

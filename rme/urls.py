@@ -1,4 +1,4 @@
-"""Every path of the deployment."""
+"""All paths of the deployment."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -13,7 +13,7 @@ from rme.tenants import logins
 handler500 = "rme.core.http.api.failed"
 
 urlpatterns = [
-    # first: Django tries one after the other
+    # first, because Django tries one after the other
     path("rme/v1/", include("messaging.api.urls")),
     path("", RedirectView.as_view(url="/admin/")),
     path("livez", probes.livez),

@@ -1,8 +1,8 @@
 """`python -m rme.workers [--concurrency N] [--beat] [QUEUES …]`: the workers, one for each queue.
 
-Each argument is a worker and names its queues (`sms` or `sms,default`); without one there is a
-worker for each queue. All are forked from this process once the service's modules are loaded, so
-that they share that memory. One that ends is started again, for ever.
+Each argument is a worker and names its queues (`sms` or `sms,default`); without arguments there is
+a worker for each queue. All are forked from this process after the service's modules were loaded,
+so that they share that memory. A worker that ends is started again, for ever.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from rme.core.process import memory
 from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
 
-LOOK_SECONDS = 0.1
+CHECK_SECONDS = 0.1
 
 
 class Child:
@@ -37,7 +37,7 @@ class Child:
         self.next_start = 0.0
 
     def keep(self, stopping: bool) -> None:
-        """Start the process if its time has come, or notice that it ended."""
+        """Start the process when it is due, or schedule its next start if it has ended."""
         now = time.monotonic()
         if not self.pid:
             if now >= self.next_start and not stopping:
@@ -49,10 +49,10 @@ class Child:
             return
         self.pid = 0
         if not stopping:
-            lived, why = now - self.started, ending(os.waitstatus_to_exitcode(status))
-            delay = self.backoff.failed(lived)
+            uptime, why = now - self.started, ending(os.waitstatus_to_exitcode(status))
+            delay = self.backoff.failed(uptime)
             self.next_start = now + delay
-            say(f"rme: {sentence(self.name, why, lived, self.backoff.failures, delay)}")
+            say(f"rme: {sentence(self.name, why, uptime, self.backoff.failures, delay)}")
 
     def _fork(self) -> int:
         parent = os.getpid()
@@ -64,7 +64,7 @@ class Child:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             die_with_parent(parent, signal.SIGTERM)
-            warnings.simplefilter("ignore", SecurityWarning)  # of running as root, as engines do
+            warnings.simplefilter("ignore", SecurityWarning)  # about running as root
             name_process(f"rme-{self.name}")
             app.start(self.arguments)
         except SystemExit as end:
@@ -74,12 +74,12 @@ class Child:
             code = 1
         finally:
             sys.stderr.flush()
-            os._exit(code)  # nothing of the parent's runs here
+            os._exit(code)  # runs none of the parent's exit handlers
 
 
 def worker(queues: str, concurrency: int) -> Child:
-    """Return a worker of some queues, whose child processes do the tasks."""
-    # Sweeps that overlap would only wait for each other's rows.
+    """Return a worker of some queues, whose child processes run the tasks."""
+    # Concurrent sweeps would only wait for each other's rows.
     processes = 1 if queues == "sweep" else concurrency
     options = ["--hostname", f"{queues}@%h", "--queues", queues, "--concurrency", str(processes)]
     options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
@@ -87,12 +87,12 @@ def worker(queues: str, concurrency: int) -> Child:
 
 
 def beat() -> Child:
-    """Return the process that hints at periodic tasks."""
+    """Return the process that orders periodic tasks."""
     return Child("beat", ["beat", "--loglevel", "WARNING", "--pidfile", ""])
 
 
 def load() -> None:
-    """Import and check, before any fork, all that each child would otherwise do for itself."""
+    """Do the imports and checks once before any fork, instead of in each child."""
     app.loader.import_default_modules()
     app.finalize()
     import celery.bin.worker
@@ -103,25 +103,25 @@ def load() -> None:
 
     run_checks()
     os.environ["CELERY_SKIP_CHECKS"] = "1"
-    memory.spare()
+    memory.freeze_startup_objects()
 
 
 def keep(children: Sequence[Child]) -> None:
-    """Keep children running until this process is asked to stop; then let them finish."""
+    """Keep children running until this process gets a signal to stop; then let them finish."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     while not stopping.is_set():
         for child in children:
             child.keep(stopping=False)
-        stopping.wait(LOOK_SECONDS)
+        stopping.wait(CHECK_SECONDS)
     for child in children:
         if child.pid:
             os.kill(child.pid, signal.SIGTERM)
     while any(child.pid for child in children):
         for child in children:
             child.keep(stopping=True)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(CHECK_SECONDS)
 
 
 def main() -> None:

@@ -13,4 +13,4 @@ from rme.core.process import memory
 
 availability.limit(settings.DATABASE_SECONDS)
 application = ChunkedBodies(get_wsgi_application())
-memory.spare()
+memory.freeze_startup_objects()

@@ -101,7 +101,7 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
     windows = 0
     for channel in Channel:
         while (waiting := claims.ready(channel)) and not (once and windows):
-            for organization_id, priority in claims.turn(waiting):
+            for priority, organization_id in claims.choose(waiting):
                 window = claims.claim(organization_id, channel, priority)
                 deliver.deliver([window], transport or outbound_transport(), receipts.apply)
                 windows += 1

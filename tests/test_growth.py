@@ -32,10 +32,10 @@ from messaging.content.rendering.html.plain_text import from_html, strip_tags
 from messaging.content.rendering.mjml import compiler
 from messaging.pages.recipient_page import accepted_language
 from messaging.providers import callbacks, mime, simulator
-from messaging.providers.anymail import answers, services
+from messaging.providers.anymail import refusals, services
 from messaging.providers.ses import ERRORS
 from messaging.providers.ses import _refused as ses_refused
-from messaging.providers.smtp import REPLIES, in_order
+from messaging.providers.smtp import REPLIES, compile_row
 from messaging.providers.smtp import _refused as smtp_refused
 from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
@@ -57,13 +57,13 @@ SIZES = (8, 1_000)
 # --- patterns ------------------------------------------------------------------------------------
 MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
     "messaging/providers/smtp.py: re.compile(first + later + end, re.IGNORECASE | re.DOTALL)": [
-        in_order(row) for row, _ in (*answers.REFUSALS, *REPLIES, *ERRORS)
+        compile_row(row) for row, _ in (*refusals.REFUSALS, *REPLIES, *ERRORS)
     ],
-    "messaging/providers/anymail/reports.py: "
+    "messaging/providers/anymail/receipts.py: "
     "re.fullmatch(pattern, str(_at(event.esp_event, path) or ''))": [
         re.compile(service.machine[1]) for service in services.SERVICES.values()
     ],
-    "messaging/providers/anymail/reports.py: re.fullmatch(pattern, word)": [
+    "messaging/providers/anymail/receipts.py: re.fullmatch(pattern, word)": [
         re.compile(pattern)
         for service in services.SERVICES.values()
         for pattern in (service.hard, service.soft)
@@ -187,7 +187,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "odoo's HTML": (_text_of, MARKUP),
     "segments": (segments, WORDS),
     "keywords.find": (keywords.find, WORDS),
-    "simulator.word_of": (lambda text: simulator.word_of(Sms("+1", text)), WORDS),
+    "simulator.named_outcome": (lambda text: simulator.named_outcome(Sms("+1", text)), WORDS),
     "addresses.email": (addresses.email, WORDS),
     "addresses.phone": (lambda text: addresses.phone(text, "DE"), WORDS),
     "addresses.redacted": (addresses.redacted, WORDS),
@@ -204,16 +204,16 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "headers of an answer": (lambda text: _headers([text.encode(errors="replace")]), WORDS),
     "csv_lines.row": (lambda text: csv_lines.row(text, ["a", "b"], ","), WORDS),
     "csv_lines.header": (lambda text: csv_lines.header(text, ["a", "b"], []), WORDS),
-    "csv_lines.lines": (lambda text: list(csv_lines.lines([[text]])), WORDS),
-    "device_tokens.read": (lambda text: device_tokens.read("IOS", text), WORDS),
-    "endpoints.refusal": (lambda text: endpoints.refusal(text, AddressPolicy()), WORDS),
+    "csv_lines.write_rows": (lambda text: list(csv_lines.write_rows([[text]])), WORDS),
+    "device_tokens.parse": (lambda text: device_tokens.parse("IOS", text), WORDS),
+    "endpoints.url_error": (lambda text: endpoints.url_error(text, AddressPolicy()), WORDS),
     "smtp's refusal": (lambda text: smtp_refused(Reply(550, lines=(f"550 {text}",))), WORDS),
     "ses's refusal": (
         lambda text: ses_refused(Reply(400), {"code": "BadRequest", "message": text}),
         WORDS,
     ),
     "anymail's refusal": (
-        lambda text: answers.refusal("mailgun", Reply(400, body=text.encode(errors="replace"))),
+        lambda text: refusals.refusal("mailgun", Reply(400, body=text.encode(errors="replace"))),
         WORDS,
     ),
     "mime.text_header": (lambda text: mime.text_header("Subject", text), WORDS),

@@ -12,7 +12,7 @@ from messaging.accept.plans import Option, Plan, Recipient
 from messaging.accept.requests import MessageInput, duplicates
 from messaging.consent import gates
 from messaging.content import compose, templates
-from messaging.delivery.accounts import rates, routing
+from messaging.delivery import accounts as provider_accounts
 from messaging.models.decisions import CHOSEN, QUIET_HOURS
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import CategoryRules, Policy
@@ -172,17 +172,19 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
 def _take_route(
     caller: Caller, policy: Policy, each: Plan, recipient: Recipient, option: Option
 ) -> errors.ApiError | None:
-    accounts = routing.configured(
+    accounts = provider_accounts.configured(
         policy, option.channel, option.address, devices=option.devices, test=caller.test
     )
     if not accounts:
         return errors.ProviderError(f"No provider is configured for {option.channel}.")
     if recipient.scheduled_for is None:
         try:
-            rates.require(caller.organization.id, option.channel, accounts, each.rules)
+            provider_accounts.require_rate(
+                caller.organization.id, option.channel, accounts, each.rules
+            )
         except errors.RateLimited as error:
             return error
-    first = routing.expected(accounts)
+    first = provider_accounts.expected(accounts)
     recipient.chosen = option
     recipient.provider, recipient.account_id = first.name, first.id
     return None

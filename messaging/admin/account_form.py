@@ -16,7 +16,7 @@ from unfold import widgets
 
 from messaging import providers
 from messaging.models import ProviderAccount
-from rme.core.credentials import GIVE_AGAIN, is_secret, keep_secrets, types_of
+from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets, types_of
 from rme.tenants.admin.choices import TenantForm
 
 
@@ -150,7 +150,7 @@ class _AccountForm(TenantForm):
             self.add_error("channel", f"{provider.label} does not serve this channel.")
         settings, missing = self._settings(provider.kind, given)
         for name in missing:
-            self.add_error(setting_name(provider.kind, name), GIVE_AGAIN)
+            self.add_error(setting_name(provider.kind, name), REPEATED_VALUE_NEEDED)
         if missing:
             return given
         try:

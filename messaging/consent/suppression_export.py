@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import chain
 
 from messaging.consent.suppressions import current
-from rme.core.csv_lines import lines
+from rme.core.csv_lines import write_rows
 from rme.core.db.clock import iso
 
-__all__ = ["COLUMNS", "EXTRA_COLUMNS", "export", "lines"]
+__all__ = ["COLUMNS", "EXTRA_COLUMNS", "export"]
 
 COLUMNS = ("channel", "address", "contactId", "reason", "note", "expiresAt")
 """Columns that an import reads."""
@@ -23,4 +23,4 @@ def export(organization_id: str) -> Iterator[str]:
         (*texts, iso(expires_at) or "", source, iso(created_at) or "")
         for *texts, expires_at, source, created_at in entries.iterator(chunk_size=5000)
     )
-    return lines(chain([(*COLUMNS, *EXTRA_COLUMNS)], cells))
+    return write_rows(chain([(*COLUMNS, *EXTRA_COLUMNS)], cells))

@@ -41,7 +41,7 @@ def start(
 ) -> SuppressionImport:
     """Store a file to be imported, completely or not at all. Raises Unreadable."""
     reader = Reader(file, part_lines, LINE_LIMIT)
-    columns, delimiter = csv_lines.header(reader.next() or "", COLUMNS, EXTRA_COLUMNS)
+    columns, delimiter = csv_lines.header(reader.read_line() or "", COLUMNS, EXTRA_COLUMNS)
     if "channel" not in columns or not {"address", "contactId"} & set(columns):
         raise Unreadable("The first line must name channel, and one of address and contactId.")
     run = SuppressionImport(

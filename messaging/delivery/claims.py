@@ -1,7 +1,7 @@
-"""Taking what is ready to be sent: fair between organizations, TRANSACTIONAL first.
+"""Claim what is ready to be sent: fair between organizations, TRANSACTIONAL first.
 
-A claim is a compare-and-set from ACCEPTED to SENDING with a lease and a counted fence. Two
-workers never hold the same delivery, and one that comes back from the dead holds nothing.
+A claim is a compare-and-set from ACCEPTED to SENDING with a lease and a fencing token. Two workers
+never hold the same delivery, and a worker whose lease has ended cannot write any more.
 """
 
 import json
@@ -17,6 +17,7 @@ import structlog
 from django.conf import settings
 
 from messaging.delivery import fairness
+from messaging.delivery.fairness import WaitingOrganization
 from messaging.models import Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from messaging.models.transitions import claim_update
@@ -25,20 +26,20 @@ from rme.core.db import clock, sql
 log = structlog.get_logger(__name__)
 
 WINDOW = 50
-"""At most so many sends are in doubt when a worker dies: reliability's promise 3."""
-BATCH = 40 * WINDOW
-"""At most so many are claimed at once, to be sent window by window."""
+"""At most so many sends of a process are in doubt when it dies."""
+BATCH_LIMIT = 40 * WINDOW
+"""At most so many deliveries are claimed at once, to be sent window by window."""
 CLAIM_SECONDS = 0.5
-"""A claim is as large as leaves in this time. While a provider is slow, other workers take their
-share, and where there are many organizations, nobody waits for long.
+"""A claim is as large as can be sent in this time. While a provider is slow, other workers claim
+their share, and where there are many organizations, none waits for long.
 """
 
 ORGANIZATIONS = 64
-"""`ready` finds at most so many."""
-SEVERAL = 4
-"""A task's first claims are of so many organizations at once."""
+"""`ready` returns at most so many."""
+FIRST_ORGANIZATIONS = 4
+"""The first claim of a task is of so many organizations."""
 CLAIM_BYTES = 32 * 2**20
-"""A claim ends with the message whose content fills it to this."""
+"""A claim ends with the message whose content takes it to this size."""
 
 _D = Delivery._meta.db_table
 _CONTENT = MessageContent._meta.db_table
@@ -47,16 +48,16 @@ _NOW = "statement_timestamp()"
 _SEARCH = fairness.Search(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
 
 _LEASE = f"{_NOW} + make_interval(secs => %s)"
-# A content is read once, however many recipients of its message are claimed. The answers are
-# texts: rows come as they are made, and a process would be woken for every few.
+# A content is read once, however many recipients of its message are claimed. The columns are JSON
+# texts: PostgreSQL sends rows as it makes them, and the process would wake for every few.
 _CLAIM = f"""
 WITH locked AS MATERIALIZED (
   SELECT found.*, row_number() OVER () AS place FROM (
     SELECT d.id, d.message_id
-    FROM unnest(%s::text[], %s::int[]) wanted(organization_id, room), LATERAL (
+    FROM unnest(%s::text[], %s::int[]) wanted(organization_id, most), LATERAL (
       SELECT d.id, d.message_id {_ACCEPTED} %s
         AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
-      ORDER BY d.due_at LIMIT wanted.room FOR UPDATE SKIP LOCKED) d
+      ORDER BY d.due_at LIMIT wanted.most FOR UPDATE SKIP LOCKED) d
     LIMIT %s) found
 ), beyond AS MATERIALIZED (
   SELECT min(place) AS place FROM (
@@ -88,8 +89,8 @@ SELECT (
 """
 
 
-class Claimed(NamedTuple):
-    """A delivery in hand, with what is to be sent. `fence` is that of this claim."""
+class ClaimedDelivery(NamedTuple):
+    """A delivery of a batch, with what is to be sent."""
 
     organization_id: str
     id: str
@@ -97,140 +98,147 @@ class Claimed(NamedTuple):
     contact_id: str
     category: str
     channels: list[str]
+    """The channels to fall back to."""
     channel: str
     address: str | None
     template_version_id: int | None
     fence: int
+    """The fencing token of this claim."""
     tries: int
     expires_at: datetime
     test: bool
     template: str | None
     fallback_after: int | None
-    """FIRST_DELIVERED: seconds to wait for a confirmation before the next channel has its turn."""
-    tried: int | None
-    """The account by which the last try was, where there was one."""
-    given: dict[str, Any]
+    """FIRST_DELIVERED: the seconds to wait for a confirmation before the next channel is tried."""
+    previous_account_id: int | None
+    """The account of the last try, if there was one."""
+    body: dict[str, Any]
+    """What the caller gave: `MessageContent.body`."""
 
 
-_EXPIRES_AT = Claimed._fields.index("expires_at")
-_MESSAGE = Claimed._fields.index("message_id")
-_ID = Claimed._fields.index("id")
-_FENCE = Claimed._fields.index("fence")
+_EXPIRES_AT = ClaimedDelivery._fields.index("expires_at")
+_FENCE = ClaimedDelivery._fields.index("fence")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Deliveries of one organization on one channel, held until the lease ends."""
+class Batch:
+    """The deliveries of one organization on one channel that were claimed together."""
 
     organization_id: str
     channel: str
-    deliveries: Sequence[Claimed]
+    deliveries: Sequence[ClaimedDelivery]
     full: bool
-    """There may be more."""
-    unreadable: Sequence[Claimed] = ()
-    """What was claimed, too, and cannot be sent: of its row only the ids are there."""
+    """Whether there may be more to claim."""
+    unreadable: Sequence[ClaimedDelivery] = ()
+    """Claimed too, but their rows cannot be read: only their ids and fences are set."""
     until: float = 0.0
-    """Half of the lease (monotonic): what has not been tried by then goes back."""
+    """Half of the lease (monotonic): deliveries that have not been tried by then are released."""
 
 
-def ready(channel: str, without: Collection[str] = ()) -> list[tuple[int, str]]:
-    """Return some that have something to send: (priority, organization), in an order fair to all.
+def ready(channel: str, without: Collection[str] = ()) -> list[WaitingOrganization]:
+    """Return organizations that have something ready to be sent, in an order fair to all.
 
-    `without` are organizations that are not looked for.
+    `without` are organizations to leave out.
     """
     return _SEARCH.find(channel, without)
 
 
-def turn(waiting: Sequence[tuple[int, str]], several: int = SEVERAL) -> list[tuple[str, int]]:
-    """Choose whose deliveries are claimed next: (organization, priority) of a few of the first
-    priority.
+def choose(
+    waiting: Sequence[WaitingOrganization], count: int = FIRST_ORGANIZATIONS
+) -> list[WaitingOrganization]:
+    """Return the organizations to claim of next: at most `count`, all of the first priority.
 
-    Few, so that what arrives meanwhile with a higher priority does not wait for a long round.
+    They are few, so that a higher priority that arrives meanwhile does not wait for long.
     """
-    first = waiting[0][0]
-    found = [(organization, priority) for priority, organization in waiting if priority == first]
-    return found[:several]
+    first = waiting[0].priority
+    return [each for each in waiting if each.priority == first][:count]
 
 
-def breadth(count: int, seconds: float) -> int:
-    """Return of how many organizations to claim next, by how long those before took to be sent.
+def next_organizations(count: int, seconds: float) -> int:
+    """Return of how many organizations to claim next, if sending those of `count` took `seconds`.
 
-    Where each has little, many; one that fills the time by itself goes alone.
+    Of many where each has little to send; of one where that takes all the time.
     """
     return min(max(int(count * CLAIM_SECONDS / max(seconds, 0.001)), 1), ORGANIZATIONS)
 
 
-def size(count: int, seconds: float) -> int:
-    """Say how many to claim next, in whole windows, by how long the last claim took to be sent."""
+def next_size(count: int, seconds: float) -> int:
+    """Return how many deliveries to claim next, in whole windows, if `count` took `seconds`."""
     windows = count * CLAIM_SECONDS / max(seconds, 0.001) // WINDOW
-    return min(max(int(windows) * WINDOW, WINDOW), BATCH)
+    return min(max(int(windows) * WINDOW, WINDOW), BATCH_LIMIT)
 
 
-def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH) -> Claim:
-    """Take the oldest that is ready, up to a limit, by one statement."""
-    claims = claim_many(channel, priority, {organization_id: limit}, limit)
-    return claims[0] if claims else Claim(organization_id, channel, [], full=False)
+def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH_LIMIT) -> Batch:
+    """Claim the oldest deliveries that are ready, up to a limit, by one statement."""
+    batches = claim_many(channel, priority, {organization_id: limit}, limit)
+    return batches[0] if batches else Batch(organization_id, channel, [], full=False)
 
 
 def claim_many(
-    channel: str, priority: int, rooms: Mapping[str, int], limit: int = BATCH
-) -> list[Claim]:
-    """Take the oldest that is ready of each organization in turn, up to a limit in all, by one
-    statement. `rooms` says how much of each; those for which nothing is left have no claim.
+    channel: str, priority: int, limits: Mapping[str, int], limit: int = BATCH_LIMIT
+) -> list[Batch]:
+    """Claim the oldest deliveries that are ready of several organizations, by one statement.
+
+    `limits` has how many to claim of each at most, and `limit` of all together. An organization of
+    which nothing was claimed has no batch.
     """
-    rooms = {each: room for each, room in rooms.items() if room}
-    if not rooms:
+    limits = {each: count for each, count in limits.items() if count}
+    if not limits:
         return []
     until = monotonic() + settings.LEASE_SECONDS / 2
-    wanted = [sql.array(rooms), sql.array([str(room) for room in rooms.values()])]
-    ((answer, contents, cut),) = sql.read_in_order(
+    wanted = [sql.array(limits), sql.array([str(count) for count in limits.values()])]
+    ((rows, contents, cut),) = sql.read_in_order(
         _CLAIM, [*wanted, channel, priority, limit, settings.LEASE_SECONDS]
     )
-    given = dict(_rows(contents))
-    claimed: dict[str, list[Claimed]] = defaultdict(list)
-    unreadable: dict[str, list[Claimed]] = defaultdict(list)
-    for row in _rows(answer):
-        organization_id = row[0]
-        row.append(given.get(row[_MESSAGE]))
+    bodies = dict(_rows(contents))
+    claimed: dict[str, list[ClaimedDelivery]] = defaultdict(list)
+    unreadable: dict[str, list[ClaimedDelivery]] = defaultdict(list)
+    for row in _rows(rows):
+        organization_id, delivery_id, message_id, *_ = row
         try:
-            claimed[organization_id].append(_claimed(row))
+            claimed[organization_id].append(_claimed(row, bodies.get(message_id)))
         except Exception:
-            log.exception("claim.unreadable", delivery_id=row[_ID], organization_id=organization_id)
-            unreadable[organization_id].append(_bare(row, channel))
-    counts = {each: len(claimed[each]) + len(unreadable[each]) for each in rooms}
-    whole = cut or sum(counts.values()) == limit
+            log.exception(
+                "claim.unreadable", delivery_id=delivery_id, organization_id=organization_id
+            )
+            unreadable[organization_id].append(_unreadable(row, channel))
+    counts = {each: len(claimed[each]) + len(unreadable[each]) for each in limits}
+    is_full = cut or sum(counts.values()) == limit
     return [
-        Claim(each, channel, claimed[each], whole or counts[each] == room, unreadable[each], until)
-        for each, room in rooms.items()
+        Batch(
+            each, channel, claimed[each], is_full or counts[each] == most, unreadable[each], until
+        )
+        for each, most in limits.items()
         if counts[each]
     ]
 
 
-def _rows(answer: str | None) -> list[list[Any]]:
-    """Read the rows. PostgreSQL keeps numbers in JSON that no float holds: one such must not
-    make all others unreadable.
+def _rows(text: str | None) -> list[list[Any]]:
+    """Parse rows. PostgreSQL keeps numbers in JSON that no float holds, and orjson refuses; one
+    such number must not make all rows unreadable.
     """
     try:
-        rows: list[list[Any]] = orjson.loads(answer or "[]")
+        rows: list[list[Any]] = orjson.loads(text or "[]")
     except orjson.JSONDecodeError:
-        rows = json.loads(answer or "[]")
+        rows = json.loads(text or "[]")
     return rows
 
 
-def _claimed(row: list[Any]) -> Claimed:
-    row[_EXPIRES_AT] = clock.of_epoch(row[_EXPIRES_AT])
-    claimed = Claimed._make(row)
-    if not isinstance(claimed.given, dict):
+def _claimed(row: list[Any], body: object) -> ClaimedDelivery:
+    """Return the delivery of a row. Raises where a column is not what it should be."""
+    if not isinstance(body, dict):
         raise TypeError("the body of a message is no object")
-    return claimed
+    row[_EXPIRES_AT] = clock.of_epoch(row[_EXPIRES_AT])
+    return ClaimedDelivery._make([*row, body])
 
 
-def _bare(row: list[Any], channel: str) -> Claimed:
-    """Return what is needed to end a delivery whose row cannot be read."""
-    return Claimed(
-        organization_id=row[0],
-        id=row[_ID],
-        message_id=row[_MESSAGE],
+def _unreadable(row: list[Any], channel: str) -> ClaimedDelivery:
+    """Return what is needed to fail a delivery whose row cannot be read."""
+    organization_id, delivery_id, message_id, *_ = row
+    return ClaimedDelivery(
+        organization_id=organization_id,
+        id=delivery_id,
+        message_id=message_id,
         contact_id="",
         category="",
         channels=[],
@@ -243,6 +251,6 @@ def _bare(row: list[Any], channel: str) -> Claimed:
         test=False,
         template=None,
         fallback_after=None,
-        tried=None,
-        given={},
+        previous_account_id=None,
+        body={},
     )

@@ -1,12 +1,13 @@
-"""Finding who has something due, in an order fair to all organizations.
+"""Find the organizations that have something due, in an order fair to all.
 
 However many organizations wait, and however much each has waiting, a search costs the same: it
-starts anywhere, takes one step through an index for each organization, and ends when it has found
-enough. So it does not list all that wait, and each has its turn soon.
+starts at a random organization, takes one step through an index for each, and ends when it has
+found enough. So it does not list all that wait, and each is found soon.
 """
 
 import random
 from collections.abc import Collection
+from typing import NamedTuple
 
 from messaging.models import Delivery
 from messaging.models.statuses import PRIORITIES, Status
@@ -15,9 +16,9 @@ from rme.core.db import sql
 from rme.tenants import organizations
 
 STEPS = 256
-"""A search looks at most at so many organizations of a priority on either side of its start."""
+"""A search looks at no more organizations of a priority than this on either side of its start."""
 OLDEST = 8
-"""Where those have to wait, it looks at so many of the oldest deliveries of each channel."""
+"""It also looks at so many of the oldest deliveries of each channel."""
 
 _D = Delivery._meta.db_table
 _NOW = "statement_timestamp()"
@@ -25,8 +26,8 @@ _CHANNELS = "VALUES " + ", ".join(f"('{channel}')" for channel in Channel)
 
 
 def _walk(name: str, chosen: str) -> str:
-    """Return the table `name` for WITH RECURSIVE: organizations in their order, and when the first
-    delivery of each is due.
+    """Return the table `name` for WITH RECURSIVE: organizations in the order of their ids, and when
+    the first delivery of each is due.
     """
     first = "ORDER BY d.organization_id, d.due_at LIMIT 1"
     return f"""{name} AS (
@@ -40,18 +41,25 @@ def _walk(name: str, chosen: str) -> str:
 
 def _oldest(status: Status, channels: str, priority: int, count: int) -> str:
     """Return the query of the oldest deliveries of each channel; the index is delivery_waiting."""
-    return f"""SELECT found.* FROM ({channels}) asked(channel), LATERAL (
+    return f"""SELECT found.* FROM ({channels}) wanted(channel), LATERAL (
   SELECT d.organization_id, d.due_at FROM {_D} d
-  WHERE d.status = '{status}' AND d.channel = asked.channel AND d.priority = {priority}
+  WHERE d.status = '{status}' AND d.channel = wanted.channel AND d.priority = {priority}
     AND d.due_at IS NOT NULL
   ORDER BY d.due_at NULLS FIRST LIMIT {count}) found"""
+
+
+class WaitingOrganization(NamedTuple):
+    """An organization that has deliveries of a priority due."""
+
+    priority: int
+    organization_id: str
 
 
 class Search:
     """The statement that finds organizations with deliveries of one status that are due."""
 
     def __init__(self, status: Status, limit: int, *, by_channel: bool) -> None:
-        """Build it, for all channels or for one that is named at each search (`by_channel`)."""
+        """Build the statement for all channels, or (`by_channel`) for one that each names."""
         channel, channels = ("d.channel = %s AND ", "SELECT %s") if by_channel else ("", _CHANNELS)
         walks, parts = [], []
         for priority in PRIORITIES:
@@ -74,26 +82,26 @@ WITH RECURSIVE {", ".join(walks)}
 SELECT priority, organization_id FROM ({" UNION ALL ".join(parts)}) due
 WHERE organization_id <> ALL(%s::text[]) LIMIT {limit}"""
 
-    def find(self, channel: str = "", without: Collection[str] = ()) -> list[tuple[int, str]]:
-        """Return (priority, organization) of some, the first priority first, else at random.
+    def find(self, channel: str = "", without: Collection[str] = ()) -> list[WaitingOrganization]:
+        """Return some organizations: the first priority first, else in random order.
 
-        `without` are organizations that are not looked for.
+        `without` are organizations to leave out.
         """
         start = organizations.random_id()
         walk, oldest = ([channel, start], [channel]) if channel else ([start], [])
         parameters = walk * 4 * len(PRIORITIES) + oldest * 2 * len(PRIORITIES)
         rows = sql.read_in_order(self._text, [*parameters, sql.array(without)])
-        found = list({(priority, organization) for priority, organization in rows})
+        found = list({WaitingOrganization(*row) for row in rows})
         random.shuffle(found)
-        return sorted(found, key=lambda pair: pair[0])
+        return sorted(found, key=lambda each: each.priority)
 
 
 _WAITING = f"""
-SELECT DISTINCT asked.channel
-FROM ({_CHANNELS}) asked(channel), (VALUES {", ".join(f"({each})" for each in PRIORITIES)})
+SELECT DISTINCT wanted.channel
+FROM ({_CHANNELS}) wanted(channel), (VALUES {", ".join(f"({each})" for each in PRIORITIES)})
   of(priority), LATERAL (
     SELECT d.due_at FROM {_D} d
-    WHERE d.status = 'ACCEPTED' AND d.channel = asked.channel AND d.priority = of.priority
+    WHERE d.status = 'ACCEPTED' AND d.channel = wanted.channel AND d.priority = of.priority
       AND d.due_at IS NOT NULL
     ORDER BY d.due_at NULLS FIRST LIMIT 1) oldest
 WHERE oldest.due_at <= {_NOW}

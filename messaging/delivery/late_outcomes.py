@@ -1,9 +1,9 @@
-"""Storing outcomes that came after their window had gone on, or that could not be stored before.
+"""Store outcomes that came after their window had gone on, or that could not be stored before.
 
-A thread of the process does it, since nobody else may be there to: a delivery that was left behind
-is in doubt until its outcome is stored, and counts against the next window. So a process whose
-outcomes cannot be stored (the database is away, its disk full) has no room left after one window,
-and sends nothing before a write has succeeded.
+A thread of the process does it, as there may be no other to do it: a delivery that was left
+unanswered is in doubt until its outcome is stored, and counts against the next window. So a process
+whose outcomes cannot be stored (the database is away, its disk full) has no room left after one
+window, and sends nothing before a write has succeeded.
 """
 
 import os
@@ -25,71 +25,74 @@ from django.db import (
 
 from messaging.delivery import record
 from messaging.delivery.accounts import circuits, concurrency
-from messaging.delivery.next_steps import Sending, Shot
+from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.record import Answered
 from messaging.feedback.receipts import Receipt
 from rme.core.db import clock, prepared_statements
 
 log = structlog.get_logger(__name__)
 
-Told = Callable[[Sequence[Receipt]], object]
-Freed = Callable[[], object]
 RETRY_SECONDS = 0.25
 RETRY_LIMIT = 5.0
-_FAULTS = (DataError, IntegrityError, ProgrammingError, TypeError, ValueError)
-"""What is wrong with a row, and not with the database."""
+_ROW_ERRORS = (DataError, IntegrityError, ProgrammingError, TypeError, ValueError)
+"""Errors of one row, and not of the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """What the caller of the send loop wants to happen once outcomes are stored."""
+
+    on_receipts: Callable[[Sequence[Receipt]], object]
+    """Called with the receipts that came with outcomes (the simulator's)."""
+    on_room: Callable[[], object]
+    """Called when all late outcomes are stored: there is room for more deliveries."""
 
 
 @dataclass(slots=True)
 class _Item:
-    """Deliveries, each with its attempts whose outcomes are to be stored."""
+    """Deliveries whose outcomes are to be stored."""
 
-    answered: list[tuple[Sending, list[Shot]]]
-    then: "Then"
-
-
-@dataclass(frozen=True, slots=True)
-class Then:
-    """What follows once outcomes are stored."""
-
-    told: Told
-    """Is given the receipts that came with answers (the simulator's)."""
-    freed: Freed
-    """Is called when what was left behind has ended: there is room for more."""
+    answered: list[Answered]
+    follow_up: FollowUp
 
 
-def store_late(sendings: Sequence[Sending], then: Then) -> None:
-    """Have deliveries judged and stored whose last outcome has come now. They are in doubt."""
-    _process.add(_Item([(each, []) for each in sendings], then))
+def store_late(deliveries: Sequence[OutgoingDelivery], follow_up: FollowUp) -> None:
+    """Apply and store the outcomes of deliveries whose last outcome came late. They are in doubt
+    until then.
+    """
+    _storing.add(_Item([Answered(each, []) for each in deliveries], follow_up))
 
 
-def store_again(answered: Sequence[tuple[Sending, list[Shot]]], then: Then) -> None:
-    """Have stored what the loop could not store. What was to be tried once more goes back."""
+def store_again(answered: Sequence[Answered], follow_up: FollowUp) -> None:
+    """Store outcomes that the send loop could not store. Deliveries that were about to fail over
+    are released.
+    """
     now = clock.now()
-    for sending, _ in answered:
-        if not sending.decided:
-            sending.take_back()
-            sending.put_back(now)
-    concurrency.add_doubt(len(answered))
+    for delivery, _ in answered:
+        if not delivery.decided:
+            delivery.cancel_attempts()
+            delivery.release(now)
+    concurrency.add_in_doubt(len(answered))
     if answered:
-        _process.add(_Item(list(answered), then))
+        _storing.add(_Item(list(answered), follow_up))
 
 
 def finish(seconds: float) -> bool:
-    """Wait until nothing of this process is in doubt any more; return whether it is so."""
+    """Wait until nothing of this process is in doubt; return whether that is so."""
     until = monotonic() + seconds
     while concurrency.in_doubt() and monotonic() < until:
         sleep(0.02)
     return not concurrency.in_doubt()
 
 
-class _Process:
+class _Storing:
     """What this process has to store, and the thread that stores it."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Begin anew: on the other side of a fork there is no thread, and nothing to store."""
+    def reset(self) -> None:
+        """Start empty: after a fork the child has no thread, and nothing to store."""
         self.items: SimpleQueue[_Item] = SimpleQueue()
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
@@ -98,7 +101,7 @@ class _Process:
         self.items.put(item)
         with self.lock:
             if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="left behind", daemon=True)
+                self.thread = threading.Thread(target=self._run, name="late outcomes", daemon=True)
                 self.thread.start()
 
     def _run(self) -> None:
@@ -107,35 +110,38 @@ class _Process:
             try:
                 _store(item)
             except Exception:
-                ids = [sending.claimed.id for sending, _ in item.answered]
+                ids = [delivery.claimed.id for delivery, _ in item.answered]
                 log.exception("deliver.left_behind", delivery_ids=ids)
             finally:
-                concurrency.add_doubt(-len(item.answered))
+                concurrency.add_in_doubt(-len(item.answered))
                 if self.items.empty():
                     connections.close_all()
-                    item.then.freed()
+                    item.follow_up.on_room()
 
 
-_process = _Process()
+_storing = _Storing()
 
 
-os.register_at_fork(after_in_child=_process.forget)
+os.register_at_fork(after_in_child=_storing.reset)
 
 
 def _store(item: _Item) -> None:
-    """Judge and store an item, however long the database is away."""
-    late = [sending for sending, shots in item.answered if not shots]
-    _report(late)
+    """Apply and store the outcomes of an item; tries again for as long as the database is away."""
+    late = [delivery for delivery, attempts in item.answered if not attempts]
+    _report_to_circuits(late)
     now = clock.now()
-    for sending in late:
-        sending.judge(now=now, may_go_on=False)
-    answered = [(sending, shots or sending.heard()) for sending, shots in item.answered]
+    for delivery in late:
+        delivery.apply_outcomes(now=now, may_fail_over=False)
+    answered = [
+        Answered(delivery, attempts or delivery.take_attempts())
+        for delivery, attempts in item.answered
+    ]
     wait = RETRY_SECONDS
     while True:
         try:
             _record(answered)
             break
-        except _FAULTS:
+        except _ROW_ERRORS:
             for each in answered:
                 _record_alone(each)
             break
@@ -144,30 +150,31 @@ def _store(item: _Item) -> None:
             connections.close_all()
         sleep(wait)
         wait = min(2 * wait, RETRY_LIMIT)
-    found = [receipt for each, shots in answered for receipt in each.receipts(shots)]
-    if found:
-        item.then.told(found)
+    if receipts := record.receipts(answered):
+        item.follow_up.on_receipts(receipts)
 
 
-def _record(answered: record.Answered) -> None:
-    sendings = [sending for sending, _ in answered]
+def _record(answered: Sequence[Answered]) -> None:
+    deliveries = [each.delivery for each in answered]
     with prepared_statements.transaction():
-        moved = record.record(sendings, record.outcomes(answered))
-    record.log_fenced(sendings, moved)
+        changed = record.record(deliveries, record.outcomes(answered))
+    record.log_fenced(deliveries, changed)
 
 
-def _record_alone(answered: tuple[Sending, list[Shot]]) -> None:
+def _record_alone(answered: Answered) -> None:
     """Store one delivery of several of which one cannot be stored; the log shows which."""
     try:
         _record([answered])
-    except _FAULTS:
-        log.exception("deliver.not_storable", delivery_id=answered[0].claimed.id)
+    except _ROW_ERRORS:
+        log.exception("deliver.not_storable", delivery_id=answered.delivery.claimed.id)
 
 
-def _report(late: Sequence[Sending]) -> None:
-    """Tell the circuits. Others go before an account that left a send behind, and then failed."""
-    shots = [shot for sending in late for shot in sending.shots]
+def _report_to_circuits(late: Sequence[OutgoingDelivery]) -> None:
+    """Report late outcomes. An account that left a send unanswered, and then failed, is tried last
+    for some seconds.
+    """
+    attempts = [attempt for delivery in late for attempt in delivery.attempts]
     circuits.report(
-        [(shot.account.id, shot.outcome) for shot in shots if shot.outcome is not None],
-        rest=concurrency.REST_SECONDS,
+        [(each.account.id, each.outcome) for each in attempts if each.outcome is not None],
+        rest_seconds=concurrency.REST_SECONDS,
     )

@@ -1,7 +1,7 @@
-"""What follows from a provider's answer: the rules of failover, fallback, waiting and giving up.
+"""What follows from a provider's outcome: failover, fallback, waiting, or the end.
 
-No input or output here: a `Sending` is one delivery in a worker's hand. It hears the outcomes of
-its shots and decides where the delivery goes next.
+No input or output here. An `OutgoingDelivery` is a claimed delivery while a worker sends it: it
+holds its attempts, takes their outcomes, and decides the delivery's next status.
 """
 
 import random
@@ -13,12 +13,14 @@ from uuid import UUID
 
 from django.conf import settings
 
-from messaging.delivery.claims import Claimed
+from messaging.delivery.claims import ClaimedDelivery
 from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition
 from messaging.policy.organization_policy import Account, CategoryRules
+from messaging.webhooks.events import EventRow
 from push.devices import DeviceRecord
+from rme.core import ids
 from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
@@ -34,70 +36,74 @@ from rme.core.provider import Content
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0
+"""Seconds."""
 NO_ROOM_SECONDS = 1.0
-"""How long a delivery waits that nobody was asked to take, for want of room."""
+"""How long a delivery waits that could not be handed over because too many sends are under way."""
 
 
 def storable(text: str) -> str:
-    """Return a text from outside as PostgreSQL takes it: without NUL and halves of surrogates."""
+    """Return a text from outside as PostgreSQL takes it: without NUL and lone surrogates."""
     if text.isprintable():
         return text
     return text.encode("utf-8", "replace").decode().replace("\0", "�")
 
 
 @dataclass(slots=True)
-class Shot:
-    """One attempt: to one address or device, by one account."""
+class SendAttempt:
+    """One hand-over of a delivery: to one address or device, by one account."""
 
-    attempt_id: str
+    id: str
     account: Account
     device_id: str | None
     content: Content
     started_at: datetime
     outcome: Outcome | None = None
+    """None until the provider has answered."""
     latency_ms: int | None = None
 
 
-class Happening(NamedTuple):
-    """An event to be written."""
+class DeliveryEvent(NamedTuple):
+    """An event of a delivery that is to be written with its next status."""
 
     type: EventType
     provider: str | None = None
     reason: str | None = None
     entry: str | None = None
-    """The consent entry or suppression that decided, where one did."""
+    """The consent entry or suppression because of which a gate stopped the delivery."""
 
     @property
     def detail(self) -> dict[str, str] | None:
-        """Give what the event says beyond its type."""
+        """Return what the event records beyond its type."""
         if not (self.reason or self.entry):
             return None
-        said = {"reason": self.reason, "entry": self.entry}
-        return {name: storable(text) for name, text in said.items() if text}
+        texts = {"reason": self.reason, "entry": self.entry}
+        return {name: storable(text) for name, text in texts.items() if text}
 
 
 @dataclass(slots=True)
-class Sending:
-    """One delivery in hand."""
+class OutgoingDelivery:
+    """A claimed delivery while a worker sends it."""
 
-    claimed: Claimed
+    claimed: ClaimedDelivery
     rules: CategoryRules
     contact: ContactRecord | None = None
     address: str | None = None
     devices: Sequence[DeviceRecord] = ()
     routes: Sequence[Account] = ()
     contents: Sequence[tuple[str | None, Content]] = ()
-    turns: dict[str | None, list[Account]] = field(default_factory=dict)
-    """By device: the accounts that are still to be tried for it, in order."""
-    shots: list[Shot] = field(default_factory=list)
-    """What is under way, or has just been answered."""
+    """What is to be handed over: by device id, or one with None for the address."""
+    untried: dict[str | None, list[Account]] = field(default_factory=dict)
+    """By device id: the accounts that are still to be tried, in order."""
+    attempts: list[SendAttempt] = field(default_factory=list)
+    """The attempts that are under way, or whose outcomes are to be recorded."""
     account: Account | None = None
-    """By which the last try is, or was."""
-    before: Account | None = None
-    """By which the one before it was."""
-    events: list[Happening] = field(default_factory=list)
-    bounced_hard: bool = False
+    """The account of the last try."""
+    previous_account: Account | None = None
+    """The account of the try before the last."""
+    events: list[DeliveryEvent] = field(default_factory=list)
+    hard_bounced: bool = False
     status: Status | None = None
+    """The next status; None until it is decided."""
     reason: str | None = None
     detail: str | None = None
     waiting: str | None = None
@@ -112,61 +118,60 @@ class Sending:
 
     @property
     def decided(self) -> bool:
-        """Say whether this worker is done with the delivery, for now or for good."""
+        """Return whether the next status is decided: this worker is done with the delivery."""
         return self.status is not None
 
-    def compose(
-        self, contents: Sequence[tuple[str | None, Content]], turns: Sequence[Sequence[Account]]
+    def set_contents(
+        self, contents: Sequence[tuple[str | None, Content]], routes: Sequence[Sequence[Account]]
     ) -> None:
-        """Take what is to be handed over, and the accounts that take each."""
+        """Set what is to be handed over, and for each content the accounts to try, in order."""
         self.contents = contents
-        self.turns = {
+        self.untried = {
             device_id: list(accounts)
-            for (device_id, _), accounts in zip(contents, turns, strict=True)
+            for (device_id, _), accounts in zip(contents, routes, strict=True)
         }
 
+    # --- attempts -------------------------------------------------------------------------------
+
     @property
-    def has_turns(self) -> bool:
-        """Say whether any account is still to be tried."""
-        return any(self.turns.values())
+    def has_untried_accounts(self) -> bool:
+        """Return whether any account is still to be tried."""
+        return any(self.untried.values())
 
-    def coming(self) -> list[Account]:
-        """Give the accounts whose turn it is: one for each device, or for the address."""
-        return [accounts[0] for accounts in self.turns.values() if accounts]
+    def next_accounts(self) -> list[Account]:
+        """Return the accounts to try next: one for each device, or for the address."""
+        return [accounts[0] for accounts in self.untried.values() if accounts]
 
-    def next_turns(self) -> list[tuple[str | None, Content, Account]]:
-        """Take what is to be handed over now: to each device by the account that is next."""
-        return [
-            (device_id, content, self.turns[device_id].pop(0))
+    def begin_attempts(self, now: datetime) -> list[SendAttempt]:
+        """Return an attempt for each device, or for the address, by the account to try next."""
+        attempts = [
+            SendAttempt(ids.new_text_id(), self.untried[device_id].pop(0), device_id, content, now)
             for device_id, content in self.contents
-            if self.turns[device_id]
+            if self.untried[device_id]
         ]
+        if attempts:
+            self.previous_account, self.account = self.account, attempts[-1].account
+            self.attempts += attempts
+        return attempts
 
-    def fire(self, shot: Shot) -> None:
-        """Take note of a try that is about to be made."""
-        if not self.shots:
-            self.before = self.account
-        self.shots.append(shot)
-        self.account = shot.account
+    def cancel_attempts(self) -> list[str]:
+        """Remove attempts that are not made after all, and return their ids."""
+        cancelled, self.attempts, self.account = self.attempts, [], self.previous_account
+        return [attempt.id for attempt in cancelled]
 
-    def take_back(self) -> list[str]:
-        """Give the attempts that are not made after all: nobody was tried."""
-        never, self.shots, self.account = self.shots, [], self.before
-        return [shot.attempt_id for shot in never]
+    def take_attempts(self) -> list[SendAttempt]:
+        """Remove and return the attempts, whose outcomes the caller records."""
+        attempts, self.attempts = self.attempts, []
+        return attempts
 
-    def heard(self) -> list[Shot]:
-        """Give the shots whose outcome has just come, once."""
-        heard, self.shots = self.shots, []
-        return heard
-
-    def receipts(self, shots: Sequence[Shot]) -> list[Receipt]:
+    def receipts(self, attempts: Sequence[SendAttempt]) -> list[Receipt]:
         """Return the receipts that came with the outcomes of attempts (the simulator's)."""
         delivery_id = UUID(self.claimed.id)
         return [
             Receipt(delivery_id, kind)
-            for shot in shots
-            if isinstance(shot.outcome, Accepted)
-            for kind in shot.outcome.receipts
+            for attempt in attempts
+            if isinstance(attempt.outcome, Accepted)
+            for kind in attempt.outcome.receipts
         ]
 
     # --- decisions ------------------------------------------------------------------------------
@@ -179,68 +184,74 @@ class Sending:
         *,
         entry: str | None = None,
     ) -> None:
-        """End this delivery's turn."""
+        """End the delivery in a status."""
         self.status, self.reason, self.detail = status, reason, detail
-        event = _ENDINGS.get(status)
+        event = _FINAL_EVENTS.get(status)
         if event:
-            self._note(event, reason, entry)
+            self._add_event(event, reason, entry)
 
     def wait(self, why: str, until: datetime) -> None:
-        """Put the delivery back; somebody will look again at that time."""
+        """Make the delivery wait: it is due again at that time."""
         self.status, self.waiting, self.due_at = Status.ACCEPTED, why, until
 
-    def put_back(self, now: datetime) -> None:
-        """Leave the delivery to whoever comes next, as it was."""
+    def release(self, now: datetime) -> None:
+        """Release the claim: the delivery is ready again as it was."""
         self.status, self.due_at = Status.ACCEPTED, now
 
-    def end_late(self) -> None:
-        """End what came too late to be of use: for no provider took it, or nobody looked."""
+    def expire(self) -> None:
+        """End a delivery whose time has passed: no provider took it, or it was found too late."""
         if self.tries:
             self.decide(Status.FAILED, "PROVIDER_ERROR", "no provider took it in time")
         else:
             self.decide(Status.EXPIRED, "EXPIRED", "too late to be of use")
 
-    def wait_for_provider(
-        self, *, now: datetime, reason: str = "no active account", after: float | None = None
+    def back_off(
+        self,
+        *,
+        now: datetime,
+        reason: str = "no active account",
+        retry_after: float | None = None,
     ) -> None:
-        """Wait with full jitter (1 s · 2ⁿ), or as long as the provider wants; or give up."""
+        """Wait with full jitter (1 s · 2ⁿ), at least `retry_after` seconds; or fail, where the
+        delivery would expire meanwhile.
+        """
         step = min(settings.BACKOFF_SECONDS * 2 ** min(self.tries, 20), BACKOFF_LIMIT)
-        delay = max(random.uniform(0, step), min(after or 0, BACKOFF_LIMIT))
+        delay = max(random.uniform(0, step), min(retry_after or 0, BACKOFF_LIMIT))
         until = now + timedelta(seconds=delay)
         if until >= self.claimed.expires_at:
             self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
             return
         self.tries += 1
         self.detail = reason
-        self._note(EventType.DEFERRED, reason)
+        self._add_event(EventType.DEFERRED, reason)
         self.wait("PROVIDER", until)
 
-    def give_up(
+    def end_channel(
         self, status: Status, reason: str, detail: str, *, now: datetime, entry: str | None = None
     ) -> None:
-        """End this channel: the next one has its turn, or the delivery ends."""
+        """Fall back to the next channel; without one, end the delivery in a status."""
         if not self.channels:
             self.decide(status, reason, detail, entry=entry)
             return
-        self._note(EventType.FALLBACK, reason, entry)
+        self._add_event(EventType.FALLBACK, reason, entry)
         self.channel, *self.channels = self.channels
         self.reason, self.detail = reason, detail
         self.status, self.due_at = Status.ACCEPTED, now
 
-    def judge(self, *, now: datetime, may_go_on: bool) -> None:
-        """Say what follows from the outcomes of the last round.
+    def apply_outcomes(self, *, now: datetime, may_fail_over: bool) -> None:
+        """Decide what follows from the outcomes of the attempts.
 
-        Several shots are several devices of one person: one that was taken is enough, and one
-        whose fate is unknown forbids another try.
+        Several attempts are several devices of one recipient: one that was accepted is enough, and
+        one whose outcome is unknown forbids another try.
         """
-        outcomes = [shot.outcome for shot in self.shots if shot.outcome]
+        outcomes = [attempt.outcome for attempt in self.attempts if attempt.outcome]
         outcome = outcomes[0] if len(outcomes) == 1 else min(outcomes, key=lambda o: _RANK[type(o)])
-        for shot in self.shots:
-            if isinstance(shot.outcome, (Gone, Rejected)):  # X | Y makes a union anew
-                self.turns[shot.device_id] = []  # no other account would reach it
+        for attempt in self.attempts:
+            if isinstance(attempt.outcome, (Gone, Rejected)):  # X | Y makes a union anew
+                self.untried[attempt.device_id] = []  # no other account would reach it
         match outcome:
             case Accepted():
-                self._note(EventType.SENT)
+                self._add_event(EventType.SENT)
                 self.status = Status.SENT
                 if self.channels and self.claimed.fallback_after:
                     self.due_at = now + timedelta(seconds=self.claimed.fallback_after)
@@ -248,40 +259,44 @@ class Sending:
                 self.status, self.detail, self.reason = Status.UNKNOWN, reason, "UNKNOWN_OUTCOME"
                 self.due_at = now + timedelta(seconds=settings.UNKNOWN_SECONDS)
             case Retryable() | Misconfigured():
-                self._try_on(outcome, now=now, may_go_on=may_go_on)
+                self._fail_over(outcome, now=now, may_fail_over=may_fail_over)
             case Rejected(reason=reason, fault=Fault.CONTENT):
                 self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
             case Rejected(reason=reason, hard=hard):
-                self.bounced_hard = hard
+                self.hard_bounced = hard
                 if hard:
-                    self._note(EventType.BOUNCED, reason)
-                self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+                    self._add_event(EventType.BOUNCED, reason)
+                self.end_channel(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
             case Gone(reason=reason):
-                self.give_up(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+                self.end_channel(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
 
-    def _try_on(
-        self, outcome: Retryable | Misconfigured, *, now: datetime, may_go_on: bool
+    def _fail_over(
+        self, outcome: Retryable | Misconfigured, *, now: datetime, may_fail_over: bool
     ) -> None:
         """Go on to the next account, now or by the next claim; or wait."""
-        if self.has_turns and may_go_on:
-            self._note(EventType.FAILOVER, outcome.reason)
+        if self.has_untried_accounts and may_fail_over:
+            self._add_event(EventType.FAILOVER, outcome.reason)
         elif outcome is NOT_TRIED:
             self.wait("PROVIDER", now + timedelta(seconds=NO_ROOM_SECONDS))
-        elif self.has_turns and not self.tries:
+        elif self.has_untried_accounts and not self.tries:
             self.tries += 1
-            self._note(EventType.FAILOVER, outcome.reason)
-            self.put_back(now)
+            self._add_event(EventType.FAILOVER, outcome.reason)
+            self.release(now)
         else:
-            after = outcome.retry_after if isinstance(outcome, Retryable) else None
-            self.wait_for_provider(now=now, reason=outcome.reason, after=after)
+            retry_after = outcome.retry_after if isinstance(outcome, Retryable) else None
+            self.back_off(now=now, reason=outcome.reason, retry_after=retry_after)
 
-    def _note(self, event: EventType, reason: str | None = None, entry: str | None = None) -> None:
+    def _add_event(
+        self, event: EventType, reason: str | None = None, entry: str | None = None
+    ) -> None:
         account = self.account
-        self.events.append(Happening(event, account.name if account else None, reason, entry))
+        self.events.append(DeliveryEvent(event, account.name if account else None, reason, entry))
+
+    # --- rows -----------------------------------------------------------------------------------
 
     def transition(self) -> Transition:
-        """Return the delivery's next status, as this claim leaves it."""
-        assert self.status is not None  # it was decided
+        """Return the transition to the status that was decided."""
+        assert self.status is not None
         account = self.account
         return Transition(
             id=self.claimed.id,
@@ -299,8 +314,25 @@ class Sending:
             tries=self.tries,
         )
 
+    def event_rows(self, now: datetime) -> list[EventRow]:
+        """Return the rows of the events."""
+        claimed = self.claimed
+        return [
+            EventRow(
+                claimed.organization_id,
+                claimed.message_id,
+                claimed.id,
+                event.type,
+                now,
+                channel=claimed.channel,
+                provider=event.provider,
+                detail=event.detail,
+            )
+            for event in self.events
+        ]
 
-_ENDINGS = {
+
+_FINAL_EVENTS = {
     Status.FAILED: EventType.FAILED,
     Status.BLOCKED: EventType.BLOCKED,
     Status.EXPIRED: EventType.EXPIRED,
@@ -314,4 +346,4 @@ _RANK: dict[type, int] = {
     Rejected: 4,
     Gone: 5,
 }
-"""Of several devices' outcomes the first of these speaks for the delivery."""
+"""Of several devices' outcomes, the one with the lowest rank decides the delivery's status."""

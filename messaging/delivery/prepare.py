@@ -1,4 +1,4 @@
-"""Getting claimed deliveries ready to be sent: where to, by which accounts, and with what text."""
+"""Prepare claimed deliveries: find the address, the accounts and the text of each."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from django.db import DatabaseError, InterfaceError
 
 from messaging.content import compose, rendering, templates
 from messaging.delivery import render_limit
-from messaging.delivery.accounts import routing
-from messaging.delivery.claims import Claim, Claimed
-from messaging.delivery.next_steps import Sending
+from messaging.delivery.accounts import Router
+from messaging.delivery.claims import Batch, ClaimedDelivery
+from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.models.statuses import Status
 from messaging.policy.organization_policy import Account, Policy
 from push.devices import DeviceRecord, active_devices
@@ -33,57 +33,59 @@ Versions = Mapping[int, templates.ActiveTemplate]
 
 
 class Preparation:
-    """What a claim's deliveries are got ready by: read once for all, in two queries.
+    """What preparing the deliveries of a batch needs: read once, in two queries.
 
-    They are got ready window by window: what is composed and then written is still in the
-    processor's cache.
+    Deliveries are prepared window by window, so that what is composed is still in the processor's
+    cache when it is written.
     """
 
     def __init__(
         self,
-        claim: Claim,
-        rules: Policy,
+        batch: Batch,
+        policy: Policy,
         known: Mapping[str, ContactRecord] | None = None,
     ) -> None:
-        """Read what is not `known`: the contacts that are kept here may have been read for many."""
-        self.claim, self.rules = claim, rules
-        self.channel = Channel(claim.channel)
-        self.router = routing.Router(rules, claim.channel)
-        self.organization = organizations.get(claim.organization_id)
+        """Read what is not in `known`, the contacts that were read for several batches at once."""
+        self.batch, self.policy = batch, policy
+        self.channel = Channel(batch.channel)
+        self.router = Router(policy, batch.channel)
+        self.organization = organizations.get(batch.organization_id)
         self.contacts: dict[str, ContactRecord] | None = None
         self.devices: dict[str, list[DeviceRecord]] = {}
-        contact_ids = list({claimed.contact_id for claimed in claim.deliveries})
+        contact_ids = list({claimed.contact_id for claimed in batch.deliveries})
         try:
-            self.contacts = get_contacts(claim.organization_id, contact_ids, known)
-        except errors.Unavailable:  # an organization's platform is away, and holds up no other's
+            self.contacts = get_contacts(batch.organization_id, contact_ids, known)
+        except errors.Unavailable:  # an organization's platform is away, and delays no other's
             return
         if self.channel is Channel.PUSH:
-            self.devices = active_devices(claim.organization_id, contact_ids)
+            self.devices = active_devices(batch.organization_id, contact_ids)
 
-    def take(self, fresh: deque[Claimed], count: int, until: float) -> list[Sending]:
+    def take(
+        self, fresh: deque[ClaimedDelivery], count: int, until: float
+    ) -> list[OutgoingDelivery]:
         """Take the next deliveries, address and compose them; what cannot be sent is decided then.
 
-        At most so many, and none after a time (monotonic) but the first: a text may cost much, and
-        fail in the end, and nothing else is sent meanwhile.
+        At most `count`, and after `until` (monotonic) no more than one: a text may take long, and
+        nothing else is sent meanwhile.
         """
         ids = [v for each in islice(fresh, count) if (v := each.template_version_id) is not None]
-        versions = templates.load_versions(self.claim.organization_id, ids)
-        hand: list[Sending] = []
-        while fresh and len(hand) < count and not (hand and monotonic() > until):
-            hand.append(self._prepare(fresh.popleft(), versions))
-        return hand
+        versions = templates.load_versions(self.batch.organization_id, ids)
+        prepared: list[OutgoingDelivery] = []
+        while fresh and len(prepared) < count and not (prepared and monotonic() > until):
+            prepared.append(self._prepare(fresh.popleft(), versions))
+        return prepared
 
-    def _prepare(self, claimed: Claimed, versions: Versions) -> Sending:
-        """Address and compose a delivery; whatever it raises ends that delivery alone."""
-        sending = Sending(claimed, self.rules.rules(claimed.category))
+    def _prepare(self, claimed: ClaimedDelivery, versions: Versions) -> OutgoingDelivery:
+        """Address and compose a delivery; whatever that raises fails this delivery alone."""
+        delivery = OutgoingDelivery(claimed, self.policy.rules(claimed.category))
         now = clock.now()
         try:
             if self.contacts is None:
-                sending.wait("PLATFORM", now + PLATFORM_RECHECK)
+                delivery.wait("PLATFORM", now + PLATFORM_RECHECK)
             else:
-                self._address(sending, self.contacts, now)
-            if not sending.decided:
-                _compose(self.organization, sending, versions, self.router)
+                self._address(delivery, self.contacts, now)
+            if not delivery.decided:
+                _compose(self.organization, delivery, versions, self.router)
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -91,82 +93,91 @@ class Preparation:
                 "deliver.failed",
                 delivery_id=claimed.id,
                 message_id=claimed.message_id,
-                organization_id=self.claim.organization_id,
+                organization_id=self.batch.organization_id,
             )
-            sending.decide(Status.FAILED, "TEMPLATE_ERROR", "it cannot be composed: see the log")
-        return sending
+            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", "it cannot be composed: see the log")
+        return delivery
 
     def _address(
-        self, sending: Sending, contacts: Mapping[str, ContactRecord], now: datetime
+        self, delivery: OutgoingDelivery, contacts: Mapping[str, ContactRecord], now: datetime
     ) -> None:
-        """Find out where a delivery goes now and by which accounts; end what is too late."""
-        claimed = sending.claimed
+        """Set the address and the accounts of a delivery; end it if it has expired."""
+        claimed = delivery.claimed
         if claimed.expires_at <= now:
-            sending.end_late()
+            delivery.expire()
             return
-        sending.contact = contacts.get(claimed.contact_id)
-        sending.devices = self.devices.get(claimed.contact_id, ())
-        if sending.contact is not None:
-            sending.address = compose.address_of(sending.contact, self.channel)
-        if sending.address is None and not sending.devices:
-            sending.give_up(Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now)
-        elif until := _quiet(self.organization, self.rules, sending, now):
-            sending.wait("QUIET_HOURS", until)
+        delivery.contact = contacts.get(claimed.contact_id)
+        delivery.devices = self.devices.get(claimed.contact_id, ())
+        if delivery.contact is not None:
+            delivery.address = compose.address_of(delivery.contact, self.channel)
+        if delivery.address is None and not delivery.devices:
+            delivery.end_channel(
+                Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now
+            )
+        elif until := _quiet_until(self.organization, self.policy, delivery, now):
+            delivery.wait("QUIET_HOURS", until)
         elif self.channel is not Channel.PUSH:  # there each device has routes of its own
-            routes = self.router.routes(sending.address, test=claimed.test, tried=claimed.tried)
-            sending.routes = routes
+            routes = self.router.routes(
+                delivery.address, test=claimed.test, previous=claimed.previous_account_id
+            )
+            delivery.routes = routes
             if not routes:
-                sending.wait_for_provider(now=now)
+                delivery.back_off(now=now)
 
 
-def _quiet(
-    organization: organizations.OrganizationRecord, rules: Policy, sending: Sending, now: datetime
+def _quiet_until(
+    organization: organizations.OrganizationRecord,
+    policy: Policy,
+    delivery: OutgoingDelivery,
+    now: datetime,
 ) -> datetime | None:
-    """Give the end of the recipient's quiet hours, if it is those now.
+    """Return the end of the recipient's quiet hours, if it is within them now.
 
-    Accept put the first channel off; this is for what came later: a fallback, a retry.
+    Accept has scheduled the first channel after them; this is for a later fallback or retry.
     """
-    hours = rules.quiet(sending.channel, sending.rules)
-    if hours is None or sending.contact is None:
+    hours = policy.quiet(delivery.channel, delivery.rules)
+    if hours is None or delivery.contact is None:
         return None
-    return quiet_until(now, hours, zone(sending.contact.zone, organization.zone))
+    return quiet_until(now, hours, zone(delivery.contact.zone, organization.zone))
 
 
 def _compose(
     organization: organizations.OrganizationRecord,
-    sending: Sending,
+    delivery: OutgoingDelivery,
     versions: Versions,
-    router: routing.Router,
+    router: Router,
 ) -> None:
-    """Render a delivery; a text that cannot be rendered fails its message alone."""
-    claimed = sending.claimed
+    """Render a delivery; a text that cannot be rendered fails this delivery alone."""
+    claimed = delivery.claimed
     template = versions.get(claimed.template_version_id or 0)
     if template is not None and template.channel != claimed.channel:
-        template = _sibling(organization, template, claimed.channel)  # after a fallback
+        template = _template_for(organization, template, claimed.channel)  # after a fallback
     try:
-        contents = _contents(organization, sending, template)
+        contents = _contents(organization, delivery, template)
     except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-        sending.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+        delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
         return
-    sending.compose(contents, [_routes(router, sending, content) for _, content in contents])
-    if not sending.has_turns:
-        some = router.routes(None, test=claimed.test, tried=claimed.tried)
+    delivery.set_contents(contents, [_routes(router, delivery, content) for _, content in contents])
+    if not delivery.has_untried_accounts:
+        some = router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
         reason = "no active account for the devices" if some else "no active account"
-        sending.wait_for_provider(now=clock.now(), reason=reason)
+        delivery.back_off(now=clock.now(), reason=reason)
 
 
-def _routes(router: routing.Router, sending: Sending, content: Content) -> Sequence[Account]:
-    """Give the accounts to try for one content, in order."""
+def _routes(router: Router, delivery: OutgoingDelivery, content: Content) -> Sequence[Account]:
+    """Return the accounts to try for one content, in order."""
     if not isinstance(content, Push):
-        return sending.routes
-    claimed, device = sending.claimed, (content.platform, content.app)
-    return router.routes(None, test=claimed.test, tried=claimed.tried, device=device)
+        return delivery.routes
+    claimed, device = delivery.claimed, (content.platform, content.app)
+    return router.routes(
+        None, test=claimed.test, previous=claimed.previous_account_id, device=device
+    )
 
 
-def _sibling(
+def _template_for(
     organization: organizations.OrganizationRecord, before: templates.ActiveTemplate, channel: str
 ) -> templates.ActiveTemplate | None:
-    """Find the template's version for the channel that a delivery fell back to."""
+    """Return the template's version for the channel that a delivery fell back to."""
     found = templates.find_active(organization.id, {before.name})
     wanted = templates.languages(
         before.language, organization.language, chain=organization.locale_fallback
@@ -176,21 +187,21 @@ def _sibling(
 
 def _contents(
     organization: organizations.OrganizationRecord,
-    sending: Sending,
+    delivery: OutgoingDelivery,
     template: templates.ActiveTemplate | None,
 ) -> list[tuple[str | None, Content]]:
-    """Give what is to be handed over: one content, or one for each device (with its id)."""
-    claimed = sending.claimed
-    if template is None and "content" not in claimed.given:
+    """Return what is to be handed over: one content, or one for each device (with its id)."""
+    claimed = delivery.claimed
+    if template is None and "content" not in claimed.body:
         raise rendering.RenderFailed(f"no template for {claimed.channel}")
-    assert sending.contact is not None  # _address decided those without one
+    assert delivery.contact is not None  # _address decided those without one
     request = compose.RenderRequest(
         organization=organization,
         delivery_id=claimed.id,
         message_id=claimed.message_id,
-        contact=sending.contact,
-        address=sending.address or "",
-        body=claimed.given,
+        contact=delivery.contact,
+        address=delivery.address or "",
+        body=claimed.body,
         template=template,
         category=claimed.category,
     )
@@ -200,5 +211,5 @@ def _contents(
                 return [(None, compose.email(request))]
             case Channel.SMS:
                 return [(None, compose.sms(request))]
-        composed = compose.pushes(request, sending.devices)
-    return [(d.id, push) for d, push in zip(sending.devices, composed, strict=True)]
+        composed = compose.pushes(request, delivery.devices)
+    return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]

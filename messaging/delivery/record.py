@@ -1,91 +1,103 @@
-"""What sending writes: attempts before they are made, their outcomes, where deliveries stand."""
+"""What the send loop writes: attempts before they are made, their outcomes, the deliveries' new
+statuses and events.
+"""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import structlog
 
 from messaging.consent import suppressions
-from messaging.delivery.next_steps import Sending, Shot, storable
+from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt, storable
 from messaging.feedback import provider_references
+from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, ProviderReference
 from messaging.models.transitions import transition_step
-from messaging.webhooks.events import EventRow, event_steps
+from messaging.webhooks.events import event_steps
 from push import feedback
-from rme.core import ids
 from rme.core.db import clock, prepared_statements, sql
 from rme.core.outcomes import NOT_TRIED, Accepted
 
 log = structlog.get_logger(__name__)
 
-Answered = Sequence[tuple[Sending, Sequence[Shot]]]
-"""Deliveries, each with its attempts whose outcomes are to be written."""
+
+class Answered(NamedTuple):
+    """A delivery, with its attempts whose outcomes are to be written."""
+
+    delivery: OutgoingDelivery
+    attempts: Sequence[SendAttempt]
 
 
-def attempts(hand: Sequence[Sending]) -> sql.Part | None:
-    """Return the step that writes, for each delivery, attempts with the account that is next."""
+def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Part | None:
+    """Begin the next attempts of deliveries, and return the step that writes them."""
     now = clock.now()
-    rows = []
-    for sending in hand:
-        for device_id, content, account in sending.next_turns():
-            shot = Shot(ids.new_text_id(), account, device_id, content, now)
-            sending.fire(shot)
-            rows.append(
-                {
-                    "id": shot.attempt_id,
-                    "organization_id": sending.claimed.organization_id,
-                    "message_id": sending.claimed.message_id,
-                    "delivery_id": sending.claimed.id,
-                    "fence": sending.claimed.fence,
-                    "channel": sending.claimed.channel,
-                    "provider": account.name,
-                    "account_id": account.id,
-                    "device_id": device_id,
-                    "started_at": now,
-                }
-            )
-    return sql.inserting(Attempt, rows)
+    return sql.insert_step(
+        Attempt,
+        [
+            {
+                "id": attempt.id,
+                "organization_id": delivery.claimed.organization_id,
+                "message_id": delivery.claimed.message_id,
+                "delivery_id": delivery.claimed.id,
+                "fence": delivery.claimed.fence,
+                "channel": delivery.claimed.channel,
+                "provider": attempt.account.name,
+                "account_id": attempt.account.id,
+                "device_id": attempt.device_id,
+                "started_at": now,
+            }
+            for delivery in deliveries
+            for attempt in delivery.begin_attempts(now)
+        ],
+    )
 
 
-def outcomes(answered: Answered) -> sql.Steps:
-    """Return the steps that write what attempts came to, and which tokens are dead."""
-    rows, said, own_ids = [], [], []
+def outcomes(answered: Sequence[Answered]) -> sql.Steps:
+    """Return the steps that write the outcomes of attempts, and which push tokens are dead."""
+    rows, reported, references = [], [], []
     not_made: list[str] = []
-    for sending, shots in answered:
-        for shot in shots:
-            account, outcome = shot.account, shot.outcome
+    for delivery, attempts in answered:
+        organization_id = delivery.claimed.organization_id
+        for attempt in attempts:
+            account, outcome = attempt.account, attempt.outcome
             assert outcome is not None  # it was answered
             if outcome is NOT_TRIED:
-                not_made.append(shot.attempt_id)
+                not_made.append(attempt.id)
                 continue
-            own_ids += provider_references.reference_rows(
-                shot.attempt_id, account.id, account.provider, outcome
+            references += provider_references.reference_rows(
+                attempt.id, account.id, account.provider, outcome
             )
-            if shot.device_id:
-                whose = sending.claimed.organization_id
-                said.append(feedback.Said(whose, shot.device_id, shot.started_at, outcome))
+            if attempt.device_id:
+                reported.append(
+                    feedback.DeviceOutcome(
+                        organization_id, attempt.device_id, attempt.started_at, outcome
+                    )
+                )
             if isinstance(outcome, Accepted):
                 reason, provider_id = "", outcome.provider_id
             else:
                 reason, provider_id = outcome.reason, ""
             rows.append(
                 {
-                    "id": shot.attempt_id,
-                    "organization_id": sending.claimed.organization_id,
+                    "id": attempt.id,
+                    "organization_id": organization_id,
                     "outcome": type(outcome).__name__,
                     "reason": storable(reason[:200]) or None,
                     "provider_id": storable(provider_id[:255]) or None,
-                    "latency_ms": shot.latency_ms,
+                    "latency_ms": attempt.latency_ms,
                 }
             )
     return {
-        "outcomes": sql.updating(Attempt, rows),
-        "own_ids": sql.inserting(ProviderReference, own_ids, "ON CONFLICT DO NOTHING"),
-        "feedback": feedback.noting(said),
-        "not_made": removing(not_made),
+        "outcomes": sql.update_step(Attempt, rows),
+        "provider_references": sql.insert_step(
+            ProviderReference, references, "ON CONFLICT DO NOTHING"
+        ),
+        "feedback": feedback.insert_statement(reported),
+        "not_made": removal(not_made),
     }
 
 
-def removing(attempt_ids: Sequence[str]) -> sql.Part | None:
+def removal(attempt_ids: Sequence[str]) -> sql.Part | None:
     """Return the step that removes attempts that were not made after all."""
     if not attempt_ids:
         return None
@@ -93,17 +105,23 @@ def removing(attempt_ids: Sequence[str]) -> sql.Part | None:
     return sql.Part(text, [sql.array(attempt_ids)])
 
 
-def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Answer:
-    """Write where the deliveries stand now, the events of it, and the steps that attempts make.
+def record(
+    decided: Sequence[OutgoingDelivery], steps: sql.Steps
+) -> prepared_statements.PendingRows:
+    """Execute the steps, and write the new statuses and events of deliveries; return the count of
+    those that changed.
 
-    All that by one statement; addresses found dead, which are few, by another.
+    All of it is one statement; addresses that bounced hard, which are few, are another.
     """
-    moved = sql.send(
+    now = clock.now()
+    changed = sql.send(
         {
             **steps,
-            "transitions": transition_step([sending.transition() for sending in hand]),
-            **event_steps(_events(hand), "transitions"),
-            "answer": sql.Part("SELECT count(*) FROM transitions") if hand else None,
+            "transitions": transition_step([delivery.transition() for delivery in decided]),
+            **event_steps(
+                [row for delivery in decided for row in delivery.event_rows(now)], "transitions"
+            ),
+            "answer": sql.Part("SELECT count(*) FROM transitions") if decided else None,
         }
     )
     suppressions.suppress(
@@ -115,32 +133,21 @@ def record(hand: Sequence[Sending], steps: sql.Steps) -> prepared_statements.Ans
                 "HARD_BOUNCE",
                 "PROVIDER",
             )
-            for each in hand
-            if each.address and each.bounced_hard
+            for each in decided
+            if each.address and each.hard_bounced
         ]
     )
-    return moved
+    return changed
 
 
-def log_fenced(hand: Sequence[Sending], moved: prepared_statements.Answer) -> None:
-    """Log deliveries that another worker had taken over, and moved."""
-    if hand and (count := len(hand) - moved.rows()[0][0]):
-        log.warning("deliver.fenced", count=count, channel=hand[0].claimed.channel)
+def log_fenced(
+    decided: Sequence[OutgoingDelivery], changed: prepared_statements.PendingRows
+) -> None:
+    """Log how many deliveries did not change: another worker has claimed them since."""
+    if decided and (count := len(decided) - changed.rows()[0][0]):
+        log.warning("deliver.fenced", count=count, channel=decided[0].claimed.channel)
 
 
-def _events(hand: Sequence[Sending]) -> list[EventRow]:
-    now = clock.now()
-    return [
-        EventRow(
-            sending.claimed.organization_id,
-            sending.claimed.message_id,
-            sending.claimed.id,
-            event.type,
-            now,
-            channel=sending.claimed.channel,
-            provider=event.provider,
-            detail=event.detail,
-        )
-        for sending in hand
-        for event in sending.events
-    ]
+def receipts(answered: Sequence[Answered]) -> list[Receipt]:
+    """Return the receipts that came with outcomes (the simulator's)."""
+    return [receipt for delivery, attempts in answered for receipt in delivery.receipts(attempts)]

@@ -1,8 +1,8 @@
-"""How long a worker may render one delivery, and what becomes of one that takes longer.
+"""How long a worker may render one delivery, and the failure of one that takes longer.
 
 Rendering has limits of its own (`rendering.limits`); this is for what they do not see. The delivery
-fails alone. Where the process had to be ended (`rme.core.process.time_budget`), the one that takes
-its place fails it, and the others of its claim are sent when their lease has ended.
+fails alone. Where the process had to be ended (`rme.core.process.time_budget`), the process that
+takes its place fails the delivery, and the rest of the batch is sent when its lease has ended.
 """
 
 import time
@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import Error, connection, transaction
 
 from messaging.content.rendering import RenderLimit
-from messaging.delivery.claims import Claimed
+from messaging.delivery.claims import ClaimedDelivery
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
@@ -30,12 +30,12 @@ REASON = "rendering takes too long"
 
 
 def timers() -> AbstractContextManager[None]:
-    """Run the timers for all that is rendered inside: for each alone it costs more."""
+    """Run the timers while several deliveries are rendered, which costs less than for each."""
     return time_budget.timers(settings.RENDER_SECONDS)
 
 
-def limited(organization_id: str, claimed: Claimed) -> AbstractContextManager[None]:
-    """Raise RenderLimit in what takes too long for one delivery."""
+def limited(organization_id: str, claimed: ClaimedDelivery) -> AbstractContextManager[None]:
+    """Return the context to render a delivery in: it raises RenderLimit if that takes too long."""
     step = [organization_id, claimed.message_id, claimed.id, claimed.fence, claimed.channel]
     return _Rendering(settings.RENDER_SECONDS, orjson.dumps(step))
 
@@ -55,12 +55,12 @@ class _Rendering(time_budget.Step):
 
 
 def fail_later(step: bytes) -> None:
-    """Fail the delivery that ended a process, in a thread: the database may be away."""
+    """Fail the delivery that ended a process, in a thread, since the database may be away."""
     Thread(target=_fail_until_done, args=(step,), name="render_limit", daemon=True).start()
 
 
 def _fail_until_done(step: bytes) -> None:
-    until = time.monotonic() + settings.LEASE_SECONDS  # then it is another worker's
+    until = time.monotonic() + settings.LEASE_SECONDS  # then another worker may claim it
     try:
         while time.monotonic() < until:
             try:
@@ -76,7 +76,7 @@ def _fail_until_done(step: bytes) -> None:
 
 
 def fail(step: bytes) -> None:
-    """Fail the delivery of a step that ended its process, unless another worker has it now."""
+    """Fail the delivery of a step that ended its process, unless another worker has claimed it."""
     organization_id, message_id, delivery_id, fence, channel = orjson.loads(step)
     failed = Transition(
         id=delivery_id,

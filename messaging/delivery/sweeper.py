@@ -275,7 +275,7 @@ def waiting_channels() -> list[str]:
 def _due(status: Status) -> list[DueDelivery]:
     """Lock and return the deliveries of a status that are due, oldest first."""
     with connection.cursor() as cursor:
-        cursor.execute(sql.NEVER_SORT)
+        cursor.execute(sql.BY_INDEX)
         cursor.execute(_DUE, [status, BATCH])
         return [DueDelivery(*row) for row in cursor.fetchall()]
 
@@ -283,10 +283,10 @@ def _due(status: Status) -> list[DueDelivery]:
 def _released(batch: int) -> list[DueDelivery]:
     """Lock and return scheduled deliveries that are due: of some organizations, as many of each."""
     waiting = _SEARCH.find()
-    first = [row for row in waiting if row[0] == waiting[0][0]]
+    first = [each for each in waiting if each.priority == waiting[0].priority]
     if not first:
         return []
-    chosen = [{"priority": priority, "organization_id": org} for priority, org in first]
+    chosen = [each._asdict() for each in first]
     with connection.cursor() as cursor:
         cursor.execute(_RELEASED, [sql.as_json(chosen), batch // len(first)])
         return [DueDelivery(*row) for row in cursor.fetchall()]

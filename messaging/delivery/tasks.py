@@ -6,16 +6,13 @@ it loses nothing.
 """
 
 import time
-from collections.abc import Mapping
 from functools import partial
 
 from celery import shared_task
 
-from messaging.delivery import claims, deliver, retention, sweeper, wakeups
-from messaging.delivery.accounts import concurrency, rates
+from messaging.delivery import accounts, claims, deliver, retention, sweeper, wakeups
 from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
 from messaging.models import PARTITIONED
-from messaging.policy import organization_policy
 from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
@@ -33,15 +30,15 @@ def send_ready(channel: str) -> None:
     """Send what is ready on a channel, claim by claim."""
     clear_wakeup(channel)
     until = time.monotonic() + RUN_SECONDS
-    has_woken, several = False, claims.SEVERAL
+    has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
-    at_limit: set[str] = set()  # whose accounts take no more now: the sweeper wakes for them
-    while waiting := claims.ready(channel, at_limit):
+    full: set[str] = set()  # whose accounts take no more now: the sweeper wakes for them
+    while waiting := claims.ready(channel, full):
         started = time.monotonic()
-        chosen = [each for each, _ in claims.turn(waiting, several)]
-        rooms = _rooms(channel, {each: limits.get(each, claims.WINDOW) for each in chosen})
-        at_limit.update(each for each, room in rooms.items() if not room)
-        batches = claims.claim_many(channel, waiting[0][0], rooms)
+        chosen = [each.organization_id for each in claims.choose(waiting, organizations)]
+        rooms = accounts.rooms({each: limits.get(each, claims.WINDOW) for each in chosen}, channel)
+        full.update(each for each, room in rooms.items() if not room)
+        batches = claims.claim_many(channel, waiting[0].priority, rooms)
         if any(batch.full for batch in batches) and not has_woken:
             wakeups.wake([channel])  # there is more than that: another worker joins
             has_woken = True
@@ -49,19 +46,11 @@ def send_ready(channel: str) -> None:
             batches, outbound_transport(), receipts.apply, partial(wakeups.wake, [channel])
         )
         seconds = time.monotonic() - started
-        limits |= {each: claims.size(count, seconds) for each, count in counts.items()}
-        several = claims.breadth(len(batches), seconds)
+        limits |= {each: claims.next_size(count, seconds) for each, count in counts.items()}
+        organizations = claims.next_organizations(len(batches), seconds)
         if time.monotonic() > until:
             wakeups.wake([channel])
             return
-
-
-def _rooms(channel: str, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return how many of those wanted of each organization may leave now."""
-    organization_policy.of_many(list(wanted))  # read for all at once
-    free = concurrency.rooms(wanted, channel)
-    some = {each: count for each, count in free.items() if count}
-    return {**free, **rates.rooms(some, channel)}
 
 
 @shared_task(name="messaging.sweep")

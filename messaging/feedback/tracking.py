@@ -57,7 +57,7 @@ def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
     """Store an open or a click by one statement; return whether it is new."""
     now = clock.now()
     values: list[Any] = [
-        *(ids.new_id(), kind, machine, ids.earliest_beside(delivery_id), now - AT_ONCE),
+        *(ids.new_id(), kind, machine, ids.earliest_concurrent(delivery_id), now - AT_ONCE),
         *(delivery_id, Channel.EMAIL),
     ]
     with connection.cursor() as cursor:

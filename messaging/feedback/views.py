@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from messaging.feedback import callbacks, tasks
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
+from rme.core.http.api import set_error_renderer
 from rme.core.provider import CallbackRequest
 
 log = structlog.get_logger(__name__)
@@ -64,7 +65,7 @@ def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
     return _answer(error.status, **error.headers)
 
 
-receive.speak = _error_response  # type: ignore[attr-defined]
+set_error_renderer(_error_response, receive)
 
 
 def _answer(status: int, **headers: str) -> HttpResponse:

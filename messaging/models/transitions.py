@@ -73,7 +73,7 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Part | None:
         return None
     first = transitions[0]
     columns = tuple(name for name in _COLUMNS if getattr(first, name) is not UNCHANGED)
-    return sql.Part(_update(columns), [sql.as_json(transitions), _ALLOWED])
+    return sql.Part(_update(columns), [sql.as_json(transitions), _ALLOWED], sql.BY_INDEX)
 
 
 @lru_cache(maxsize=64)

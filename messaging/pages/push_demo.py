@@ -24,7 +24,7 @@ from push.inputs import read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import error_response, json_response
+from rme.core.http.api import error_response, json_response, set_error_renderer
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
@@ -87,7 +87,7 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         except errors.ApiError as error:
             return error_response(error, request.id)  # type: ignore[attr-defined]
 
-    wrapped.speak = _error_response  # type: ignore[attr-defined]
+    set_error_renderer(_error_response, wrapped)
     return wrapped
 
 

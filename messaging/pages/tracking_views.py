@@ -18,6 +18,7 @@ from messaging.content.tracked_links import Target
 from messaging.feedback import tasks, tracking
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
+from rme.core.http.api import set_error_renderer
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +81,7 @@ def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
     return HttpResponse(status=error.status, content_type="text/plain", headers=headers)
 
 
-show_image.speak = redirect.speak = _error_response  # type: ignore[attr-defined]
+set_error_renderer(_error_response, show_image, redirect)
 
 
 def _not_found() -> HttpResponse:

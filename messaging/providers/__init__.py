@@ -1,4 +1,8 @@
-"""The registry of providers: the one place where it is written which exist."""
+"""The registry of providers: the one place that lists which exist, one line each.
+
+Other packages import `REGISTRY` and `choices`, the simulator, and `unknown_codes`. The contract is
+`rme.core.provider`.
+"""
 
 from messaging.providers.anymail import Anymail
 from messaging.providers.http_sms import HttpSms
@@ -9,7 +13,7 @@ from messaging.providers.smpp import Smpp
 from messaging.providers.smtp import Smtp
 from messaging.providers.twilio import Twilio
 from messaging.providers.vonage import Vonage
-from push.providers import Apns, Fcm, Salesforce, WebPush
+from push.providers import Apns, Fcm, SalesforcePush, WebPush
 from rme.core.provider import Provider
 
 _ALL: tuple[type[Provider], ...] = (
@@ -24,12 +28,15 @@ _ALL: tuple[type[Provider], ...] = (
     Apns,
     Fcm,
     WebPush,
-    Salesforce,
+    SalesforcePush,
     Simulator,
 )
 REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _ALL}
 
 
 def choices() -> list[tuple[str, str]]:
-    """Give the kinds for a form (shape: `[("smtp", "SMTP"), …]`). A callable: no migration."""
+    """Return the kinds for a form, as `[("smtp", "SMTP"), …]`.
+
+    The model refers to this function, so a new provider needs no migration.
+    """
     return [(kind, provider.label) for kind, provider in REGISTRY.items()]

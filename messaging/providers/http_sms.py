@@ -1,16 +1,16 @@
-"""SMS by any HTTP API that a few settings can describe: a gateway of one's own, or a small service.
+"""SMS by any HTTP API that a few settings can describe, such as an own gateway or a small service.
 
 | answer | outcome |
 |---|---|
-| 2xx, and no code of the lists | Accepted, with what stands at `id_path` |
-| a code (at `code_path`, else the HTTP status) of a list | what the list is for |
+| 2xx, and no code of a list | Accepted, with the value at `id_path` |
+| a code (at `code_path`, else the HTTP status) of a list | the list's outcome |
 | 401, 402, 403, 404 | Misconfigured |
 | 429, 503 | Retryable |
 | another 4xx | Rejected, the content's fault |
 | anything else | Unknown |
 
-In `parameters_json` these are filled in: {to}, {number} (without +), {sender}, {text}, {id} (our id
-of the attempt) and {callback} (a URL for its reports that holds our signature).
+`parameters_json` has placeholders: {to}, {number} (without +), {sender}, {text}, {id} (the
+attempt's id) and {callback} (a signed URL for its receipts).
 """
 
 import re
@@ -38,11 +38,11 @@ from rme.core.provider import (
 from rme.transport import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
-_PLACE = re.compile(r"\{(to|number|sender|text|id|callback)\}")
+_PLACEHOLDER = re.compile(r"\{(to|number|sender|text|id|callback)\}")
 
 
 class HttpSmsSettings(http.HttpSettings):
-    """How to ask, what the answers mean, and what the reports look like."""
+    """How requests are written, what answers mean, and how receipts are read."""
 
     url: http.Url
     format: Literal["JSON", "FORM", "QUERY"] = "JSON"
@@ -97,7 +97,7 @@ class HttpSms(Provider):
 
     def request(self, dispatch: Dispatch) -> Request:
         sms, account = dispatch.sms, self.settings
-        places = {
+        values = {
             "to": sms.to,
             "number": sms.to.removeprefix("+"),
             "sender": sms.sender or account.sender,
@@ -105,7 +105,7 @@ class HttpSms(Provider):
             "id": dispatch.attempt_id,
             "callback": callbacks.signed_url(dispatch, account.callback_secret.get_secret_value()),
         }
-        filled = _fill(orjson.loads(account.parameters_json), places)
+        filled = _fill(orjson.loads(account.parameters_json), values)
         url, body, kind, method = account.url, b"", "", "POST"
         match account.format:
             case "JSON":
@@ -131,13 +131,13 @@ class HttpSms(Provider):
         code = http.text_of(_at(answer, account.code_path)) if account.code_path else ""
         code = code or str(reply.status)
         reason = f"refused: {reply.status} {code}"
-        wish = http.retry_after(reply)
+        retry_after = http.retry_after(reply)
         listed: tuple[tuple[Words, Outcome], ...] = (
             (account.dead_codes, Rejected(reason, hard=True)),
             (account.recipient_codes, Rejected(reason)),
             (account.content_codes, Rejected(reason, Fault.CONTENT)),
             (account.account_codes, Misconfigured(reason)),
-            (account.later_codes, Retryable(reason, wish)),
+            (account.later_codes, Retryable(reason, retry_after)),
         )
         for codes, outcome in listed:
             if code in codes:
@@ -148,7 +148,7 @@ class HttpSms(Provider):
             case 401 | 402 | 403 | 404:
                 return Misconfigured(reason)
             case 429 | 503:
-                return Retryable(reason, wish)
+                return Retryable(reason, retry_after)
             case status if 400 <= status < 500:
                 return Rejected(reason, Fault.CONTENT)
         return Unknown(f"unexpected answer: {reply.status}")
@@ -161,16 +161,16 @@ class HttpSms(Provider):
         self, callback: CallbackRequest
     ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
         account = self.settings
-        said: Mapping[str, Any] = {
+        fields: Mapping[str, Any] = {
             **http.read_object(callback.body),
             **callbacks.parameters(callback),
         }
-        status = http.text_of(_at(said, account.status_field)).lower()
-        if not status and (sender := http.text_of(_at(said, account.from_field))):
-            text = http.text_of(_at(said, account.text_field), 2000)
+        status = http.text_of(_at(fields, account.status_field)).lower()
+        if not status and (sender := http.text_of(_at(fields, account.from_field))):
+            text = http.text_of(_at(fields, account.text_field), 2000)
             return [InboundSms(f"+{sender.lstrip('+')}", "", text)]
-        named = http.text_of(said.get("attempt") or _at(said, account.reference_field))
-        attempt_id = ids.parse(named)
+        text_id = http.text_of(fields.get("attempt") or _at(fields, account.reference_field))
+        attempt_id = ids.parse(text_id)
         words = (
             (account.delivered_words, "delivered"),
             (account.dead_words, "bounced"),
@@ -186,20 +186,20 @@ class HttpSms(Provider):
         return [DeliveryReceipt(attempt_id, kind, status[:100], soft)]
 
 
-def _fill(value: Any, places: Mapping[str, str]) -> Any:
-    """Fill in the places of every text; what is filled in is not looked at again."""
+def _fill(value: Any, values: Mapping[str, str]) -> Any:
+    """Return a value with the placeholders of every text filled in once."""
     match value:
         case str():
-            return _PLACE.sub(lambda found: places[found[1]], value)
+            return _PLACEHOLDER.sub(lambda found: values[found[1]], value)
         case dict():
-            return {name: _fill(inner, places) for name, inner in value.items()}
+            return {name: _fill(inner, values) for name, inner in value.items()}
         case list():
-            return [_fill(inner, places) for inner in value]
+            return [_fill(inner, values) for inner in value]
     return value
 
 
 def _at(value: Any, path: str) -> Any:
-    """Find what stands at a path like `messages.0.id`; None where there is nothing."""
+    """Return the value at a path like `messages.0.id`; None if there is none."""
     for step in path.split("."):
         if isinstance(value, Mapping):
             value = value.get(step)

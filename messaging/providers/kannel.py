@@ -11,8 +11,8 @@
 | 429 (of what stands before it), 503 | Retryable: `Temporal failure, try again later` |
 | anything else | Unknown |
 
-Kannel signs nothing. So each message has a URL for its reports that holds our signature; what
-people write comes to a URL that holds the secret, the gateway's number of the message and its time.
+Kannel signs nothing. So each message has a receipt URL with our signature; inbound SMS come to a
+URL with the secret, the gateway's id of the message and its time.
 """
 
 from collections.abc import Sequence
@@ -40,23 +40,23 @@ from rme.transport import Failure, InvalidRequest, Reply, Request, gsm
 from rme.transport.smpp import text_encoding
 from rme.transport.smpp.text_encoding import Alphabet
 
-REPORTS: dict[int, str] = {
+RECEIPTS: dict[int, str] = {
     1: "delivered",
     2: "failed",  # not delivered to the phone
     8: "sent",  # taken by the SMSC
     16: "failed",  # refused by the SMSC
     34: "failed",  # expired (0x22)
 }
-"""`%d`, the bits of a report."""
-QUIET = frozenset({4, 66})
-"""Buffered says nothing new, and unknown nothing at all."""
+"""`%d`, the bits of a receipt."""
+NO_NEWS = frozenset({4, 66})
+"""Buffered and unknown report nothing new."""
 SOFT = 34
 MASK = 1 | 2 | 8 | 16
 INBOUND_AGE = timedelta(days=1)
 
 
 class KannelSettings(http.HttpSettings):
-    """Where the gateway is, and how to log in."""
+    """The gateway's URL and the log-in."""
 
     base_url: http.Url = Field(description="Like http://10.0.0.5:13013 (see OUTBOUND_OPEN_HOSTS).")
     username: Annotated[str, Field(min_length=1, max_length=100)]
@@ -69,7 +69,7 @@ class KannelSettings(http.HttpSettings):
         default=10, description="As the sendsms-user has it: Kannel cuts off what is longer."
     )
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
-        default=SecretStr(""), description="Signs the reports' URLs; without one none is asked for."
+        default=SecretStr(""), description="Signs the receipts' URLs; without it none is requested."
     )
 
 
@@ -109,18 +109,18 @@ class Kannel(Provider):
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)
-        said = http.text_of(reply.body.decode("utf-8", "replace"), 120)
-        reason = f"refused: {reply.status} {said}".rstrip()
+        text = http.text_of(reply.body.decode("utf-8", "replace"), 120)
+        reason = f"refused: {reply.status} {text}".rstrip()
         match reply.status:
-            case 202 if said.startswith(("0:", "3:")):
+            case 202 if text.startswith(("0:", "3:")):
                 return Accepted()
-            case 400 | 403 if "denied" in said.lower() and "auth" not in said.lower():
+            case 400 | 403 if "denied" in text.lower() and "auth" not in text.lower():
                 return Rejected(reason)
             case 401 | 403 | 404:
                 return Misconfigured(reason)
-            case 400 if "receiver" in said.lower():
+            case 400 if "receiver" in text.lower():
                 return Rejected(reason, hard=True)
-            case 400 if said.lower().startswith("sender"):
+            case 400 if text.lower().startswith("sender"):
                 return Misconfigured(reason)
             case 400:
                 return Rejected(reason, Fault.CONTENT)
@@ -132,7 +132,7 @@ class Kannel(Provider):
         secret = self.settings.callback_secret.get_secret_value()
         if callbacks.is_signed(callback, secret):
             return True
-        return callbacks.has_secret(callback, secret) and _is_new(callback)
+        return callbacks.has_secret(callback, secret) and _is_recent_inbound(callback)
 
     def read_callback(
         self, callback: CallbackRequest
@@ -145,8 +145,8 @@ class Kannel(Provider):
             )
         attempt_id, status = ids.parse(given["attempt"]), given.get("status", "")
         bits = int(status) if status.isascii() and status.isdigit() and len(status) < 9 else -1
-        kind = REPORTS.get(bits)
-        if attempt_id is None or not status or bits in QUIET:
+        kind = RECEIPTS.get(bits)
+        if attempt_id is None or not status or bits in NO_NEWS:
             return []
         if kind is None:
             return [UnknownCode(status)]
@@ -154,8 +154,8 @@ class Kannel(Provider):
         return [DeliveryReceipt(attempt_id, kind, reason, bits == SOFT)]
 
 
-def _is_new(callback: CallbackRequest) -> bool:
-    """Say whether what a person wrote came in lately: `t=%T`, seconds since 1970."""
+def _is_recent_inbound(callback: CallbackRequest) -> bool:
+    """Return whether an inbound SMS is recent, by its `t=%T` (seconds since 1970)."""
     given = callbacks.parameters(callback).get("t", "")
     if not given.isascii() or not given.isdigit() or len(given) > 11:
         return False

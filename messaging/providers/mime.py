@@ -1,8 +1,8 @@
-"""Writing an email (RFC 5322, MIME): microseconds where all is plain ASCII, correct for all else.
+"""Serializing an email (RFC 5322, MIME) in microseconds.
 
-The standard library takes over a millisecond a message, so headers are filled in by hand. That is
-safe because every value is first brought into a form that cannot end a header: control characters
-become spaces, and what is not plain ASCII becomes encoded words (RFC 2047).
+The standard library takes over a millisecond for a message, so this module writes headers itself.
+That is safe because no value can end a header: control characters become spaces, and text that is
+not plain ASCII becomes encoded words (RFC 2047).
 """
 
 import binascii
@@ -19,10 +19,10 @@ from rme.core.provider import Email
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _PLAIN = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
-"""Words with single spaces between them: what folding and unfolding leave as it was."""
+"""Words with single spaces between them, which folding and unfolding do not change."""
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,40}")
-_OURS = {"from", "to", "subject", "date", "message-id", "mime-version"}
+_RESERVED = {"from", "to", "subject", "date", "message-id", "mime-version"}
 _WIDTH = 76
 """Characters of a line with an encoded word (RFC 2047 §2); RFC 5322 §2.1.1 asks for 78 of any."""
 _LONG_WORD = 60
@@ -35,7 +35,7 @@ _ASCII = bytes(range(128))
 
 
 def header(name: str, value: str) -> str:
-    """Write a header whose value is text or consists of words, folded, without its line end."""
+    """Return a header of text or words, folded, without its line end."""
     value = _one_line(value)
     if not _PLAIN.fullmatch(value) or "=?" in value:
         return f"{name}: {_encoded(value, after=name)}" if value else f"{name}:"
@@ -45,14 +45,14 @@ def header(name: str, value: str) -> str:
 
 
 def text_header(name: str, value: str) -> str:
-    """Write a header of free text: like `header`, but words too long for a line are encoded."""
+    """Return a header of free text: like `header`, but words too long for a line are encoded."""
     if len(name) + len(value) + 2 > _WIDTH and any(len(w) > _LONG_WORD for w in value.split(" ")):
         return f"{name}: {_encoded(_one_line(value), after=name)}"
     return header(name, value)
 
 
 def mailbox(name: str, label: str, address: str) -> str:
-    """Write a header of one mailbox (RFC 5322 §3.4). The address must be checked, and ASCII."""
+    """Return a header of one mailbox (RFC 5322 §3.4). The address must be valid ASCII."""
     label = _one_line(label).strip(" ")
     if not label:
         return f"{name}: {address}"
@@ -68,10 +68,10 @@ def mailbox(name: str, label: str, address: str) -> str:
 
 
 def write(email: Email, message_id: str = "") -> bytes:
-    """Write an email with CRLF line ends, ready for DATA (dots are the transport's to stuff).
+    """Return an email with CRLF line ends for DATA; the transport does the dot-stuffing.
 
-    Addresses and the Message-ID must be checked. Raises ValueError for a header of a name that is
-    none, or is one of those written here.
+    Addresses and the Message-ID must be valid. Raises ValueError for an additional header whose
+    name is not valid, or is one that this function writes.
     """
     lines = [
         mailbox("From", email.from_name, email.from_address),
@@ -84,7 +84,7 @@ def write(email: Email, message_id: str = "") -> bytes:
     for name, value in email.headers.items():
         if (
             not _HEADER_NAME.fullmatch(name)
-            or name.lower() in _OURS
+            or name.lower() in _RESERVED
             or name.lower().startswith("content-")
         ):
             raise ValueError(f"not a header to add: {name!r}")
@@ -108,7 +108,7 @@ def _one_line(value: str) -> str:
 
 
 def _encoded(value: str, after: str) -> str:
-    """Write a text as encoded words, one a line; readers join them without the space between."""
+    """Return a text as encoded words, one for each line; readers join them without spaces."""
     first = (_WIDTH - len(after) - 2 - 12) // 4 * 3
     return "\r\n ".join(
         f"=?utf-8?B?{binascii.b2a_base64(chunk, newline=False).decode()}?="
@@ -117,9 +117,9 @@ def _encoded(value: str, after: str) -> str:
 
 
 def _chunks(data: bytes, size: int) -> Iterator[bytes]:
-    """Cut UTF-8 between characters: each encoded word must stand for itself (RFC 2047 §5).
+    """Split UTF-8 between characters, as each encoded word must be valid alone (RFC 2047 §5).
 
-    The first piece has at most `size` bytes, the others what an encoded word holds.
+    The first chunk has at most `size` bytes, the others as many as an encoded word holds.
     """
     start = 0
     while start < len(data):
@@ -131,7 +131,7 @@ def _chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def _folded(value: str, room: int) -> str:
-    """Break a line at spaces where it becomes too long."""
+    """Return a line, broken at spaces where it becomes too long."""
     lines: list[str] = []
     line = ""
     for word in value.split(" "):
@@ -144,7 +144,7 @@ def _folded(value: str, room: int) -> str:
 
 
 def _part(text: str, subtype: bytes) -> bytes:
-    """Write a text as a MIME part, headers and body; it ends with a line end."""
+    """Return a text as a MIME part with its headers; it ends with a line end."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.endswith("\n"):
         text += "\n"
@@ -166,7 +166,7 @@ def _part(text: str, subtype: bytes) -> bytes:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Say whether a text can go as it stands: ASCII, short lines, nothing that a relay changes."""
+    """Return whether a text needs no encoding: ASCII, short lines, nothing that a relay changes."""
     return (
         data.isascii()
         and len(data.translate(None, _CONTROLS)) == len(data)

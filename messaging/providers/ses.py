@@ -10,9 +10,9 @@
 | another 400 | Rejected, the content's fault |
 | anything else | Unknown |
 
-A provider of its own: django-anymail calls SES by boto3, which is large and keeps connections of
-its own, and it leaves SNS's signatures unchecked. A signature of ours is thirty lines (`sigv4`).
-SES reports by SNS, to a topic that the settings name; no other is heard.
+django-anymail is not used for SES: it calls SES by boto3, which is large and has its own
+connections, and it does not check SNS's signatures. `sigv4` signs a request in thirty lines. SES
+reports by SNS; only the topic that the settings name is accepted.
 """
 
 import re
@@ -25,7 +25,7 @@ import orjson
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
 from messaging.providers import callbacks, ses_events, sigv4, sns
-from messaging.providers.smtp import Verdict, in_order
+from messaging.providers.smtp import RefusalMeaning, compile_row
 from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
@@ -43,7 +43,6 @@ from rme.core.provider import (
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
-    Email,
     InboundSms,
     Provider,
     ProviderSettings,
@@ -52,34 +51,40 @@ from rme.core.provider import (
 )
 from rme.transport import Failure, InvalidRequest, Reply, Request, Transport
 
-ERRORS: tuple[tuple[str, Verdict], ...] = (
+ERRORS: tuple[tuple[str, RefusalMeaning], ...] = (
     # `type text`; the first row that fits counts.
     # https://docs.aws.amazon.com/ses/latest/APIReference-V2/CommonErrors.html
-    (r"(TooManyRequests|Throttling|LimitExceeded|ServiceUnavailable)\w* .*", Verdict.LATER),
-    (r"(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)\w* .*", Verdict.SET_UP),
+    (r"(TooManyRequests|Throttling|LimitExceeded|ServiceUnavailable)\w* .*", RefusalMeaning.LATER),
+    (
+        r"(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)\w* .*",
+        RefusalMeaning.MISCONFIGURED,
+    ),
     (
         r"(AccessDenied|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch)\w* .*",
-        Verdict.SET_UP,
+        RefusalMeaning.MISCONFIGURED,
     ),
     (
         r"(InvalidClientTokenId|MissingAuthenticationToken|ExpiredToken|RequestExpired)\w* .*",
-        Verdict.SET_UP,
+        RefusalMeaning.MISCONFIGURED,
     ),
-    (r"MessageRejected\w* .*not verified.*", Verdict.SET_UP),  # the sender, or in the sandbox
-    (r"MessageRejected\w* .*", Verdict.CONTENT),
-    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", Verdict.DEAD),
-    (r"BadRequest\w* .*(local address|domain) contains.*", Verdict.DEAD),
+    (
+        r"MessageRejected\w* .*not verified.*",
+        RefusalMeaning.MISCONFIGURED,
+    ),  # the sender, or in the sandbox
+    (r"MessageRejected\w* .*", RefusalMeaning.CONTENT),
+    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", RefusalMeaning.DEAD),
+    (r"BadRequest\w* .*(local address|domain) contains.*", RefusalMeaning.DEAD),
 )
-_ROWS = [(in_order(row), verdict) for row, verdict in ERRORS]
+_ROWS = [(compile_row(row), meaning) for row, meaning in ERRORS]
 CALLBACK_AGE = timedelta(hours=2)
-"""A message that SNS signed longer ago is a replay: it calls again for an hour at most."""
+"""A message that SNS signed longer ago is a replay: SNS retries for at most an hour."""
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 _ARN = r"^(arn:aws[a-z-]*:sns:[a-z0-9-]{5,30}:[0-9]{12}:[A-Za-z0-9_.-]{1,256})?$"
 
 
 class SesSettings(http.HttpSettings):
-    """Which region, how to log in, and which topic reports."""
+    """The region, the access key, and the topic that reports."""
 
     region: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$"), DESTINATION]
     access_key_id: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{16,128}$")]
@@ -88,7 +93,7 @@ class SesSettings(http.HttpSettings):
         default="", description="Reports come through it: without one there are none."
     )
     topic_arn: Annotated[str, StringConstraints(pattern=_ARN)] = Field(
-        default="", description="The SNS topic that reports. No other is heard."
+        default="", description="The SNS topic that reports. No other is accepted."
     )
     base_url: http.Url | None = Field(default=None, description="Another address of SES.")
     sns_url: http.Url | None = Field(default=None, description="Another address of SNS.")
@@ -100,12 +105,12 @@ class SesSettings(http.HttpSettings):
 
     @property
     def ses(self) -> str:
-        """Give SES's address."""
+        """Return SES's URL."""
         return (self.base_url or f"https://email.{_host(self.region)}").rstrip("/")
 
     @property
     def sns(self) -> str:
-        """Give SNS's address: that of the topic's region."""
+        """Return SNS's URL in the topic's region."""
         parts = self.topic_arn.split(":")
         region = parts[3] if len(parts) > 3 else self.region
         return (self.sns_url or f"https://sns.{_host(region)}").rstrip("/")
@@ -127,16 +132,16 @@ class Ses(Provider):
     def __init__(
         self, settings: SesSettings, transport: Callable[[], Transport] = outbound_transport
     ) -> None:
-        """Serve an account. `transport` fetches SNS's certificates."""
+        """Create a provider. `transport` returns what fetches SNS's certificates."""
         super().__init__(settings)
         self.transport = transport
 
     def request(self, dispatch: Dispatch) -> Request:
         account = self.settings
         url = f"{account.ses}/v2/email/outbound-emails"
-        body = orjson.dumps(_written(dispatch, account.configuration_set))
+        body = orjson.dumps(_body(dispatch, account.configuration_set))
         secret = account.secret_access_key.get_secret_value()
-        key = sigv4.Key(account.access_key_id, secret, account.region, "ses")
+        key = sigv4.AccessKey(account.access_key_id, secret, account.region, "ses")
         given = {"Content-Type": "application/json"}
         now = datetime.now(UTC)
         headers = sigv4.signed(key, "POST", url, headers=given, body=body, now=now)
@@ -152,8 +157,8 @@ class Ses(Provider):
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)
         answer = http.read_object(reply.body)
-        if reply.status == 200 and (named := http.text_of(answer.get("MessageId"), 255)):
-            return Accepted(named)
+        if reply.status == 200 and (message_id := http.text_of(answer.get("MessageId"), 255)):
+            return Accepted(message_id)
         return _refused(reply, answer)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
@@ -176,13 +181,12 @@ class Ses(Provider):
         text = message.get("Message")
         if message.get("Type") != sns.NOTIFICATION or not isinstance(text, str):
             return []
-        report = ses_events.report(http.read_object(text.encode(errors="replace")))
-        return [report] if report else []
+        receipt = ses_events.receipt(http.read_object(text.encode(errors="replace")))
+        return [receipt] if receipt else []
 
 
-def _written(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
-    email = dispatch.content
-    assert isinstance(email, Email)  # the account's channel
+def _body(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
+    email = dispatch.email
     texts = {"Text": email.text, "Html": email.html}
     simple: dict[str, Any] = {
         "Subject": _text(_line(email.subject)),
@@ -192,13 +196,13 @@ def _written(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
         simple["Headers"] = [
             {"Name": name, "Value": _line(value)} for name, value in email.headers.items()
         ]
-    written = {
+    body = {
         "FromEmailAddress": _mailbox(email.from_name, email.from_address),
         "Destination": {"ToAddresses": [_mailbox(email.to_name, email.to)]},
         "Content": {"Simple": simple},
         "EmailTags": [{"Name": ses_events.ATTEMPT, "Value": dispatch.attempt_id}],
     }
-    return written | ({"ConfigurationSetName": configuration_set} if configuration_set else {})
+    return body | ({"ConfigurationSetName": configuration_set} if configuration_set else {})
 
 
 def _text(text: str) -> dict[str, str]:
@@ -210,25 +214,25 @@ def _line(text: str) -> str:
 
 
 def _mailbox(name: str, address: str) -> str:
-    """Write a mailbox in ASCII (RFC 2047), as SES asks for."""
+    """Return a mailbox in ASCII (RFC 2047), as SES requires."""
     if not _ADDRESS.fullmatch(address):
         raise InvalidRequest("not an email address that can be written")
     return formataddr((_line(name)[:200], address))
 
 
 def _refused(reply: Reply, answer: Mapping[str, Any]) -> Outcome:
-    named = reply.headers.get("x-amzn-errortype") or answer.get("__type") or answer.get("code")
-    kind = http.text_of(named, 100).partition(":")[0].rpartition("#")[2]
+    error = reply.headers.get("x-amzn-errortype") or answer.get("__type") or answer.get("code")
+    kind = http.text_of(error, 100).partition(":")[0].rpartition("#")[2]
     text = http.text_of(answer.get("message") or answer.get("Message"), 300)
     reason = addresses.redacted(f"refused: {reply.status} {kind} {text}").strip()[:200]
-    match next((verdict for row, verdict in _ROWS if row.fullmatch(f"{kind} {text}")), None):
-        case Verdict.LATER:
+    match next((meaning for row, meaning in _ROWS if row.fullmatch(f"{kind} {text}")), None):
+        case RefusalMeaning.LATER:
             return Retryable(reason, http.retry_after(reply))
-        case Verdict.SET_UP:
+        case RefusalMeaning.MISCONFIGURED:
             return Misconfigured(reason)
-        case Verdict.DEAD:
+        case RefusalMeaning.DEAD:
             return Rejected(reason, hard=True)
-        case Verdict.CONTENT:
+        case RefusalMeaning.CONTENT:
             return Rejected(reason, Fault.CONTENT)
     match reply.status:
         case 401 | 403 | 404:

@@ -1,4 +1,4 @@
-"""What Amazon SES reports of an email, as it publishes events by a configuration set."""
+"""The events of an email that Amazon SES publishes by a configuration set."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +12,8 @@ from rme.core.provider import DeliveryReceipt, UnknownCode, http
 log = structlog.get_logger(__name__)
 
 ATTEMPT = "rme_attempt"
-"""The tag by which our id of the attempt travels."""
-REPORTS: dict[str, str | None] = {
+"""The tag that carries the attempt's id."""
+RECEIPTS: dict[str, str | None] = {
     # https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html
     "Send": "sent",
     "Delivery": "delivered",
@@ -28,14 +28,14 @@ REPORTS: dict[str, str | None] = {
 }
 
 
-def report(event: Mapping[str, Any]) -> DeliveryReceipt | UnknownCode | None:
-    """Say what an event reports; None for what is no news."""
-    named = http.text_of(event.get("eventType") or event.get("notificationType"))
-    if not named:
-        return None  # SNS's own word that the topic works
-    if named not in REPORTS:
-        return UnknownCode(named)
-    kind = REPORTS.get(named)
+def receipt(event: Mapping[str, Any]) -> DeliveryReceipt | UnknownCode | None:
+    """Return the receipt of an event; None if it reports nothing new."""
+    name = http.text_of(event.get("eventType") or event.get("notificationType"))
+    if not name:
+        return None  # SNS's test that the topic works
+    if name not in RECEIPTS:
+        return UnknownCode(name)
+    kind = RECEIPTS.get(name)
     attempt_id = ids.parse(http.text_of(_first(_at(event, "mail", "tags", ATTEMPT))))
     if kind is None or attempt_id is None:
         return None
@@ -51,7 +51,7 @@ def report(event: Mapping[str, Any]) -> DeliveryReceipt | UnknownCode | None:
 
 
 def _reason(event: Mapping[str, Any]) -> str | None:
-    """Give why an email failed, in SES's words, without addresses."""
+    """Return why an email failed, in SES's words and without addresses."""
     recipient = _first(_at(event, "bounce", "bouncedRecipients"))
     words = [
         _at(event, "bounce", "bounceType"),
@@ -62,8 +62,8 @@ def _reason(event: Mapping[str, Any]) -> str | None:
         _at(event, "failure", "errorMessage"),
         _at(event, "deliveryDelay", "delayType"),
     ]
-    told = " ".join(filter(None, (http.text_of(word, 150) for word in words)))
-    return addresses.redacted(told)[:200] or None
+    text = " ".join(filter(None, (http.text_of(word, 150) for word in words)))
+    return addresses.redacted(text)[:200] or None
 
 
 def _at(value: Any, *names: str) -> Any:

@@ -1,7 +1,7 @@
 """AWS Signature Version 4 of one request, by an access key.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
-Of a path and a query that stand as they are to be signed: escaped, and the query sorted.
+The URL must be given as it is signed: escaped, with its query sorted.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Key:
-    """An access key, and where it is used."""
+class AccessKey:
+    """An access key, with the region and service where it is used."""
 
     access_key_id: str
     secret_access_key: str
@@ -25,23 +25,25 @@ class Key:
 
 
 def signed(
-    key: Key, method: str, url: str, *, headers: Mapping[str, str], body: bytes, now: datetime
+    key: AccessKey, method: str, url: str, *, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> dict[str, str]:
-    """Give a request's headers with `X-Amz-Date` and `Authorization`; all of them are signed.
+    """Return a request's headers with `X-Amz-Date` and `Authorization`; all of them are signed.
 
     `now` is in UTC.
     """
     time = now.strftime("%Y%m%dT%H%M%SZ")
     parts = urlsplit(url)
     given = {**headers, "X-Amz-Date": time}
-    named = sorted(
+    pairs = sorted(
         (name.lower(), " ".join(value.split()))
         for name, value in {**given, "Host": parts.netloc}.items()
     )
-    names = ";".join(name for name, _ in named)
-    lines = [f"{name}:{value}" for name, value in named]
+    names = ";".join(name for name, _ in pairs)
+    header_lines = [f"{name}:{value}" for name, value in pairs]
     digest = hashlib.sha256(body).hexdigest()
-    canonical = "\n".join([method, parts.path or "/", parts.query, *lines, "", names, digest])
+    canonical = "\n".join(
+        [method, parts.path or "/", parts.query, *header_lines, "", names, digest]
+    )
     scope = f"{time[:8]}/{key.region}/{key.service}/aws4_request"
     to_sign = "\n".join([_ALGORITHM, time, scope, hashlib.sha256(canonical.encode()).hexdigest()])
     signing = f"AWS4{key.secret_access_key}".encode()

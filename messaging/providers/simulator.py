@@ -1,8 +1,8 @@
-"""The simulator: takes what nobody else takes, and acts out what a provider can do.
+"""The simulator: the provider of organizations without an account; it acts out outcomes.
 
-For emails at `simulator.rme.test`, numbers `+15005550001` to `…07` and push tokens with
-`simulator-` and the word: delivered, bounce, complaint, slow, down, reject, unknown, in this
-order. Everything else is sent and delivered. Nothing leaves the machine.
+An address names its outcome: delivered, bounce, complaint, slow, down, reject or unknown. Emails
+are `<outcome>@simulator.rme.test`, numbers `+15005550001` to `…07` in this order, and push tokens
+contain `simulator-<outcome>`. Every other address is delivered. Nothing leaves the machine.
 """
 
 import time
@@ -25,32 +25,32 @@ from rme.core.provider import (
 )
 from rme.transport import Transport
 
-ACTS: dict[str, Outcome] = {
+OUTCOMES: dict[str, Outcome] = {
     "delivered": Accepted(receipts=("delivered", "open")),
     "bounce": Accepted(receipts=("bounced",)),
     "complaint": Accepted(receipts=("delivered", "complained")),
     "slow": Accepted(receipts=("delivered",)),
     "down": Retryable("simulated: the provider is down"),
-    # the content's fault: that alone tries no other channel, so that a caller sees the refusal
+    # the content's fault, since only that tries no other channel: a caller sees the refusal
     "reject": Rejected("simulated: refused", Fault.CONTENT),
     "unknown": Unknown("simulated: no answer"),
 }
-OTHERWISE = Accepted(receipts=("delivered",))
+DEFAULT = Accepted(receipts=("delivered",))
 SLOW_SECONDS = 5.0
 
-ADDRESSES = {f"{word}@simulator.rme.test": word for word in ACTS}
-NUMBERS = {f"+1500555000{place}": word for place, word in enumerate(ACTS, start=1)}
+ADDRESSES = {f"{word}@simulator.rme.test": word for word in OUTCOMES}
+NUMBERS = {f"+1500555000{place}": word for place, word in enumerate(OUTCOMES, start=1)}
 
 
-def word_of(content: Content) -> str | None:
-    """Say which act an address asks for; None: no special one."""
+def named_outcome(content: Content) -> str | None:
+    """Return the outcome that an address names; None if it names none."""
     match content:
         case Email(to=to):
             return ADDRESSES.get(to.lower())
         case Sms(to=to):
             return NUMBERS.get(to)
         case Push(token=token):
-            return next((word for word in ACTS if f"simulator-{word}" in token), None)
+            return next((word for word in OUTCOMES if f"simulator-{word}" in token), None)
 
 
 class Simulator(Provider):
@@ -63,7 +63,7 @@ class Simulator(Provider):
     def __init__(
         self, settings: ProviderSettings, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Serve an account. `sleep` takes seconds; a test gives one that only takes note."""
+        """Create a provider. `sleep` takes seconds; a test passes one that only records them."""
         super().__init__(settings)
         self.sleep = sleep
 
@@ -73,20 +73,22 @@ class Simulator(Provider):
         transport: Transport,
         progress: Progress = no_progress,
     ) -> list[Outcome]:
-        """Answer each dispatch as its address asks.
+        """Return the outcome that each address names.
 
-        However many slow ones a window has, it takes 5 s once, as with real requests side by side.
+        All slow dispatches of a window together take 5 s, as concurrent requests do.
         """
-        words = [word_of(dispatch.content) for dispatch in dispatches]
-        outcomes = [_act(word, dispatch) for word, dispatch in zip(words, dispatches, strict=True)]
+        words = [named_outcome(dispatch.content) for dispatch in dispatches]
+        outcomes = [
+            _outcome(word, dispatch) for word, dispatch in zip(words, dispatches, strict=True)
+        ]
         if "slow" in words:
             progress([each for each in enumerate(outcomes) if words[each[0]] != "slow"])
             self.sleep(SLOW_SECONDS)
         return outcomes
 
 
-def _act(word: str | None, dispatch: Dispatch) -> Outcome:
-    outcome = ACTS[word] if word else OTHERWISE
+def _outcome(word: str | None, dispatch: Dispatch) -> Outcome:
+    outcome = OUTCOMES[word] if word else DEFAULT
     if isinstance(outcome, Accepted):
         return replace(outcome, provider_id=f"simulated-{dispatch.attempt_id}")
     return outcome

@@ -1,12 +1,11 @@
 """SMS by SMPP 3.4, straight to an SMSC (SMPP v3.4 specification, issue 1.2, §5.1.3).
 
-CODES says what a `command_status` means, in a bind and in `submit_sm_resp`. A code that is not
-there is a refusal of which nobody knows the reason: Retryable, for the SMSC has not taken the
-message; in a bind Misconfigured. Without an answer: Retryable up to the
-last byte of a message, Unknown after it.
+CODES is the table of what a `command_status` means, in a bind and in `submit_sm_resp`. A code that
+it lacks is a refusal for an unknown reason: Retryable, as the SMSC has not taken the message; in a
+bind Misconfigured. Without an answer: Retryable up to the last byte of a message, then Unknown.
 
-A link is bound once by each process, and kept. Reports come over it; they name the SMSC's own id of
-the message and not ours.
+Each process binds once and keeps the connection. Receipts come over it; they name the SMSC's own id
+of the message.
 """
 
 import re
@@ -42,6 +41,7 @@ from rme.core.provider import (
     http,
     no_progress,
 )
+from rme.core.provider.base import UNWRITABLE
 from rme.transport import NOT_STARTED, AddressPolicy, Failure, FailureKind, Transport, smpp
 from rme.transport.smpp import text_encoding
 from rme.transport.smpp.pdu import RESPONSE, CommandId, Tag, first_string
@@ -53,12 +53,12 @@ CODES: dict[int, Outcome] = {
     0x02: Rejected("ESME_RINVCMDLEN", Fault.CONTENT),
     0x03: Misconfigured("ESME_RINVCMDID"),
     0x04: Retryable("ESME_RINVBNDSTS"),
-    0x05: Retryable("ESME_RALYBND"),  # a link too many
+    0x05: Retryable("ESME_RALYBND"),  # too many connections
     0x06: Misconfigured("ESME_RINVPRTFLG"),
     0x07: Misconfigured("ESME_RINVREGDLVFLG"),
     0x08: Retryable("ESME_RSYSERR"),
     0x0A: Misconfigured("ESME_RINVSRCADR"),
-    # Not hard: SMSCs say so too of numbers that they have no way to.
+    # Not hard: SMSCs also answer it for numbers to which they have no route.
     0x0B: Rejected("ESME_RINVDSTADR"),
     0x0D: Misconfigured("ESME_RBINDFAIL"),
     0x0E: Misconfigured("ESME_RINVPASWD"),
@@ -92,7 +92,7 @@ STATES: dict[str, str | None] = {
     "3": "failed",  # expired
     "4": "failed",  # deleted
     "5": "failed",  # undeliverable
-    "6": "sent",  # accepted: SMSCs say so of what the next one took
+    "6": "sent",  # accepted: by the next SMSC
     "8": "failed",  # rejected
     "DELIVRD": "delivered",
     "EXPIRED": "failed",
@@ -102,12 +102,12 @@ STATES: dict[str, str | None] = {
     "REJECTD": "failed",
     **dict.fromkeys(("0", "1", "7", "9", "ENROUTE", "UNKNOWN", "SCHEDUL", "SKIPPED"), None),
 }
-"""None: that says nothing new."""
+"""By state: the receipt's type; None for no news."""
 UNREACHED = frozenset({"3", "EXPIRED"})
-"""The phone was off, or out of reach, for as long as the SMSC tried."""
+"""States of a phone that was off or out of reach for as long as the SMSC tried."""
 _MESSAGE_TYPE = 0x3C
-_FROM_A_PERSON = 0x00
-_RECEIPTS = frozenset({0x04, 0x20})
+_INBOUND = 0x00
+_RECEIPT_TYPES = frozenset({0x04, 0x20})
 """Delivery receipts, and notifications on the way there (§5.2.12)."""
 _FIELD = re.compile(r"\b(id|stat|err):\s*(\S{1,65})", re.IGNORECASE)
 Ton = Annotated[int, Field(ge=0, le=255)]
@@ -115,7 +115,7 @@ Ascii = r"^[\x21-\x7e]*$"
 
 
 class SmppSettings(ProviderSettings):
-    """How to bind, how to write, and how to read what comes back."""
+    """The bind, the form of messages, and how receipts are read."""
 
     host: Annotated[
         str,
@@ -136,20 +136,21 @@ class SmppSettings(ProviderSettings):
     )
     source_npi: Ton | None = Field(default=None, description="Empty: 1 for a number, else 0.")
     window: Annotated[int, Field(ge=1, le=500)] = Field(
-        default=10, description="Messages that may be under way at once, in each process."
+        default=10, description="Messages that may be in flight at once, in each process."
     )
     enquire_seconds: Annotated[float, Field(ge=1, le=600)] = 30.0
     timeout: Annotated[float, Field(gt=0, le=20)] = 20.0
     alphabet: Alphabet = Field(
-        default=Alphabet.GSM, description="What it does not have goes as UCS-2."
+        default=Alphabet.GSM, description="Text with other characters goes as UCS-2."
     )
     long_messages: LongTextMethod = LongTextMethod.UDH
     receipts: bool = True
     message_ids: Literal["SAME", "HEX_IN_RESPONSES", "HEX_IN_RECEIPTS"] = Field(
-        default="SAME", description="Some SMSCs write ids in hexadecimal here, in decimal there."
+        default="SAME",
+        description="Some SMSCs write ids in hexadecimal in one place and in decimal in another.",
     )
     dead_errors: list[Annotated[str, Field(max_length=10)]] = Field(
-        default=[], description="`err` of receipts by which the number is dead, like 001."
+        default=[], description="`err` of receipts that mean a dead number, like 001."
     )
 
     @model_validator(mode="after")
@@ -160,7 +161,7 @@ class SmppSettings(ProviderSettings):
 
 
 class Smpp(Provider):
-    """Hand SMS to an SMSC over a kept link."""
+    """Hand SMS to an SMSC over a kept connection."""
 
     kind: ClassVar[str] = "smpp"
     label: ClassVar[str] = "SMPP 3.4"
@@ -176,25 +177,27 @@ class Smpp(Provider):
         transport: Transport,
         progress: Progress = no_progress,
     ) -> list[Outcome]:
-        """Send a window over the link: of the transport only its policy and patience count."""
-        written = [self._write(dispatch) for dispatch in dispatches]
-        bodies = [body for parts in written for body in parts]
+        """Send a window over the kept connection; of the transport, only its limits are used."""
+        messages = [self._parts(dispatch) for dispatch in dispatches]
+        bodies = [body for parts in messages for body in parts]
 
-        def judge(answers: Sequence[Answer | None]) -> list[Outcome | None]:
+        def read(answers: Sequence[Answer | None]) -> list[Outcome | None]:
             each = iter(answers)
-            return [self._judge_known([next(each) for _ in parts]) for parts in written]
+            return [self._known_outcome([next(each) for _ in parts]) for parts in messages]
 
-        def report(answers: Sequence[Answer | None]) -> None:
-            found = enumerate(judge(answers))
-            progress([(place, outcome) for place, outcome in found if outcome])
+        def on_answers(answers: Sequence[Answer | None]) -> None:
+            outcomes = enumerate(read(answers))
+            progress([(index, outcome) for index, outcome in outcomes if outcome])
 
-        answers = self._line().submit(bodies, transport.policy, transport.start_timeout, report)
-        return [outcome for outcome in judge(answers) if outcome]
+        answers = self._client().submit(
+            bodies, transport.policy, transport.start_timeout, on_answers
+        )
+        return [outcome for outcome in read(answers) if outcome]
 
     def listen(self, store: StoreReceived, policy: AddressPolicy) -> None:
-        self._line().listen(store, policy)
+        self._client().listen(store, policy)
 
-    def _line(self) -> smpp.SmppClient:
+    def _client(self) -> smpp.SmppClient:
         account = self.settings
         return smpp.client_for(
             smpp.Login(
@@ -212,19 +215,19 @@ class Smpp(Provider):
             )
         )
 
-    # --- there ----------------------------------------------------------------------------------
+    # --- messages ------------------------------------------------------------------------------
 
-    def _write(self, dispatch: Dispatch) -> list[bytes]:
-        """Give the bodies that a message takes; none if it cannot be written."""
+    def _parts(self, dispatch: Dispatch) -> list[bytes]:
+        """Return the bodies of a message's parts; none if it cannot be written."""
         sms, account = dispatch.sms, self.settings
         reference = int(dispatch.attempt_id[-4:], 16)
         try:
             parts = text_encoding.split(
                 sms.text, account.alphabet, account.long_messages, reference
             )
-            # One report is enough: the last part's, which comes when all of it is there.
+            # One receipt is enough: the last part's, which comes when all of it has arrived.
             return [self._message(sms, each, is_last=each is parts[-1]).encode() for each in parts]
-        except ValueError:  # a text that is too long, a sender that is, or is no ASCII
+        except ValueError:  # a text that is too long, or a sender that is too long or not ASCII
             return []
 
     def _message(
@@ -243,35 +246,35 @@ class Smpp(Provider):
         )
 
     def _source(self, sender: str) -> smpp.Address:
-        """Say what kind of sender it is: a name, a short number of a network, a number."""
+        """Return the sender's address with its type: a name, a short number, or a number."""
         digits = sender.removeprefix("+")
         ton, npi = (1, 1) if digits.isdigit() else (5, 0)
         if sender.isdigit() and len(sender) <= 6:
             ton, npi = 3, 0
         if not sender:
             ton, npi = 0, 0
-        own = self.settings
+        account = self.settings
         return smpp.Address(
             digits if ton == 1 else sender,
-            ton if own.source_ton is None else own.source_ton,
-            npi if own.source_npi is None else own.source_npi,
+            ton if account.source_ton is None else account.source_ton,
+            npi if account.source_npi is None else account.source_npi,
         )
 
-    # --- and back -------------------------------------------------------------------------------
+    # --- answers and receipts ------------------------------------------------------------------
 
-    def _judge_known(self, answers: Sequence[Answer | None]) -> Outcome | None:
-        """Return what became of a message; None while a part of it is awaited."""
+    def _known_outcome(self, answers: Sequence[Answer | None]) -> Outcome | None:
+        """Return the outcome of a message; None while a part of it is awaited."""
         known = [answer for answer in answers if answer is not None]
         return self._of_parts(known) if len(known) == len(answers) else None
 
     def _of_parts(self, answers: Sequence[Answer]) -> Outcome:
-        """Say what became of a message by what became of its parts.
+        """Return the outcome of a message by the answers to its parts.
 
-        One part refused, and the whole will never be there: it may be sent again. The last part's
-        id is that of the report.
+        One refused part means that the message will never be complete: it may be sent again. The
+        receipt has the last part's id.
         """
         if not answers:
-            return Rejected("the provider cannot write this message", Fault.CONTENT)
+            return UNWRITABLE
         outcomes = [self._outcome(answer) for answer in answers]
         refused = [each for each in outcomes if not isinstance(each, Accepted | Unknown)]
         unknown = [each for each in outcomes if isinstance(each, Unknown)]
@@ -287,7 +290,7 @@ class Smpp(Provider):
             return CODES.get(answer.status, Retryable(reason))
         if answer.command != CommandId.SUBMIT_SM | RESPONSE:
             return Unknown("the answer makes no sense")
-        return Accepted(self._same(first_string(answer.body), "HEX_IN_RESPONSES"))
+        return Accepted(self._normalized(first_string(answer.body), "HEX_IN_RESPONSES"))
 
     def read_callback(
         self, callback: CallbackRequest
@@ -300,23 +303,27 @@ class Smpp(Provider):
         text = text_encoding.decode(
             message.text, message.data_coding, self.settings.alphabet, message.esm_class
         )
-        if kind == _FROM_A_PERSON:
+        if kind == _INBOUND:
             source = message.source
             sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
             place = text_encoding.part_position(message.text, message.parameters, message.esm_class)
             part = SmsPart(*place) if place else None
             to = message.destination.text
             return [InboundSms(sender, to, text.replace("\0", " "), part=part)]
-        return self._report(message, text) if kind in _RECEIPTS else []
+        return self._receipt(message, text) if kind in _RECEIPT_TYPES else []
 
-    def _report(self, message: smpp.ShortMessage, text: str) -> list[DeliveryReceipt | UnknownCode]:
-        """Read a receipt: its parameters, and where they are missing, the text of appendix B."""
-        said = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
-        named = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))
+    def _receipt(
+        self, message: smpp.ShortMessage, text: str
+    ) -> list[DeliveryReceipt | UnknownCode]:
+        """Return a receipt by its parameters; where they are missing, by the text (appendix B)."""
+        fields = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
+        receipted_id = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))
         state = message.parameters.get(Tag.MESSAGE_STATE, b"")
-        code = str(state[0]) if state else said.get("stat", "").upper()[:7]
-        form = "HEX_IN_RESPONSES" if named else "HEX_IN_RECEIPTS"  # as the answer had it, or not
-        reference = self._same(named or said.get("id", ""), form)
+        code = str(state[0]) if state else fields.get("stat", "").upper()[:7]
+        form = (
+            "HEX_IN_RESPONSES" if receipted_id else "HEX_IN_RECEIPTS"
+        )  # a parameter has the form of responses
+        reference = self._normalized(receipted_id or fields.get("id", ""), form)
         if not code or not reference:
             return []
         if code not in STATES:
@@ -324,10 +331,10 @@ class Smpp(Provider):
         kind = STATES[code]
         if kind is None:
             return []
-        error = said.get("err", "")
+        error = fields.get("err", "")
         if kind == "failed" and error in self.settings.dead_errors:
             kind = "bounced"
-        reason = " ".join(each for each in (said.get("stat", ""), error) if each)
+        reason = " ".join(each for each in (fields.get("stat", ""), error) if each)
         soft = kind == "failed" and code in UNREACHED
         return [
             DeliveryReceipt(
@@ -335,8 +342,8 @@ class Smpp(Provider):
             )
         ]
 
-    def _same(self, identifier: str, form: str) -> str:
-        """Write an id so that it is the same wherever it stood."""
+    def _normalized(self, identifier: str, form: str) -> str:
+        """Return an id in one form, wherever it stood."""
         identifier = http.text_of(identifier, 65).lower()
         if self.settings.message_ids == "SAME":
             return identifier

@@ -1,12 +1,12 @@
 """Email by SMTP (RFC 5321): any mail server, with STARTTLS, TLS from the first byte, and log-in.
 
-REPLIES below is the table of what a server's refusals mean. Beside it:
+REPLIES below is the table of what a server's refusals mean. For all else:
 
 | what happened | outcome |
 |---|---|
 | 2xx to the message | Accepted, with our Message-ID |
-| no connection, its loss before the end of the message, time-out before that | Retryable |
-| its loss, or silence, after the whole message was written | Unknown |
+| no connection, or connection lost or time-out before the end of the message | Retryable |
+| connection lost, or no answer, after the whole message was written | Unknown |
 | log-in refused (5xx), certificate not to be trusted, no STARTTLS | Misconfigured |
 | an address that may not be called | Misconfigured |
 | log-in or STARTTLS refused for now (4xx) | Retryable |
@@ -33,7 +33,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.provider import Dispatch, Email, Provider, ProviderSettings
+from rme.core.provider import Dispatch, Provider, ProviderSettings
 from rme.transport import (
     Envelope,
     Failure,
@@ -45,43 +45,63 @@ from rme.transport import (
 )
 
 
-class Verdict(Enum):
+class RefusalMeaning(Enum):
     """What a refusal means."""
 
-    LATER = "LATER"
-    SET_UP = "SET_UP"
-    DEAD = "DEAD"
-    """The address is dead: a hard bounce."""
-    RECIPIENT = "RECIPIENT"
-    CONTENT = "CONTENT"
+    LATER = "not taken now; another try may work"
+    MISCONFIGURED = "the account's settings are wrong"
+    DEAD = "the address is dead: a hard bounce"
+    RECIPIENT = "this recipient will never be served"
+    CONTENT = "this content will never be taken"
 
 
-REPLIES: tuple[tuple[str, Verdict], ...] = (
+REPLIES: tuple[tuple[str, RefusalMeaning], ...] = (
     # `stage code enhanced-code text`; the first row that fits counts.
     # Codes: RFC 5321 §4.2; enhanced ones: RFC 3463 and IANA's registry (RFC 5248).
-    (r"\w+ 4\d\d .*", Verdict.LATER),  # 421 450 451 452 454, greylisting (RFC 6647) too
-    (r"CONNECT 5.*", Verdict.LATER),  # 521 554: this server takes no mail now, another may
-    (r"\w+ 53[0458] .*", Verdict.SET_UP),  # RFC 4954 §6: log-in needed, too weak, wrong
-    (r"RCPT 5.. .*\brelay(ing)?\b.*", Verdict.SET_UP),  # an open-relay check: we must log in
-    (r"\w+ 5.. 5\.7\.2[0-7] .*", Verdict.SET_UP),  # RFC 7372, 7505: our DKIM, SPF, reverse DNS, MX
-    (r"\w+ 5.. 5\.1\.[78] .*", Verdict.SET_UP),  # the sender's address, bad syntax or domain
-    (r"\w+ 5.. 5\.(2\.3|3\.4|6\.\d+) .*", Verdict.CONTENT),  # too long, too big, cannot be taken
-    (r"MAIL 552 .*", Verdict.CONTENT),  # RFC 1870 §6.1: the SIZE that we stated is too big
-    (r"MAIL 5.*", Verdict.SET_UP),  # this sender may not use this server
-    (r"\w+ 5.. 5\.(1\.([12346]|10)|2\.1) .*", Verdict.DEAD),  # no such, moved, null MX, disabled
-    (r"\w+ 5.. 5\.([24]\.\d+) .*", Verdict.RECIPIENT),  # mailbox full, no route
-    (r"RCPT 5.. 5\.[3-7]\.\d+ .*", Verdict.RECIPIENT),  # policy, before it saw any content
-    (r"RCPT 55[0136] .*", Verdict.DEAD),  # 550 unavailable, 551 not local, 553 name, 556 RFC 7504
-    (r"RCPT 5.*", Verdict.RECIPIENT),  # 552 its storage is full, 554, 501
-    (r"(DATA|END) 5.*", Verdict.CONTENT),  # spam, policy (5.7.x), 552 554
+    (r"\w+ 4\d\d .*", RefusalMeaning.LATER),  # 421 450 451 452 454, greylisting (RFC 6647) too
+    (r"CONNECT 5.*", RefusalMeaning.LATER),  # 521 554: this server takes no mail now, another may
+    (
+        r"\w+ 53[0458] .*",
+        RefusalMeaning.MISCONFIGURED,
+    ),  # RFC 4954 §6: log-in needed, too weak, wrong
+    (
+        r"RCPT 5.. .*\brelay(ing)?\b.*",
+        RefusalMeaning.MISCONFIGURED,
+    ),  # an open-relay check: we must log in
+    (
+        r"\w+ 5.. 5\.7\.2[0-7] .*",
+        RefusalMeaning.MISCONFIGURED,
+    ),  # RFC 7372, 7505: our DKIM, SPF, reverse DNS, MX
+    (
+        r"\w+ 5.. 5\.1\.[78] .*",
+        RefusalMeaning.MISCONFIGURED,
+    ),  # the sender's address, bad syntax or domain
+    (
+        r"\w+ 5.. 5\.(2\.3|3\.4|6\.\d+) .*",
+        RefusalMeaning.CONTENT,
+    ),  # too long, too big, cannot be taken
+    (r"MAIL 552 .*", RefusalMeaning.CONTENT),  # RFC 1870 §6.1: the SIZE that we stated is too big
+    (r"MAIL 5.*", RefusalMeaning.MISCONFIGURED),  # this sender may not use this server
+    (
+        r"\w+ 5.. 5\.(1\.([12346]|10)|2\.1) .*",
+        RefusalMeaning.DEAD,
+    ),  # no such, moved, null MX, disabled
+    (r"\w+ 5.. 5\.([24]\.\d+) .*", RefusalMeaning.RECIPIENT),  # mailbox full, no route
+    (r"RCPT 5.. 5\.[3-7]\.\d+ .*", RefusalMeaning.RECIPIENT),  # policy, before it saw any content
+    (
+        r"RCPT 55[0136] .*",
+        RefusalMeaning.DEAD,
+    ),  # 550 unavailable, 551 not local, 553 name, 556 RFC 7504
+    (r"RCPT 5.*", RefusalMeaning.RECIPIENT),  # 552 its storage is full, 554, 501
+    (r"(DATA|END) 5.*", RefusalMeaning.CONTENT),  # spam, policy (5.7.x), 552 554
 )
 
 
-def in_order(row: str) -> re.Pattern[str]:
-    """Compile a row of such a table, whose parts between `.*` come in order.
+def compile_row(row: str) -> re.Pattern[str]:
+    """Return the pattern of a row, whose parts between `.*` match in order.
 
-    Each part is taken where it comes first and never again (an atomic group): with `.*` itself a
-    text that repeats one part and lacks the next costs the square of its length.
+    Each part matches only its first occurrence (an atomic group). With plain `.*` a text that
+    repeats one part and lacks the next would take quadratic time.
     """
     first, *parts = row.split(".*")
     later = "".join(f"(?>.*?{part})" for part in parts[:-1])
@@ -89,9 +109,9 @@ def in_order(row: str) -> re.Pattern[str]:
     return re.compile(first + later + end, re.IGNORECASE | re.DOTALL)
 
 
-_ROWS = [(in_order(row), verdict) for row, verdict in REPLIES]
-_LOOK = 2000
-"""Characters of a reply that are looked at."""
+_ROWS = [(compile_row(row), meaning) for row, meaning in REPLIES]
+_READ_LIMIT = 2000
+"""Characters of a reply that are read."""
 
 _ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:\s+|$)(.*)")
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.:\[\]-]{1,253}")
@@ -99,7 +119,7 @@ _MESSAGE_ID = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}")
 
 
 class SmtpSettings(ProviderSettings):
-    """How to reach the mail server."""
+    """The mail server and the log-in."""
 
     host: Annotated[
         str,
@@ -111,7 +131,7 @@ class SmtpSettings(ProviderSettings):
     username: str = ""
     password: SecretStr = SecretStr("")
     helo: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.-]*$", max_length=253)] = Field(
-        default="", description="The name to say in EHLO; empty: this machine's."
+        default="", description="The name in EHLO; empty: this machine's."
     )
     bounce_address: Annotated[
         str, StringConstraints(pattern=r"^([\x21-\x3b=\x3f-\x7e]+@[A-Za-z0-9.-]+)?$")
@@ -136,7 +156,7 @@ class Smtp(Provider):
     settings: SmtpSettings
 
     def request(self, dispatch: Dispatch) -> Request:
-        email = _email(dispatch)
+        email = dispatch.email
         if not (_ADDRESS.fullmatch(email.to) and _ADDRESS.fullmatch(email.from_address)):
             raise InvalidRequest("not an email address that can be written")
         account = self.settings
@@ -163,26 +183,21 @@ class Smtp(Provider):
         return Accepted() if reply.status < 300 else _refused(reply)
 
     def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
-        """Return what the answer means. What was taken is known by our Message-ID."""
+        """Return the outcome; the id of an accepted email is its Message-ID."""
         outcome = self.outcome(reply)
         return Accepted(message_id(dispatch)) if isinstance(outcome, Accepted) else outcome
 
 
 def message_id(dispatch: Dispatch) -> str:
-    """Give the Message-ID (without angle brackets) that an email goes under: ours if it has one."""
-    email = _email(dispatch)
+    """Return an email's Message-ID without angle brackets; made of the attempt if it has none."""
+    email = dispatch.email
     if _MESSAGE_ID.fullmatch(email.message_id):
         return email.message_id
     return f"{dispatch.attempt_id}@{email.from_address.rpartition('@')[2]}"
 
 
-def _email(dispatch: Dispatch) -> Email:
-    assert isinstance(dispatch.content, Email)  # the account's channel
-    return dispatch.content
-
-
 def _failed(failure: Failure) -> Outcome:
-    reason = _words(failure.lines) if failure.status >= 400 else ""
+    reason = _reason(failure.lines) if failure.status >= 400 else ""
     reason = reason or failure.reason
     match failure.kind:
         case FailureKind.UNKNOWN:
@@ -195,30 +210,30 @@ def _failed(failure: Failure) -> Outcome:
 
 
 def _refused(reply: Reply) -> Outcome:
-    """Look a refusal up in the table."""
-    reason = _words(reply.lines)
+    """Return the outcome of a refusal by the table."""
+    reason = _reason(reply.lines)
     enhanced, text = _enhanced(reply.lines)
     key = f"{reply.stage} {reply.status} {enhanced} {text}"
-    match next((verdict for row, verdict in _ROWS if row.fullmatch(key)), Verdict.LATER):
-        case Verdict.LATER:
+    match next((meaning for row, meaning in _ROWS if row.fullmatch(key)), RefusalMeaning.LATER):
+        case RefusalMeaning.LATER:
             return Retryable(reason)
-        case Verdict.SET_UP:
+        case RefusalMeaning.MISCONFIGURED:
             return Misconfigured(reason)
-        case Verdict.CONTENT:
+        case RefusalMeaning.CONTENT:
             return Rejected(reason, Fault.CONTENT)
-        case Verdict.DEAD:
+        case RefusalMeaning.DEAD:
             return Rejected(reason, hard=True)
     return Rejected(reason)
 
 
 def _enhanced(lines: Sequence[str]) -> tuple[str, str]:
-    """Give a reply's enhanced code (`-` if it has none) and its text."""
-    text = " ".join(line[4:] for line in lines)[:_LOOK]
+    """Return a reply's enhanced code (`-` if it has none) and its text."""
+    text = " ".join(line[4:] for line in lines)[:_READ_LIMIT]
     found = _ENHANCED.match(text)
     return (found[1], found[2]) if found else ("-", text)
 
 
-def _words(lines: Sequence[str]) -> str:
-    """Give a reply as a reason, without the addresses that servers like to repeat."""
+def _reason(lines: Sequence[str]) -> str:
+    """Return a reply as a reason, without the addresses that servers repeat."""
     text = " ".join([lines[0][:3], *(line[4:] for line in lines)]) if lines else ""
     return addresses.redacted(text[:400])[:200]

@@ -1,7 +1,7 @@
-"""What Amazon SNS sends to an address over HTTPS: whether it is SNS's own, and confirming it.
+"""Checking the signature of an Amazon SNS message, and confirming a subscription.
 
 https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
-The certificate is fetched from SNS's own address alone, over the checked transport, once.
+The certificate is fetched only from SNS's own host, over the transport, and cached for a day.
 """
 
 import base64
@@ -45,14 +45,14 @@ _keys: TtlCache[tuple[str, str], RSAPublicKey] = TtlCache(seconds=24 * 3600, siz
 
 
 def is_signed(message: Mapping[str, Any], origin: str, transport: Transport, ca_pem: str) -> bool:
-    """Say whether SNS at `origin` (`https://sns.eu-west-1.amazonaws.com`) signed a message."""
+    """Return whether SNS at `origin` (`https://sns.eu-west-1.amazonaws.com`) signed a message."""
     names = _SIGNED.get(str(message.get("Type")))
     version = _HASHES.get(str(message.get("SignatureVersion")))
-    path = _below(origin, message.get("SigningCertURL"))
+    path = _path_below(origin, message.get("SigningCertURL"))
     if names is None or version is None or not _CERTIFICATE.fullmatch(path):
         return False
     content = "".join(f"{name}\n{message[name]}\n" for name in names if name in message)
-    key = _keys.get((origin, path), lambda: _fetched(f"{origin}{path}", transport, ca_pem))
+    key = _keys.get((origin, path), lambda: _fetch_key(f"{origin}{path}", transport, ca_pem))
     if key is None:
         return False
     try:
@@ -64,7 +64,7 @@ def is_signed(message: Mapping[str, Any], origin: str, transport: Transport, ca_
     return True
 
 
-def _fetched(url: str, transport: Transport, ca_pem: str) -> RSAPublicKey | None:
+def _fetch_key(url: str, transport: Transport, ca_pem: str) -> RSAPublicKey | None:
     (reply,) = transport.perform([_get(url, ca_pem)])
     if not isinstance(reply, Reply) or reply.status != 200:
         log.warning("sns.certificate")
@@ -77,8 +77,8 @@ def _fetched(url: str, transport: Transport, ca_pem: str) -> RSAPublicKey | None
 
 
 def confirm(message: Mapping[str, Any], origin: str, transport: Transport, ca_pem: str) -> bool:
-    """Confirm a subscription by the address that SNS names, if it is SNS's own."""
-    path = _below(origin, message.get("SubscribeURL"))
+    """Confirm a subscription at the URL that SNS names, if it has SNS's origin."""
+    path = _path_below(origin, message.get("SubscribeURL"))
     if not _CONFIRM.fullmatch(path):
         return False
     (reply,) = transport.perform([_get(f"{origin}{path}", ca_pem)])
@@ -87,8 +87,8 @@ def confirm(message: Mapping[str, Any], origin: str, transport: Transport, ca_pe
     return done
 
 
-def _below(origin: str, url: object) -> str:
-    """Give what follows an origin in a URL; nothing for another's."""
+def _path_below(origin: str, url: object) -> str:
+    """Return what follows an origin in a URL; nothing if the URL has another origin."""
     text = url if isinstance(url, str) else ""
     return text.removeprefix(origin) if text.startswith(f"{origin}/") else ""
 

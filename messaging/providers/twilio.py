@@ -9,10 +9,10 @@
 | another 400 | Rejected, the content's fault |
 | anything else | Unknown |
 
-Twilio takes no idempotency key. Its reports are signed with the account's auth token
+Twilio takes no idempotency key. Its callbacks are signed with the account's auth token
 (https://www.twilio.com/docs/usage/security), over the URL that it was given: BASE_URL has to be the
-address by which Twilio comes in. Signatures with a shared key (HMAC_SHA256) are not taken. Where
-Twilio cannot come in, it is asked for each message (`status_by`), and says the same.
+URL at which Twilio reaches us. Signatures with a shared key (HMAC_SHA256) are not accepted. Where
+Twilio cannot reach us, each message's status is polled (`status_by`).
 """
 
 import base64
@@ -44,7 +44,7 @@ from rme.core.provider import (
 from rme.transport import Failure, Reply, Request
 
 DEAD = Rejected("no mobile number", hard=True)
-NOBODY = Rejected("this number cannot be written to")
+UNREACHABLE = Rejected("this number cannot be written to")
 CONTENT = Rejected("the text was refused", Fault.CONTENT)
 SENDER = Misconfigured("the sender was refused")
 REFUSALS: dict[int, Outcome] = {
@@ -54,10 +54,10 @@ REFUSALS: dict[int, Outcome] = {
     20429: Retryable("too many requests"),
     14107: Retryable("too many messages"),
     21211: DEAD,  # not a phone number
-    21214: NOBODY,  # cannot be reached
+    21214: UNREACHABLE,  # cannot be reached
     21217: DEAD,  # not a phone number
-    21265: NOBODY,  # a short code
-    21266: NOBODY,  # the sender itself
+    21265: UNREACHABLE,  # a short code
+    21266: UNREACHABLE,  # the sender itself
     21408: Misconfigured("the region is not enabled"),
     21602: CONTENT,  # empty
     21605: CONTENT,  # too long
@@ -65,7 +65,7 @@ REFUSALS: dict[int, Outcome] = {
     21603: SENDER,  # none
     21212: SENDER,  # not a phone number
     21606: SENDER,  # cannot send
-    21612: NOBODY,  # no way from that sender to that number
+    21612: UNREACHABLE,  # no way from that sender to that number
     21659: SENDER,  # not a number of Twilio's
     21660: SENDER,  # not a number of this account
     21661: SENDER,  # cannot send SMS
@@ -81,22 +81,22 @@ REFUSALS: dict[int, Outcome] = {
     30002: Misconfigured("the account is suspended"),
     63038: Retryable("the account's daily limit is reached"),
 }
-REPORTS: dict[str, str] = {
+RECEIPTS: dict[str, str] = {
     "sent": "sent",
     "delivered": "delivered",
     "read": "open",
     "undelivered": "failed",
     "failed": "failed",
 }
-"""`MessageStatus`, and `status` of a message, as far as it says something new."""
-QUIET = frozenset(
+"""By `MessageStatus` of a callback, or `status` of a polled message: the receipt's type."""
+NO_NEWS = frozenset(
     {"accepted", "scheduled", "queued", "sending", "receiving", "received", "canceled"}
 )
-DEAD_REPORTS = frozenset({"21211", "21614", "21635", "30005", "30006"})
-"""Codes of `failed` and `undelivered` by which the number itself is dead."""
-SOFT_REPORTS = frozenset({"30003"})
-"""The handset cannot be reached, for now."""
-OTHER_REPORTS = frozenset(
+DEAD_ERRORS = frozenset({"21211", "21614", "21635", "30005", "30006"})
+"""Error codes of `failed` and `undelivered` that mean a dead number."""
+SOFT_ERRORS = frozenset({"30003"})
+"""Error codes of a handset that is unreachable for now."""
+OTHER_ERRORS = frozenset(
     {
         "21610",  # the person wrote STOP
         "30001",  # the queue is full
@@ -112,7 +112,7 @@ OTHER_REPORTS = frozenset(
 
 
 class TwilioSettings(http.HttpSettings):
-    """How to log in, and as whom to send."""
+    """The log-in and the sender."""
 
     account_sid: Annotated[str, StringConstraints(pattern=r"^AC[0-9a-fA-F]{32}$")]
     auth_token: SecretStr = Field(description="Signs the reports too.")
@@ -180,7 +180,7 @@ class Twilio(Provider):
             return Accepted(sid)
         code = answer.get("code")
         if 400 <= reply.status < 500 and isinstance(code, int) and code in REFUSALS:
-            return _with_wish(REFUSALS[code], reply)
+            return _with_retry_after(REFUSALS[code], reply)
         reason = f"refused: {reply.status} {http.text_of(code)}".rstrip()
         match reply.status:
             case 401 | 403 | 404:
@@ -195,14 +195,16 @@ class Twilio(Provider):
         given = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
         form = set(callbacks.form_pairs(callback.body))  # a repeated parameter counts once
         if "json" in callback.headers.get("content-type", ""):
-            told = _query(callback).get("bodySHA256", "").encode(errors="replace")
-            if not hmac.compare_digest(hashlib.sha256(callback.body).hexdigest().encode(), told):
+            digest = _query(callback).get("bodySHA256", "").encode(errors="replace")
+            if not hmac.compare_digest(hashlib.sha256(callback.body).hexdigest().encode(), digest):
                 return False
-            form = set()  # it is signed by its digest, which stands in the query
+            form = set()  # the digest in the query signs the body
         query = f"?{callback.query}" if callback.query else ""
         text = query + "".join(name + value for name, value in sorted(form))
-        fits = [hmac.compare_digest(self._sign(url + text), given) for url in _spelt(callback.url)]
-        return any(fits) and _is_new(callback)
+        matches = [
+            hmac.compare_digest(self._sign(url + text), given) for url in _spellings(callback.url)
+        ]
+        return any(matches) and _is_recent_receipt(callback)
 
     def _sign(self, text: str) -> bytes:
         secret = self.settings.auth_token.get_secret_value().encode()
@@ -216,7 +218,7 @@ class Twilio(Provider):
         if not status and given.get("From"):
             answered = "OptOutType" in given
             return [InboundSms(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
-        return _said(attempt_id, status, given.get("ErrorCode", "")) if attempt_id else []
+        return _receipts(attempt_id, status, given.get("ErrorCode", "")) if attempt_id else []
 
     @property
     def polls(self) -> bool:
@@ -241,32 +243,32 @@ class Twilio(Provider):
         # A refusal has a `status` too: that of HTTP.
         if isinstance(reply, Failure) or reply.status != 200 or not status:
             return None
-        return _said(message.attempt_id, status, http.text_of(answer.get("error_code"), 16))
+        return _receipts(message.attempt_id, status, http.text_of(answer.get("error_code"), 16))
 
 
-def _said(attempt_id: UUID, status: str, code: str) -> list[DeliveryReceipt | UnknownCode]:
-    """Say what a message's status reports, with the code of an error if there is one."""
-    if status in QUIET or not status:
+def _receipts(attempt_id: UUID, status: str, code: str) -> list[DeliveryReceipt | UnknownCode]:
+    """Return the receipts of a message's status and error code (empty if there is none)."""
+    if status in NO_NEWS or not status:
         return []
-    if status not in REPORTS:
+    if status not in RECEIPTS:
         return [UnknownCode(status)]
-    kind = REPORTS[status]
-    if kind == "failed" and code in DEAD_REPORTS:
+    kind = RECEIPTS[status]
+    if kind == "failed" and code in DEAD_ERRORS:
         kind = "bounced"
     reason = f"Twilio {http.text_of(code, 16)}" if code else None
-    report = DeliveryReceipt(attempt_id, kind, reason, code in SOFT_REPORTS)
-    known = not code or code in DEAD_REPORTS | SOFT_REPORTS | OTHER_REPORTS
-    return [report] if known else [report, UnknownCode(code)]
+    receipt = DeliveryReceipt(attempt_id, kind, reason, code in SOFT_ERRORS)
+    known = not code or code in DEAD_ERRORS | SOFT_ERRORS | OTHER_ERRORS
+    return [receipt] if known else [receipt, UnknownCode(code)]
 
 
-def _with_wish(outcome: Outcome, reply: Reply) -> Outcome:
+def _with_retry_after(outcome: Outcome, reply: Reply) -> Outcome:
     if isinstance(outcome, Retryable):
         return Retryable(outcome.reason, http.retry_after(reply))
     return outcome
 
 
-def _spelt(url: str) -> tuple[str, str]:
-    """Give a URL with its port and without: Twilio signs now one, now the other."""
+def _spellings(url: str) -> tuple[str, str]:
+    """Return a URL without and with its port: Twilio signs either."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2].removesuffix(f":{parts.port}")
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -274,10 +276,10 @@ def _spelt(url: str) -> tuple[str, str]:
     return bare.geturl(), bare._replace(netloc=f"{host}:{port}").geturl()
 
 
-def _is_new(callback: CallbackRequest) -> bool:
-    """Say whether a report is on an attempt of the last days: one that is older is a replay.
+def _is_recent_receipt(callback: CallbackRequest) -> bool:
+    """Return whether a receipt is for a recent attempt; otherwise it is a replay.
 
-    Twilio signs no time. What people write is known by its MessageSid: it is heard once.
+    Twilio signs no time. An inbound SMS is stored once, by its MessageSid.
     """
     attempt_id = ids.parse(_query(callback).get("attempt", ""))
     age = callbacks.RECEIPT_AGE

@@ -1,4 +1,4 @@
-"""Counting the codes that a provider's tables lack, for /metrics: somebody has to look them up."""
+"""Counting the codes that a provider's tables lack, for /metrics: they must be looked up."""
 
 import re
 
@@ -6,7 +6,7 @@ from rme.core.redis import counters
 
 NAME = "rme_unknown_report_codes_total"
 LIMIT = 100
-"""So many codes a process have a series of their own, and all others share one."""
+"""Codes of a process that have their own series; all others share one."""
 OTHER = "other"
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 

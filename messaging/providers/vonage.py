@@ -11,7 +11,7 @@
 | 429, 503 | Retryable: not taken |
 | anything else | Unknown |
 
-Reports carry a JWT (HS256 with the account's signature secret, RFC 7519) that holds the digest of
+Receipts carry a JWT (HS256 with the account's signature secret, RFC 7519) that holds the digest of
 the body (https://developer.vonage.com/en/getting-started/concepts/webhooks).
 """
 
@@ -42,26 +42,27 @@ from rme.core.provider import (
 )
 from rme.transport import Failure, Reply, Request
 
-REPORTS: dict[str, str] = {
+RECEIPTS: dict[str, str] = {
     "submitted": "sent",
     "delivered": "delivered",
     "read": "open",
     "rejected": "failed",
     "undeliverable": "failed",
 }
-DEAD_REPORTS = frozenset({"1240"})
-"""Titles of errors by which the number itself is dead: illegal number."""
+DEAD_ERRORS = frozenset({"1240"})
+"""Titles of errors that mean a dead number: illegal number."""
 CALLBACK_AGE = timedelta(hours=1)
 """A call that was signed longer ago is a replay."""
 
 
 class VonageSettings(http.HttpSettings):
-    """How to log in, and as whom to send."""
+    """The log-in and the sender."""
 
     api_key: Annotated[str, Field(min_length=1, max_length=100)]
     api_secret: SecretStr
     signature_secret: SecretStr = Field(
-        default=SecretStr(""), description="Checks the reports; without one none is taken."
+        default=SecretStr(""),
+        description="Checks receipts and inbound SMS; without it none is accepted.",
     )
     sender: Annotated[str, Field(max_length=15)] = Field(
         default="", description="A number without + or a sender id."
@@ -140,34 +141,34 @@ class Vonage(Provider):
             signed_at = datetime.fromtimestamp(float(claims["iat"]), UTC)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, OSError):
             return False
-        told = str(claims.get("payload_hash", ""))
-        right = hashlib.sha256(callback.body).hexdigest()
-        fits = hmac.compare_digest(told.lower().encode(), right.encode())
-        return fits and callbacks.is_recent(signed_at, callback, CALLBACK_AGE)
+        digest = str(claims.get("payload_hash", ""))
+        expected = hashlib.sha256(callback.body).hexdigest()
+        matches = hmac.compare_digest(digest.lower().encode(), expected.encode())
+        return matches and callbacks.is_recent(signed_at, callback, CALLBACK_AGE)
 
     def read_callback(
         self, callback: CallbackRequest
     ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
-        said = http.read_object(callback.body)
-        if "status" not in said and said.get("message_type") == "text":
-            sender, to = http.text_of(said.get("from")), http.text_of(said.get("to"))
-            return [InboundSms(f"+{sender.lstrip('+')}", to, http.text_of(said.get("text"), 2000))]
-        attempt_id = ids.parse(http.text_of(said.get("client_ref")))
-        status = http.text_of(said.get("status"))
-        kind = REPORTS.get(status)
+        body = http.read_object(callback.body)
+        if "status" not in body and body.get("message_type") == "text":
+            sender, to = http.text_of(body.get("from")), http.text_of(body.get("to"))
+            return [InboundSms(f"+{sender.lstrip('+')}", to, http.text_of(body.get("text"), 2000))]
+        attempt_id = ids.parse(http.text_of(body.get("client_ref")))
+        status = http.text_of(body.get("status"))
+        kind = RECEIPTS.get(status)
         if attempt_id is None or not status:
             return []
         if kind is None:
             return [UnknownCode(status)]
-        error = said.get("error")
+        error = body.get("error")
         title = http.text_of(error.get("title"), 80) if isinstance(error, dict) else ""
-        if kind == "failed" and title in DEAD_REPORTS:
+        if kind == "failed" and title in DEAD_ERRORS:
             kind = "bounced"
         return [DeliveryReceipt(attempt_id, kind, f"Vonage {title}" if title else None)]
 
 
 def _refused(reason: str, answer: Mapping[str, Any]) -> Outcome:
-    """Say whose fault a refusal is, by the parameters that were found wrong."""
+    """Return the outcome of a refusal, by the parameters that were found invalid."""
     wrong = answer.get("invalid_parameters")
     entries = wrong if isinstance(wrong, list) else []
     names = {http.text_of(entry.get("name")) for entry in entries if isinstance(entry, dict)}

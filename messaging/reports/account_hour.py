@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from messaging.delivery.accounts import circuits
+from messaging.delivery.accounts import CircuitState, look
 from messaging.models import Attempt, ProviderAccount
 from messaging.reports.health import ATTEMPTS_LIMIT, PERIOD
 from rme.core import ids
@@ -38,7 +38,7 @@ class OutcomeRow(NamedTuple):
 class AccountHour:
     """The last hour of an account: the most frequent outcomes first."""
 
-    circuit: circuits.State
+    circuit: CircuitState
     rows: list[OutcomeRow]
 
 
@@ -48,7 +48,7 @@ def read(account: ProviderAccount) -> AccountHour:
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [since, account.organization_id, account.pk])
         rows = [OutcomeRow(*row) for row in cursor.fetchall()]
-    return AccountHour(circuits.states([account.pk])[account.pk], rows)
+    return AccountHour(look([account.pk])[account.pk].circuit, rows)
 
 
 LATEST = 10_000
@@ -69,7 +69,7 @@ WHERE account_id = ANY(%s) GROUP BY 1
 class AccountSummary:
     """The last hour of an account in one line. `failed`: what counts against the provider."""
 
-    circuit: circuits.State
+    circuit: CircuitState
     sends: int = 0
     accepted: int = 0
     failed: int = 0
@@ -78,12 +78,12 @@ class AccountSummary:
 
 def read_summaries(accounts: Collection[ProviderAccount]) -> dict[int, AccountSummary]:
     """Read the last hour of several accounts, in one query and one call to Redis."""
-    states = circuits.states([account.pk for account in accounts])
-    if not states:
+    available = look([account.pk for account in accounts])
+    if not available:
         return {}
     since = ids.at_least(datetime.now(UTC) - PERIOD)
     organizations = sorted({account.organization_id for account in accounts})
     with connection.cursor() as cursor:
-        cursor.execute(_SUMS, [organizations, since, list(states)])
+        cursor.execute(_SUMS, [organizations, since, list(available)])
         found = {account_id: figures for account_id, *figures in cursor.fetchall()}
-    return {pk: AccountSummary(state, *found.get(pk, ())) for pk, state in states.items()}
+    return {pk: AccountSummary(each.circuit, *found.get(pk, ())) for pk, each in available.items()}

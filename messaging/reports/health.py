@@ -11,8 +11,7 @@ from typing import TypedDict
 
 from django.db import connection
 
-from messaging.delivery.accounts import circuits
-from messaging.delivery.accounts.routing import SIMULATORS
+from messaging.delivery.accounts import SIMULATORS, Availability, look
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
 from messaging.reports import checks, configuration
@@ -182,25 +181,25 @@ def _providers(
     accounts: Sequence[organization_policy.Account], records: Records
 ) -> list[ProviderStatus]:
     serving = accounts or tuple(SIMULATORS.values())
-    states = circuits.states([account.id for account in accounts if account.id])
+    found = look([account.id for account in accounts if account.id])
     return [
         _provider(
             account,
             records.get((account.id, account.channel), AccountRecord()),
-            states.get(account.id or 0, circuits.State.CLOSED),
+            found.get(account.id or 0, Availability()),
         )
         for account in serving
     ]
 
 
 def _provider(
-    account: organization_policy.Account, record: AccountRecord, circuit: str
+    account: organization_policy.Account, record: AccountRecord, available: Availability
 ) -> ProviderStatus:
     return {
         "name": account.name,
         "channel": account.channel,
         "status": _status(account, record),
-        "circuit": circuit,
+        "circuit": available.circuit,
         "successRate": record.rate,
         "p95LatencyMs": record.p95_ms,
         "lastSuccessAt": iso(record.last_success),

@@ -165,7 +165,7 @@ def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -
     (message,) = messages
     deliveries = _deliveries([found])
     with connection.cursor() as cursor:
-        cursor.execute(_EVENTS, [found, ids.earliest_beside(found)])
+        cursor.execute(_EVENTS, [found, ids.earliest_concurrent(found)])
         events = [_event(_EventRow(*row)) for row in cursor.fetchall()]
     return MessageDetail(
         message=_summary(message, deliveries[found]),

@@ -118,8 +118,10 @@ def of_message(organization_id: str, message_id: UUID) -> list[RecipientTrace]:
         cursor.execute(_DELIVERIES, [organization_id, message_id])
         deliveries = [_TracedDelivery(*row) for row in cursor.fetchall()]
         steps: dict[UUID, list[TraceStep]] = {delivery.id: [] for delivery in deliveries}
-        cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_beside(message_id)])
-        events = [event for row in cursor.fetchall() if (event := _TracedEvent(*row))[0] in steps]
+        cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_concurrent(message_id)])
+        events = [
+            event for row in cursor.fetchall() if (event := _TracedEvent(*row)).delivery_id in steps
+        ]
         cursor.execute(_ATTEMPTS, [list(steps)])
         attempts = [_AttemptRow(*row) for row in cursor.fetchall()]
     first = {event.delivery_id: event for event in reversed(events)}  # those that accept wrote

@@ -41,12 +41,12 @@ def event_steps(rows: Sequence[EventRow], transitions: str) -> sql.Steps:
     `transitions` is the name of that step.
     """
     return {
-        "events": sql.inserting(
+        "events": sql.insert_step(
             Event,
             rows,
             f"WHERE delivery_id = ANY(ARRAY(SELECT id FROM {transitions})) RETURNING id",
         ),
-        "webhook_deliveries": sql.inserting(
+        "webhook_deliveries": sql.insert_step(
             WebhookDelivery,
             _webhook_deliveries(rows),
             "WHERE event_id = ANY(ARRAY(SELECT id FROM events))",

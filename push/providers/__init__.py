@@ -6,7 +6,7 @@ They keep the contract of all providers (`rme.core.provider`); messaging's regis
 
 from push.providers.apns import Apns
 from push.providers.fcm import Fcm
-from push.providers.salesforce import Salesforce
+from push.providers.salesforce import SalesforcePush
 from push.providers.webpush import WebPush
 
-__all__ = ["Apns", "Fcm", "Salesforce", "WebPush"]
+__all__ = ["Apns", "Fcm", "SalesforcePush", "WebPush"]

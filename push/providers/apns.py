@@ -54,7 +54,7 @@ DEVICE_DELAY = 60.0
 """How long a device waits that was sent too much, in seconds."""
 
 
-class Meaning(Enum):
+class ReasonMeaning(Enum):
     """What a reason means."""
 
     DEAD_IF_PROVEN = "the token is dead if the credential was accepted before, else it is wrong"
@@ -69,8 +69,8 @@ class Meaning(Enum):
     BUSY = "Apple cannot take it now"
 
 
-M = Meaning
-ANSWERS: dict[tuple[int, str], Meaning] = {
+M = ReasonMeaning
+ANSWERS: dict[tuple[int, str], ReasonMeaning] = {
     (400, "BadDeviceToken"): M.DEAD_IF_PROVEN,
     (400, "DeviceTokenNotForTopic"): M.DEAD_IF_TOPIC_PROVEN,
     (400, "TopicDisallowed"): M.CONFIG,
@@ -262,26 +262,26 @@ class Apns(PushProvider):
         reason = str(body.get("reason") or reply.status)[:64]
         meaning = ANSWERS.get((reply.status, reason)) or _BY_STATUS.get(reply.status)
         match meaning:
-            case Meaning.DEAD_IF_PROVEN:
+            case ReasonMeaning.DEAD_IF_PROVEN:
                 return self._dead_if(self.throttle_key(dispatch), reason)
-            case Meaning.DEAD_IF_TOPIC_PROVEN:
+            case ReasonMeaning.DEAD_IF_TOPIC_PROVEN:
                 topic = self._topic(dispatch.push)
                 return self._dead_if(f"{self.throttle_key(dispatch)}:{topic}", reason)
-            case Meaning.DEAD_SINCE:
+            case ReasonMeaning.DEAD_SINCE:
                 return _dead_since(dispatch.push, reason, body.get("timestamp"))
-            case Meaning.CONFIG:
+            case ReasonMeaning.CONFIG:
                 return Misconfigured(reason)
-            case Meaning.PAYLOAD:
+            case ReasonMeaning.PAYLOAD:
                 return Rejected(reason, Fault.CONTENT)
-            case Meaning.RENEW:
+            case ReasonMeaning.RENEW:
                 return CredentialRefused(Misconfigured(reason))
-            case Meaning.RETRY:
+            case ReasonMeaning.RETRY:
                 return Retryable(reason)
-            case Meaning.BACKOFF:
+            case ReasonMeaning.BACKOFF:
                 return Backoff(reason, first=60.0, retry_after=retry_after(reply))
-            case Meaning.DEVICE:
+            case ReasonMeaning.DEVICE:
                 return Retryable(reason, retry_after(reply) or DEVICE_DELAY, blames_account=False)
-            case Meaning.BUSY:
+            case ReasonMeaning.BUSY:
                 return Backoff(reason, retry_after=retry_after(reply), at_least=LATER)
         return Unknown(f"unexpected answer: {reply.status}")
 

@@ -60,7 +60,7 @@ TOKEN_LIFE = Lifetime(renew_after=30 * 60, expires_after=60 * 60)
 HOUR = 3600
 
 
-class Meaning(Enum):
+class ResultMeaning(Enum):
     """What a result's code means."""
 
     DEAD = "the user no longer exists"
@@ -71,8 +71,8 @@ class Meaning(Enum):
     NEXT_HOUR = "the hourly limit is reached"
 
 
-M = Meaning
-RESULTS: dict[str, Meaning] = {
+M = ResultMeaning
+RESULTS: dict[str, ResultMeaning] = {
     "ENTITY_IS_DELETED": M.DEAD,
     "INACTIVE_OWNER_OR_USER": M.DEAD,
     "INVALID_CROSS_REFERENCE_KEY": M.RECIPIENT,
@@ -92,7 +92,7 @@ RESULTS: dict[str, Meaning] = {
 }
 
 
-class SalesforceSettings(ProviderSettings):
+class SalesforcePushSettings(ProviderSettings):
     """A connected app of a Salesforce org, which logs in by client credentials."""
 
     login_url: Annotated[
@@ -108,14 +108,14 @@ class SalesforceSettings(ProviderSettings):
     timeout: Timeout = 20.0
 
 
-class Salesforce(PushProvider):
+class SalesforcePush(PushProvider):
     """Push to users of Salesforce's mobile app."""
 
     kind: ClassVar[str] = "salesforce"
     label: ClassVar[str] = "Salesforce mobile app"
     platforms: ClassVar[frozenset[str]] = frozenset({"PLATFORM"})
-    Settings: ClassVar[type[ProviderSettings]] = SalesforceSettings
-    settings: SalesforceSettings
+    Settings: ClassVar[type[ProviderSettings]] = SalesforcePushSettings
+    settings: SalesforcePushSettings
 
     @cached_property
     def credential_name(self) -> str:
@@ -140,7 +140,7 @@ class Salesforce(PushProvider):
             "client_id": account.client_id,
             "client_secret": account.client_secret.get_secret_value(),
         }
-        request = self._post(
+        request = self._request(
             f"{account.login_url}/services/oauth2/token",
             urlencode(form).encode(),
             ("Content-Type", "application/x-www-form-urlencoded"),
@@ -155,7 +155,7 @@ class Salesforce(PushProvider):
         base_url = instance_url if isinstance(instance_url, str) else account.login_url
         return AccessToken(text, now(), base_url)
 
-    def _post(self, url: str, body: bytes, *headers: tuple[str, str]) -> Request:
+    def _request(self, url: str, body: bytes, *headers: tuple[str, str]) -> Request:
         account = self.settings
         return Request(
             url=url,
@@ -191,7 +191,7 @@ class Salesforce(PushProvider):
             return [Retryable("the hourly limit is reached", seconds)] * count
         base_url, _, token = credential.partition(" ")
         actions = [_action(each.push, self.settings.notification_type_id) for each in dispatches]
-        request = self._post(
+        request = self._request(
             f"{base_url}/services/data/{self.settings.api_version}/{ACTION}",
             orjson.dumps({"inputs": actions}),
             ("Authorization", f"Bearer {token}"),
@@ -258,15 +258,15 @@ def _answer_to_action(dispatch: Dispatch, result: dict[str, Any]) -> Answer:
         return Accepted(dispatch.attempt_id)
     code = next(_codes(result), "no status code")
     match RESULTS.get(code):
-        case Meaning.DEAD:
+        case ResultMeaning.DEAD:
             return Gone(code)
-        case Meaning.CONFIG:
+        case ResultMeaning.CONFIG:
             return Misconfigured(code)
-        case Meaning.PAYLOAD:
+        case ResultMeaning.PAYLOAD:
             return Rejected(code, Fault.CONTENT)
-        case Meaning.LATER:
+        case ResultMeaning.LATER:
             return Retryable(code)
-        case Meaning.NEXT_HOUR:
+        case ResultMeaning.NEXT_HOUR:
             return Backoff(code, retry_after=_seconds_to_full_hour())
     return Rejected(code)
 
@@ -274,7 +274,7 @@ def _answer_to_action(dispatch: Dispatch, result: dict[str, Any]) -> Answer:
 def _answer_to_request(reply: Reply) -> Answer:
     code = next((str(each.get("errorCode", ""))[:64] for each in _objects(reply)), "")
     code = code or f"answered {reply.status}"
-    if RESULTS.get(code) is Meaning.NEXT_HOUR:
+    if RESULTS.get(code) is ResultMeaning.NEXT_HOUR:
         return Backoff(code, retry_after=_seconds_to_full_hour())
     match reply.status:
         case 401:

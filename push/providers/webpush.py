@@ -78,7 +78,7 @@ class WebPush(PushProvider):
         if other := super().refusal(dispatch, transport):
             return other
         subscription = parse_subscription(dispatch.push.token)
-        refused = endpoints.refusal(subscription.endpoint, transport.policy)
+        refused = endpoints.url_error(subscription.endpoint, transport.policy)
         return Gone(f"the endpoint {refused}") if refused else None
 
     def throttle_key(self, dispatch: Dispatch) -> str:
@@ -137,7 +137,7 @@ class WebPush(PushProvider):
 
 
 @dataclass(frozen=True, repr=False)  # without slots, since it caches
-class Subscription:
+class PushSubscription:
     """Where a browser is reached, and its keys. Its repr has none of it, as all is secret."""
 
     endpoint: str
@@ -165,11 +165,13 @@ class Subscription:
 
 
 @lru_cache(maxsize=512)
-def parse_subscription(token: str) -> Subscription:
+def parse_subscription(token: str) -> PushSubscription:
     """Parse a subscription. It is cached, since each push needs it several times."""
     content = read_object(token.encode())
     keys = content.get("keys")
-    return Subscription(str(content.get("endpoint", "")), keys if isinstance(keys, dict) else None)
+    return PushSubscription(
+        str(content.get("endpoint", "")), keys if isinstance(keys, dict) else None
+    )
 
 
 def _topic(content: Push) -> str:

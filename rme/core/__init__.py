@@ -1,1 +1,9 @@
-"""What every app stands on. It knows no app and has no models."""
+"""What all apps are built on. It imports no app and has no models.
+
+- `http`: errors in the API's shape, middleware, JSON, the ASGI gateway, pagination
+- `db`: PostgreSQL: statements of the hot path, transitions, locks, partitions, availability
+- `redis`: connections, rate limits, heartbeats, wakeups, counters
+- `process`: what runs around tasks and requests: worker, threads, memory, time budgets
+- `provider`: the contract that email, SMS and push providers keep
+- the other modules are value types and small parsers
+"""

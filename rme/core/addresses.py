@@ -1,4 +1,4 @@
-"""Normal forms of addresses: what is compared, stored in lists and handed to providers."""
+"""Normal forms of addresses: these are compared, stored and passed to providers."""
 
 import re
 
@@ -12,9 +12,9 @@ _WORD = re.compile(r"\S++")
 
 
 def email(text: str) -> str | None:
-    """Fold an email address: lower case, IDNA domain (RFC 5891, UTS 46); None if it is not one.
+    """Return an email address in lower case with an IDNA domain (RFC 5891, UTS 46), or None.
 
-    The local part is folded too: RFC 5321 lets a host tell case apart, and none in use does.
+    The local part is lowered too: RFC 5321 lets a host distinguish case, and none in use does.
     """
     local, _, domain = text.strip().rpartition("@")
     if not local or not domain or len(text) > 254:
@@ -33,14 +33,14 @@ def email(text: str) -> str | None:
 
 def redacted(text: str) -> str:
     """Return a text with each word that holds an email address as `…`."""
-    # Whole words, and `@` looked for in each: `\S+@\S+` begins anew at every character.
+    # Matches whole words and searches `@` in each: `\S+@\S+` would be quadratic.
     return _WORD.sub(lambda word: "…" if "@" in word[0][1:-1] else word[0], text)
 
 
 def phone(text: str, region: str | None) -> str | None:
-    """Give a phone number as E.164; None if it is not one.
+    """Return a phone number as E.164, or None if it is not one.
 
-    `region` (ISO 3166, like `US`) reads numbers that have no country code.
+    Numbers without a country code are read as numbers of `region` (ISO 3166, like `US`).
     """
     if len(text) > 64:
         return None
@@ -54,6 +54,6 @@ def phone(text: str, region: str | None) -> str | None:
 
 
 def domain(text: str) -> str | None:
-    """Fold a domain name: lower case, IDNA, without a final dot; None if it is not one."""
+    """Return a domain name in lower case, as IDNA and without a final dot, or None."""
     folded = email(f"a@{text}")
     return folded.partition("@")[2] if folded else None

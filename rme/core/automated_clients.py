@@ -1,13 +1,13 @@
-"""Who opens emails and follows their links without being a person: scanners and image proxies.
+"""User agents of automated clients that open emails and follow links: scanners, image proxies.
 
-The table is of what they call themselves. Gmail's and Yahoo's proxies fetch for a person who reads,
-but once, early or not at all, so that what they fetch says nothing for certain.
+Gmail's and Yahoo's proxies fetch images for a person who reads, but once, early or not at all, so
+that their requests are no evidence of an open.
 """
 
 import re
 
 MACHINES: tuple[str, ...] = (
-    # mailboxes that fetch images themselves
+    # image proxies of mailbox providers
     r"GoogleImageProxy",  # https://developers.google.com/search/docs/crawling-indexing
     r"YahooMailProxy",  # https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html
     r"Edge/12\.246 Mozilla/5\.0",  # Gmail's prefetch: https://bird.com/blog/gmail-prefetching-images
@@ -32,5 +32,5 @@ _MACHINES = re.compile("|".join(MACHINES), re.IGNORECASE)
 
 
 def is_machine(user_agent: str) -> bool:
-    """Say whether a user agent is not a person's: one of the table, or none at all."""
+    """Return whether a user agent is that of an automated client, or empty."""
     return not user_agent.strip() or bool(_MACHINES.search(user_agent[:500]))

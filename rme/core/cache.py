@@ -12,10 +12,10 @@ V = TypeVar("V")
 
 
 class TtlCache(Generic[K, V]):
-    """Keep values for some seconds, the least recently used dropped first. Thread-safe.
+    """A cache with a time to live; the least recently used entry is dropped first. Thread-safe.
 
-    A loader that finds nothing returns None, and None is not kept: what was just made is found at
-    once, while what was changed is seen after at most `seconds`.
+    A loader that finds nothing returns None, which is not stored: a new row is found at once, and
+    a changed one after at most `seconds`.
     """
 
     _all: ClassVar["WeakSet[TtlCache[object, object]]"] = WeakSet()
@@ -28,7 +28,7 @@ class TtlCache(Generic[K, V]):
         TtlCache._all.add(self)  # type: ignore[arg-type]
 
     def get(self, key: K, load: Callable[[], V | None]) -> V | None:
-        """Give the kept value, or load it."""
+        """Return the cached value, or load and store it."""
         now = time.monotonic()
         with self._lock:
             entry = self._entries.get(key)
@@ -41,7 +41,7 @@ class TtlCache(Generic[K, V]):
         return value
 
     def get_many(self, keys: Collection[K], load: Callable[[list[K]], Mapping[K, V]]) -> dict[K, V]:
-        """Give what is kept, and load all that is missing by one call."""
+        """Return the values by key, and load all missing ones by one call."""
         now = time.monotonic()
         with self._lock:
             found = {
@@ -58,7 +58,7 @@ class TtlCache(Generic[K, V]):
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value from now on."""
+        """Store a value for `seconds`."""
         with self._lock:
             self._entries[key] = (time.monotonic() + self.seconds, value)
             self._entries.move_to_end(key)
@@ -66,17 +66,17 @@ class TtlCache(Generic[K, V]):
                 self._entries.popitem(last=False)
 
     def forget(self, key: K) -> None:
-        """Drop one value."""
+        """Remove one value."""
         with self._lock:
             self._entries.pop(key, None)
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all values."""
         with self._lock:
             self._entries.clear()
 
     @classmethod
     def clear_all(cls) -> None:
-        """Drop what every cache of this process holds (tests start from nothing)."""
+        """Remove the values of all caches of this process (for tests)."""
         for cache in list(cls._all):
             cache.clear()

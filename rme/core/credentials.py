@@ -1,9 +1,9 @@
-"""Settings that hold secrets, the destinations these are sent to, and what a change may keep.
+"""Secrets in the settings of accounts, and which of them a change of the settings may keep.
 
-A settings class of pydantic declares both: a secret is a `SecretStr`, and a field that decides
-where the secrets are sent, or whom the connection trusts, is annotated with `DESTINATION`. Whoever
-may write settings cannot read the secrets; a change of a destination must therefore bring them
-along, or it could send what is stored to an address of the writer's choice.
+A pydantic settings class declares both: a secret is a `SecretStr`, and a field that decides where
+the secrets are sent, or whom the connection trusts, is annotated with `DESTINATION`. Users who may
+write settings cannot read the secrets. So a change of a destination has to repeat them, or it
+could send the stored ones to an address of the user's choice.
 """
 
 import types
@@ -13,18 +13,18 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import Field, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
-GIVE_AGAIN = "Give this again: it would be sent to another destination than before."
+REPEATED_VALUE_NEEDED = "Give this again: it would be sent to another destination than before."
 
 
 class Destination:
-    """Mark a setting that decides where an account's secrets are sent."""
+    """Marks a setting that decides where an account's secrets are sent."""
 
 
 DESTINATION = Destination()
 CaPem = Annotated[
     str, Field(description="Certificates (PEM) to trust instead of the usual ones."), DESTINATION
 ]
-"""Certificates to trust. Whoever sets them can stand between us and the host."""
+"""Certificates to trust. With one's own, one can intercept the connection to the host."""
 
 
 def types_of(annotation: Any) -> list[Any]:
@@ -47,7 +47,7 @@ def is_destination(info: FieldInfo) -> bool:
 
 
 def _marked(parts: list[Any]) -> bool:
-    """Search a marker, also inside a union: pydantic lifts only the outermost metadata."""
+    """Return whether a part is a marker, also inside a union, which pydantic does not look into."""
     return any(isinstance(part, Destination) or _marked(list(get_args(part))) for part in parts)
 
 
@@ -56,7 +56,7 @@ def keep_secrets(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the settings to store, and the names of the secrets that must be given again.
 
-    An empty secret keeps the stored one, but not where a destination changes.
+    An empty secret keeps the stored one, unless a destination changes.
     """
     moved = any(
         is_destination(info) and _effective(info, stored.get(name)) != _effective(info, value)
@@ -75,7 +75,7 @@ def keep_secrets(
 
 
 def _effective(info: FieldInfo, value: Any) -> str:
-    """Return what a setting amounts to: forms store text, and browsers rewrite line ends."""
+    """Return a setting in a comparable form: forms store text, and browsers rewrite line ends."""
     if value in (None, ""):
         value = None if info.is_required() else info.get_default(call_default_factory=True)
     return "" if value is None else " ".join(str(value).split())

@@ -1,5 +1,5 @@
-"""Files of rows, as spreadsheets read and write them (CSV, RFC 4180): read line by line within
-bounds, and written so that no spreadsheet computes them.
+"""CSV files (RFC 4180): read line by line within limits, and written so that spreadsheets take no
+cell for a formula.
 """
 
 import csv
@@ -13,38 +13,38 @@ ROWS_LIMIT = 1_000_000
 BYTES_LIMIT = 100 * 1024 * 1024
 BLOCK = 32 * 1024
 
-# Spreadsheets take a cell that begins so for a formula (OWASP, CSV Injection), full-width signs
-# too, and behind blanks and quotes. Every E.164 number does. A `'` in front makes it text; one that
-# stood there already gets another, so that exactly one can be taken away again. A program that
-# reads the file with another separator than ours sees a cell behind each of these, too.
-_SIGNS = "=+\\-@＝＋－＠﹢﹣﹦﹫\t\r"
-_BEFORE = (  # blanks, controls, what is not seen, and quotes
+# Spreadsheets take a cell that begins with one of these for a formula (OWASP, CSV Injection), also
+# after blanks and quotes. Every E.164 number does. A `'` in front makes it text; a cell that has
+# one already gets another, so that exactly one can be removed again. A program that splits at
+# another separator than ours sees a cell after each of `;`, `|` and tab, too.
+_FORMULA_STARTS = "=+\\-@＝＋－＠﹢﹣﹦﹫\t\r"
+_IGNORED = (  # blanks, control and invisible characters, and quotes
     "'\"\\x00-\\x08\\n-\\x20\\x7f-\\xa0\\xad"
     "\\u2000-\\u200f\\u2028-\\u202f\\u205f\\u2060\\u3000\\ufeff"
 )
-_START = r"(?:^|(?<=[;|\t]))"
-_FORMULA = re.compile(f"{_START}(?=[{_BEFORE}]*+[{_SIGNS}])")
-_GUARDED = re.compile(f"{_START}'(?=[{_BEFORE}]*+[{_SIGNS}])")
+_CELL_START = r"(?:^|(?<=[;|\t]))"
+_FORMULA = re.compile(f"{_CELL_START}(?=[{_IGNORED}]*+[{_FORMULA_STARTS}])")
+_GUARDED = re.compile(f"{_CELL_START}'(?=[{_IGNORED}]*+[{_FORMULA_STARTS}])")
 
 
 class Unreadable(ValueError):
-    """The file as a whole cannot be imported, and nothing of it was."""
+    """The file cannot be imported at all."""
 
 
 # --- writing ------------------------------------------------------------------------------------
 def guard(cell: str) -> str:
-    """Return a cell with a `'` before all that a spreadsheet would compute."""
+    """Return a cell with a `'` before everything that a spreadsheet would take for a formula."""
     return _FORMULA.sub("'", cell)
 
 
-def bare(cell: str) -> str:
-    """Return the cell that was guarded."""
+def unguard(cell: str) -> str:
+    """Return a cell without what `guard` added."""
     return _GUARDED.sub("", cell)
 
 
-def lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Write rows as CSV (RFC 4180), some hundred a block, each in a line of its own whatever
-    stands in it.
+def write_rows(rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Yield rows as CSV (RFC 4180) in blocks of about `BLOCK` characters, one row a line: line
+    ends in cells become spaces.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer)
@@ -60,17 +60,17 @@ def lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
 # --- reading ------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Reader:
-    """Reads a file line by line, and holds no more than a part of it. `line_limit` is in bytes."""
+    """Reads a file line by line, `batch_lines` of them at a time. `line_limit` is in bytes."""
 
     file: IO[bytes]
-    part_lines: int
+    batch_lines: int
     line_limit: int
     line: int = 0
     size: int = 0
     rows: int = 0
 
-    def next(self) -> str | None:
-        """Give the next line without its end; None after the last. Raises Unreadable."""
+    def read_line(self) -> str | None:
+        """Return the next line without its end, or None at the end. Raises Unreadable."""
         raw = self.file.readline(self.line_limit + 1)
         if not raw:
             return None
@@ -85,11 +85,11 @@ class Reader:
         except UnicodeDecodeError:
             raise Unreadable(f"Line {self.line} is not UTF-8: save the file as such.") from None
 
-    def part(self) -> tuple[int, list[str]]:
-        """Give some lines and the number of the first; none after the last."""
+    def read_batch(self) -> tuple[int, list[str]]:
+        """Return the number of the first line and the lines; an empty list at the end."""
         first = self.line + 1
         found: list[str] = []
-        while len(found) < self.part_lines and (line := self.next()) is not None:
+        while len(found) < self.batch_lines and (line := self.read_line()) is not None:
             found.append(line)
         self.rows += sum(not is_blank(line) for line in found)
         if self.rows > ROWS_LIMIT:
@@ -98,14 +98,14 @@ class Reader:
 
 
 def is_blank(line: str) -> bool:
-    """Say whether a line has no row."""
+    """Return whether a line holds no row."""
     return not line.strip(",; \t\r")
 
 
 def header(line: str, columns: Collection[str], more: Collection[str]) -> tuple[list[str], str]:
-    """Read the first line: columns by the names that they have, in any case, and the delimiter.
+    """Parse the first line; return the names of the columns and the delimiter.
 
-    It may name `columns`, and `more`, which are passed over. Raises Unreadable.
+    It may name `columns`, and `more`, which are ignored, in upper or lower case. Raises Unreadable.
     """
     delimiter = ";" if line.count(";") > line.count(",") else ","
     known = {name.lower(): name for name in (*columns, *more)}
@@ -127,20 +127,20 @@ def header(line: str, columns: Collection[str], more: Collection[str]) -> tuple[
 
 
 def cells(line: str, delimiter: str) -> list[str]:
-    """Split a line. Raises csv.Error for quotes that do not match."""
+    """Return the cells of a line. Raises csv.Error for quotes that do not match."""
     if '"' not in line:
         return line.split(delimiter)
     return next(csv.reader([line], delimiter=delimiter, strict=True))
 
 
 def row(line: str, columns: list[str], delimiter: str) -> Mapping[str, str]:
-    """Give the cells of a line by column, save empty ones. Raises ValueError, which says why."""
+    """Return the cells of a line by column, without empty ones. Raises ValueError with a reason."""
     try:
         found = cells(line, delimiter)
     except csv.Error:
-        # A field may not go on in the next line: one quote too many would swallow the file.
+        # A field may not continue in the next line: one quote too many would swallow the file.
         raise ValueError("quotes that do not match") from None
     if any(found[len(columns) :]):
         raise ValueError("more cells than the first line names")
     pairs = zip(columns, found, strict=False)
-    return {name: text for name, cell in pairs if (text := bare(cell.strip()))}
+    return {name: text for name, cell in pairs if (text := unguard(cell.strip()))}

@@ -1,4 +1,4 @@
-"""Every error a caller of the REST API can see: one class is one code and its HTTP status.
+"""All errors that callers of the REST API see: one class for each code, with its HTTP status.
 
     ApiError
     ├── InvalidPayload 400          ├── NotCancellable 409
@@ -12,8 +12,8 @@
     ├── InternalError 500           ├── ProviderError 502
     └── Unavailable 503
 
-They are raised by domain code and turned into responses in `rme.core.http.api` alone. What a
-provider answers is another family (`rme.core.outcomes`) and never becomes one of these by itself.
+Domain code raises them, and only `rme.core.http.api` turns them into responses. The outcomes of
+providers are another family (`rme.core.provider`) and never become one of these by themselves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Point at the field that is wrong: a path like `to[0].contactId`, and why."""
+    """A field that is wrong, as a path like `to[0].contactId`, and why."""
 
     field: str
     message: str
@@ -33,7 +33,7 @@ class Detail:
 
 
 class ApiError(Exception):
-    """Tell a caller what went wrong, by a stable code."""
+    """An error that a caller sees, with a stable code."""
 
     code: ClassVar[str]
     status: ClassVar[int]
@@ -54,7 +54,7 @@ class ApiError(Exception):
         super().__init__(self.message)
 
     def as_json(self, request_id: str) -> dict[str, Any]:
-        """Give the error object of the contract (`{"error": {…}}` without the envelope)."""
+        """Return the error object of the contract, without the envelope `{"error": …}`."""
         return {
             "code": self.code,
             "message": self.message,
@@ -69,7 +69,7 @@ class InvalidPayload(ApiError):
 
     @classmethod
     def at(cls, field: str, message: str) -> "InvalidPayload":
-        """Refuse one field."""
+        """Build the error for one field."""
         return cls(f"{field}: {message}", details=[Detail(field, message)])
 
 
@@ -98,7 +98,7 @@ class NotFound(ApiError):
 
     @classmethod
     def at(cls, field: str, message: str) -> "NotFound":
-        """Name the field whose value does not exist."""
+        """Build the error for a field whose value does not exist."""
         return cls(f"{field}: {message}", details=[Detail(field, message)])
 
 
@@ -175,5 +175,5 @@ class Unavailable(ApiError):
 
 
 def by_code() -> dict[str, type[ApiError]]:
-    """Give every error class by its code (shape: `{"NO_CONSENT": NoConsent, …}`)."""
+    """Return the error classes by code: `{"NO_CONSENT": NoConsent, …}`."""
     return {cls.code: cls for cls in ApiError.__subclasses__()}

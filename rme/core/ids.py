@@ -10,22 +10,22 @@ _CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def new_id() -> uuid.UUID:
-    """Make an id for the database. Later calls of one process give greater ids."""
+    """Return a new id. Ids of later calls in one process are greater."""
     return uuid.UUID(int=uuid_utils.uuid7().int)
 
 
 def new_text_id() -> str:
-    """Make an id in its canonical text form, which is what the API shows."""
+    """Return a new id in its canonical text form, as the API shows it."""
     return str(uuid_utils.uuid7())
 
 
 def is_canonical(text: str) -> bool:
-    """Say whether a text is an id in canonical form."""
+    """Return whether a text is an id in canonical form."""
     return _CANONICAL.fullmatch(text) is not None
 
 
 def parse(text: str) -> uuid.UUID | None:
-    """Read an id in canonical form; None for anything else, which then exists nowhere."""
+    """Parse an id in canonical form; None for anything else, which no row has."""
     try:
         identifier = uuid.UUID(text)
     except ValueError:
@@ -34,21 +34,21 @@ def parse(text: str) -> uuid.UUID | None:
 
 
 def at_least(moment: datetime) -> uuid.UUID:
-    """Give the least UUIDv7 of a moment: the border of a time range over ids."""
-    # Before 1970 there are no ids, and the offset may lead out of the calendar.
+    """Return the least UUIDv7 of a moment: the bound of a time range over ids."""
+    # There are no ids before 1970, and an offset may lead there.
     milliseconds = max(0, int(moment.timestamp() * 1000))
     return uuid.UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x2 << 62))
 
 
 def moment(identifier: uuid.UUID) -> datetime:
-    """Give the time inside an id, to the millisecond, in UTC."""
+    """Return the time inside an id, to the millisecond, in UTC."""
     return datetime.fromtimestamp((identifier.int >> 80) / 1000, UTC)
 
 
 SKEW = timedelta(hours=1)
-"""How far apart the clocks of two machines may be: ids are made by the clock of whoever writes."""
+"""How far apart the clocks of two machines may be: each machine makes ids by its own clock."""
 
 
-def earliest_beside(identifier: uuid.UUID) -> uuid.UUID:
-    """Give the least id of what was written together with or after an id, by any machine."""
+def earliest_concurrent(identifier: uuid.UUID) -> uuid.UUID:
+    """Return the least id of rows that any machine wrote together with an id, or after it."""
     return at_least(moment(identifier) - SKEW)

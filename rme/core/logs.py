@@ -1,6 +1,6 @@
-"""Structured logs: one line an event, with ids of request and caller and without personal data.
+"""Structured logs: one line for each event, with the ids of request and caller.
 
-Exceptions are logged without their messages, which quote the values that they stumbled over: an
+They hold no personal data. So exceptions are logged without their messages, which quote values: an
 address that a constraint refused, a text that could not be encoded.
 """
 
@@ -18,14 +18,14 @@ import structlog
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 caller: ContextVar[Mapping[str, Any]] = ContextVar("caller", default=MappingProxyType({}))
-"""The ids of organization and application of the call in hand."""
+"""The ids of organization and application of the current call."""
 
 DIAGNOSES = ("sqlstate", "table_name", "column_name", "constraint_name")
-"""What a database error tells besides values (PEP 249 has no name for it; psycopg's `diag` has)."""
+"""The attributes of psycopg's `diag` that hold no values of rows."""
 
 
 def add_ids(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Put the ids of the request in hand and of its caller on a log line."""
+    """Add the ids of the current request and of its caller to a log line."""
     if current := request_id.get():
         event["request_id"] = current
     event.update(caller.get())
@@ -33,21 +33,21 @@ def add_ids(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_traceback(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Write an exception down: what kind, where from, and what led to it; not what it says."""
+    """Add an exception as its traceback and class, with its causes, and without its message."""
     given = event.pop("exc_info", None)
     if given is True:
         given = sys.exc_info()
     error = given[1] if isinstance(given, tuple) else given
     if isinstance(error, BaseException):
-        event["exception"] = "\n".join(_told(error))
+        event["exception"] = "\n".join(_traceback_lines(error))
     return event
 
 
-def _told(error: BaseException) -> Iterator[str]:
-    """Give the lines of a traceback, the causes first, as Python has them."""
+def _traceback_lines(error: BaseException) -> Iterator[str]:
+    """Yield the lines of a traceback, causes first, as Python prints it."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:
-        yield from _told(cause)
+        yield from _traceback_lines(cause)
         yield "which led to:"
     yield "Traceback (most recent call last):"
     yield "".join(traceback.format_tb(error.__traceback__)).rstrip("\n")
@@ -57,7 +57,7 @@ def _told(error: BaseException) -> Iterator[str]:
 
 
 def name_task(_: Any, __: str, event: Any) -> Any:
-    """Name the task that failed, where Celery's own words quote the exception."""
+    """Replace Celery's message of a failed task, which quotes the exception, by the task's name."""
     record: logging.LogRecord = event["_record"]
     if record.name == "celery.app.trace":
         event["event"], event["task"] = "task.failed", getattr(record, "data", {}).get("name")
@@ -77,7 +77,7 @@ SHARED: tuple[Any, ...] = (
 
 
 def formatter(*, json: bool) -> logging.Formatter:
-    """Make what writes the lines, ours and those of other libraries alike."""
+    """Return the formatter of all log lines, ours and those of libraries."""
     renderer: Any = (
         structlog.processors.JSONRenderer(serializer=_json)
         if json
@@ -94,7 +94,7 @@ def formatter(*, json: bool) -> logging.Formatter:
 
 
 def logging_config(*, level: str, json: bool) -> dict[str, Any]:
-    """Give the logging configuration, and set structlog up to go through it."""
+    """Configure logging and structlog, and return the configuration of logging."""
     structlog.configure(
         processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -108,11 +108,11 @@ def logging_config(*, level: str, json: bool) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # What fails unforeseen is logged by rme.core.http.api, with the request id.
+            # Unexpected exceptions are logged by rme.core.http.api, with the request id.
             "django.request": {"level": "CRITICAL"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
-            # It tells of every try to connect; `database.lost` and `database.back` tell it once.
+            # It logs each attempt to connect; `database.lost` and `database.back` are logged once.
             "psycopg.pool": {"level": "ERROR"},
         },
     }

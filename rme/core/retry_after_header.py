@@ -1,4 +1,4 @@
-"""How long the other side wants to be left alone."""
+"""The `Retry-After` header of a response."""
 
 import math
 from datetime import UTC, datetime
@@ -8,9 +8,9 @@ from rme.transport import Reply
 
 
 def retry_after(reply: Reply, *, now: datetime | None = None) -> float | None:
-    """Read the seconds, or the date, of `Retry-After` (RFC 9110 §10.2.3); None for what is neither.
+    """Return the seconds until the time of `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
 
-    A date in the past is no wish. However long it is, it is for the caller to cap.
+    None if there is none, it is neither, or the date is past. The caller has to cap it.
     """
     text = reply.headers.get("retry-after", "").strip()[:64]
     if text.isascii() and text.isdigit():

@@ -1,4 +1,4 @@
-"""The deployment's secret key where the environment gives none: made once, kept in `var/`."""
+"""The deployment's secret key where the environment sets none: generated once, stored in `var/`."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def secret_key(var: Path) -> str:
-    """Read the key of this data folder, or make it; several processes may start at once."""
+    """Return the key of a data folder; generate it if need be. Processes may start at once."""
     path = var / "secret_key"
     var.mkdir(parents=True, exist_ok=True)
     if not path.exists():
@@ -14,7 +14,7 @@ def secret_key(var: Path) -> str:
         own.touch(mode=0o600)
         own.write_text(secrets.token_urlsafe(48))
         try:
-            os.link(own, path)  # whole or not at all, and the first one wins
+            os.link(own, path)  # atomic, and the first process wins
         except FileExistsError:
             return path.read_text()
         finally:

@@ -1,7 +1,7 @@
-"""`SMTP_URL`: the demo organization's mail server, by its address.
+"""`SMTP_URL`: the mail server of the demo organization.
 
 `smtp://user:password@host:587` (STARTTLS), `smtps://…:465` (TLS from the first byte),
-`smtp+plain://127.0.0.1:25` (no TLS, for a server beside this one); these are the default ports.
+`smtp+plain://127.0.0.1:25` (no TLS, for a server on this machine); these are the default ports.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 
 
 class MailServer(NamedTuple):
-    """What the address says."""
+    """The parts of the URL."""
 
     host: str
     port: int
@@ -22,15 +22,15 @@ class MailServer(NamedTuple):
 
 
 def parse(url: str) -> MailServer:
-    """Read the address. Raise ValueError, without its text, for what is none."""
-    wrong = f"SMTP_URL must begin with {', '.join(SECURITY)} and name a host, and a port at most."
+    """Parse the URL. Raises ValueError, whose message does not quote it, for an invalid one."""
+    message = f"SMTP_URL must begin with {', '.join(SECURITY)} and name a host, and a port at most."
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError(wrong) from None
+        raise ValueError(message) from None
     if parts.scheme not in SECURITY or not parts.hostname or port == 0:
-        raise ValueError(wrong)
+        raise ValueError(message)
     return MailServer(
         parts.hostname,
         port or _PORTS[parts.scheme],
@@ -41,9 +41,9 @@ def parse(url: str) -> MailServer:
 
 
 def opened_by(url: str) -> list[str]:
-    """Return the one host and port that the deployment vouches for; none for what cannot be read.
+    """Return the `host:port` that outbound connections may reach because of it.
 
-    `manage.py demo` says what is wrong with it.
+    Empty for an invalid URL, which `manage.py demo` reports.
     """
     try:
         server = parse(url)

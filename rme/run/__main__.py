@@ -1,5 +1,5 @@
-"""`python -m rme.run`: `up` for the whole service, `web` for its web server alone, and `exec` for a
-command beside the engines.
+"""`python -m rme.run`: `up` runs the whole service, `web` only its web server, and `exec` a command
+with the embedded PostgreSQL and Valkey running.
 """
 
 import argparse
@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def up(var: Path) -> int:
-    """Run the whole service until it is stopped; gives the exit code."""
+    """Run the whole service until it is stopped; return the exit code."""
     env = {**_environment(), "RME_VAR": str(var), "PYTHONUNBUFFERED": "1"}
-    # simple-salesforce can name no other audience, and the demo is there to be tried with it.
+    # simple-salesforce can name no other audience, and one should be able to try the demo with it.
     env.setdefault("JWT_AUDIENCES", "https://login.salesforce.com")
     host, port = env.setdefault("HOST", "127.0.0.1"), env.setdefault("PORT", "8000")
     if not port.isdigit() or not 0 < int(port) < 65536:
@@ -46,14 +46,15 @@ def up(var: Path) -> int:
 
 
 def execute(command: list[str], var: Path | None) -> int:
-    """Run a command beside engines; gives its exit code.
+    """Run a command with the engines running; return its exit code.
 
-    Without `var` they are thrown away afterwards; those of a service that runs there are used.
+    If a service runs in the folder, its engines are used. Without `var` the engines run in a new
+    folder, which is deleted afterwards.
     """
     given = _environment()
     folder = var or Path(tempfile.mkdtemp(prefix="rme-", dir="/var/tmp"))
     if var is None:
-        folder.chmod(0o755)  # PostgreSQL's own user must get to its data below it
+        folder.chmod(0o755)  # PostgreSQL's own user must be able to reach its data in it
     held = lock(folder)
     engines: list[Postgres | Valkey] = []
     if held is not None and "DATABASE_URL" not in given:
@@ -81,13 +82,13 @@ def execute(command: list[str], var: Path | None) -> int:
 
 
 def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a command to its end; gives its exit code as a shell does (128 + signal)."""
+    """Run a command to its end; return its exit code as a shell does (128 + signal)."""
     try:
         child = subprocess.Popen(command, env=env)
     except OSError as error:
         _say(f"{command[0]} cannot be run: {error.strerror}.")
         return 127
-    # Ctrl-C reaches the command too, and it may want to finish its report before we go.
+    # Ctrl-C reaches the command too, which may have a report to finish.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     code = child.wait()
@@ -95,12 +96,12 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Give the environment without what is set but empty: that counts as absent."""
+    """Return the environment without empty variables: they count as absent."""
     return {name: value for name, value in os.environ.items() if value}
 
 
 def demo_json(var: Path) -> int:
-    """Print the demo's addresses and secrets as JSON, of the running service if one runs."""
+    """Print the demo's addresses and secrets as JSON; of the running service, if one runs."""
     running = state(var)
     if running == {}:
         return _say("The service is still starting; try again in a moment.")
@@ -115,7 +116,7 @@ def demo_json(var: Path) -> int:
 
 
 def web() -> int:
-    """Become the web server."""
+    """Replace this process by the web server."""
     env = _environment()
     if refusal := programs.refusal(env):
         return _say(refusal)
@@ -140,9 +141,9 @@ def _main() -> int:
     parser.add_argument("--var", type=Path, default=None, help="the data folder")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="run the whole service")
-    commands.add_parser("web", help="run the web server alone")
+    commands.add_parser("web", help="run only the web server")
     commands.add_parser("demo-json", help="print the demo as JSON")
-    run = commands.add_parser("exec", help="run a command beside the engines")
+    run = commands.add_parser("exec", help="run a command with the engines running")
     run.add_argument("argv", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     given = options.var.resolve() if options.var else None

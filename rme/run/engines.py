@@ -1,8 +1,8 @@
-"""PostgreSQL and Valkey from wheels, as child processes of ours.
+"""PostgreSQL and Valkey from wheels, as child processes.
 
-The wheels' own start-up code is not used: as root it adds users and opens folders to everybody,
-and it leaves the server behind. PostgreSQL refuses to run as root, so there it runs as `nobody`,
-on a copy of its binaries that everybody may read.
+The wheels' own start-up code is not used: as root it adds users and opens folders to all users, and
+it leaves the server running. PostgreSQL refuses to run as root; there it runs as `nobody`, from a
+copy of its binaries that all users may read.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ SETTINGS = {
 }
 START_SECONDS = 30.0
 RETRY_SECONDS = 10.0
-"""How long what a killed server left behind may stand in the way of the next one."""
+"""How long the remains of a killed server may prevent the start of the next one."""
 
 
 def _package(name: str) -> Path:
-    """Find a package's folder without importing it."""
+    """Return a package's folder without importing the package."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise EngineFailed(f"the package {name} is not installed")
@@ -48,30 +48,30 @@ def _package(name: str) -> Path:
 
 
 def _own_folder(folder: Path) -> None:
-    """Make a folder that is ours alone; refuse one that somebody else has put there."""
+    """Create a folder that only the engine's user may enter. Raises EngineFailed for another's."""
     owner = UNPRIVILEGED if os.getuid() == 0 else os.getuid()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if folder.is_symlink() or found.st_uid not in (os.getuid(), owner):
-        raise EngineFailed(f"{folder} belongs to somebody else")
+        raise EngineFailed(f"{folder} belongs to another user")
     if os.getuid() == 0:
         os.chown(folder, owner, owner)
     folder.chmod(0o700)
 
 
 def _roots_folder() -> None:
-    """Make the folder that root writes and everybody may enter, whatever the umask."""
+    """Create the folder that root writes and all users may enter, whatever the umask."""
     ROOTS_FOLDER.mkdir(parents=True, exist_ok=True)
     ROOTS_FOLDER.chmod(0o755)
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # something is left in it: the other engine's socket
+    with contextlib.suppress(OSError):  # the other engine's socket is still in it
         folder.rmdir()
 
 
 def _command_of(lock: Path) -> list[str]:
-    """Give the command line of the process whose number is in a lock file; empty if none runs."""
+    """Return the command line of the process whose id is in a lock file; empty if none runs."""
     try:
         number = int(lock.read_text().split("\n", 1)[0])
         return Path(f"/proc/{number}/cmdline").read_text(errors="replace").split("\0")[:-1]
@@ -80,7 +80,7 @@ def _command_of(lock: Path) -> list[str]:
 
 
 def _listens(path: Path) -> bool:
-    """Say whether a server listens on a unix socket."""
+    """Return whether a server listens on a unix socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(path))
@@ -103,32 +103,32 @@ class Postgres:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the server, making its data first if there is none. Raises EngineFailed."""
+        """Start the server; create its data folder if need be. Raises EngineFailed."""
         _own_folder(self.socket)
         if self.data.parent.parent == ROOTS_FOLDER:
             _roots_folder()
         _own_folder(self.data.parent)
         self.install = self._binaries()
         if not (self.data / "PG_VERSION").exists():
-            self._make()
+            self._init()
         crashed = (self.data / "postmaster.pid").exists()
         until = time.monotonic() + RETRY_SECONDS
         while True:
-            self._make_way()
+            self._clear_lock()
             self._launch()
-            if self._answers():
+            if self._wait_until_ready():
                 return
-            # Killed without its children, a server leaves them, and they hold its memory a moment.
+            # The children of a server that was killed hold its shared memory for a moment.
             if not crashed or time.monotonic() > until:
                 raise EngineFailed(f"PostgreSQL did not start: see {self.var}/log/postgres.log")
             time.sleep(0.2)
 
     def start_again(self) -> None:
-        """Start the server after it died; does not wait until it answers. Raises EngineFailed."""
+        """Start the server after it died, without waiting until it answers. Raises EngineFailed."""
         if str(self.data) in _command_of(self.data / "postmaster.pid"):
-            raise EngineFailed("what is left of it still goes down")
+            raise EngineFailed("the processes of the last one have not ended yet")
         _own_folder(self.socket)
-        self._make_way()
+        self._clear_lock()
         self._launch()
 
     def stop(self) -> None:
@@ -137,13 +137,13 @@ class Postgres:
             stop(self.process, signal.SIGINT)
         _remove_if_empty(self.socket)
 
-    def _make_way(self) -> None:
-        """Wait for a server on these data that is going down; forget a reused process number."""
+    def _clear_lock(self) -> None:
+        """Wait for a server on this folder to end; remove the lock if its process id was reused."""
         lock = self.data / "postmaster.pid"
         until = time.monotonic() + START_SECONDS
         while running := _command_of(lock):
             if str(self.data) not in running:
-                # After a reboot the number is another program's: PostgreSQL would not start.
+                # After a reboot the id is another program's: PostgreSQL would not start.
                 lock.unlink(missing_ok=True)
                 return
             if time.monotonic() > until:
@@ -186,7 +186,7 @@ class Postgres:
             (new / ".complete").touch()
             try:
                 new.rename(copy)
-            except OSError:  # somebody else was first; theirs is as good
+            except OSError:  # another process was first; its copy is as good
                 shutil.rmtree(new)
         self.libraries = copy / "libs"
         return copy
@@ -195,12 +195,12 @@ class Postgres:
         path = f"{self.install / 'lib'}:{self.libraries}"
         return {"PATH": os.environ.get("PATH", ""), "LD_LIBRARY_PATH": path}
 
-    def _make(self) -> None:
-        """Make the data folder; it appears whole or not at all."""
+    def _init(self) -> None:
+        """Create the data folder; it is complete once it has its name."""
         new = self.data.with_name("data.new")
         shutil.rmtree(new, ignore_errors=True)
         options = ["--locale-provider=builtin", "--locale=C.UTF-8", "--encoding=UTF8"]
-        made = subprocess.run(
+        done = subprocess.run(
             [
                 str(self.install / "bin/initdb"),
                 "-D",
@@ -219,14 +219,14 @@ class Postgres:
             capture_output=True,
             check=False,
         )
-        if made.returncode:
-            lines = made.stderr.decode(errors="replace").strip().splitlines()
-            faults = [line for line in lines if "error:" in line or "FATAL:" in line]
-            raise EngineFailed(f"initdb failed: {(faults or lines or ['no word of it'])[0]}")
+        if done.returncode:
+            output = done.stderr.decode(errors="replace").strip().splitlines()
+            faults = [line for line in output if "error:" in line or "FATAL:" in line]
+            raise EngineFailed(f"initdb failed: {(faults or output or ['no output'])[0]}")
         new.rename(self.data)
 
-    def _answers(self) -> bool:
-        """Wait until the server answers, and make the database; say whether it lives."""
+    def _wait_until_ready(self) -> bool:
+        """Wait until the server answers, and create the database; return False if it has ended."""
         import psycopg
 
         until = time.monotonic() + START_SECONDS
@@ -247,7 +247,7 @@ class Postgres:
 
 
 class Valkey:
-    """An embedded Valkey (Redis) server on a socket of its own. What it holds may be lost."""
+    """An embedded Valkey (Redis) server on a socket of its own. Its data may be lost."""
 
     name = "valkey"
 
@@ -269,7 +269,7 @@ class Valkey:
             *(part for k, v in self._options() for part in (f"--{k}", v)),
         ]
         until = time.monotonic() + START_SECONDS
-        while _listens(self.socket):  # going down: it takes the socket's name along
+        while _listens(self.socket):  # one that is ending removes the socket
             if time.monotonic() > until:
                 raise EngineFailed(f"another Valkey server runs on {self.socket}")
             time.sleep(0.05)
@@ -280,9 +280,9 @@ class Valkey:
             time.sleep(0.02)
 
     def start_again(self) -> None:
-        """Start the server after it died; does not wait until it answers. Raises EngineFailed."""
+        """Start the server after it died, without waiting until it answers. Raises EngineFailed."""
         if _listens(self.socket):
-            raise EngineFailed("what is left of it still goes down")
+            raise EngineFailed("the processes of the last one have not ended yet")
         _own_folder(self.socket.parent)
         self.socket.unlink(missing_ok=True)
         self.process = spawn(

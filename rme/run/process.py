@@ -1,4 +1,4 @@
-"""Starting and stopping child processes so that none is ever left behind."""
+"""Starts and stops child processes so that none is left behind."""
 
 import contextlib
 import ctypes
@@ -16,18 +16,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class EngineFailed(Exception):
-    """An engine cannot be started; the text is one sentence for the person at the terminal."""
+    """An engine cannot be started; the text is one sentence for the terminal."""
 
 
 def say(sentence: str) -> None:
-    """Write a line to the terminal, if there still is one: nothing stops for want of it."""
-    with contextlib.suppress(OSError, ValueError):  # a pipe that nobody reads, or closed
+    """Write a line to the terminal; do nothing if there is none any more."""
+    with contextlib.suppress(OSError, ValueError):  # the other end of a pipe was closed
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
 
 
 def reason(error: OSError) -> str:
-    """Return in a sentence which file or folder cannot be used, and why."""
+    """Return a sentence that names the file or folder that cannot be used, and why."""
     why = error.strerror or str(error)
     return f"{error.filename} cannot be used: {why}." if error.filename else f"{why}."
 
@@ -35,7 +35,7 @@ def reason(error: OSError) -> str:
 def die_with_parent(parent: int, death: signal.Signals) -> None:
     """Have the kernel send this process a signal when its parent ends (prctl PR_SET_PDEATHSIG)."""
     _libc.prctl(_PR_SET_PDEATHSIG, death)
-    if os.getppid() != parent:  # it ended before the line above
+    if os.getppid() != parent:  # it has ended before the line above
         os._exit(1)
 
 
@@ -54,10 +54,10 @@ def spawn(
     pipe: bool = False,
     stderr: int = subprocess.STDOUT,
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own, so that Ctrl-C reaches only us.
+    """Start a child in a session of its own, so that Ctrl-C reaches only this process.
 
-    If we are killed, the kernel sends the child `death`. Its output goes to a file, or to a pipe of
-    ours (`stderr` as in subprocess).
+    If this process is killed, the kernel sends the child `death`. The child's output goes to a
+    file, or to a pipe (`stderr` as in subprocess).
     """
 
     parent = os.getpid()
@@ -86,16 +86,16 @@ def spawn(
 def stop(
     process: subprocess.Popen[bytes], how: signal.Signals, seconds: float = STOP_SECONDS
 ) -> None:
-    """Stop a child and all of its session; what does not stop in time is killed."""
+    """Stop a child and its process group; kill what has not ended in time."""
     if process.poll() is None:
         process.send_signal(how)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # killed below, with what it started
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it is killed below
             process.wait(seconds)
     kill_group(process)
     process.wait()
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of a child's process group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing is left of it
+    """Kill the remaining processes of a child's process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # none is left
         os.killpg(process.pid, signal.SIGKILL)

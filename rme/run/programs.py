@@ -10,14 +10,14 @@ from subprocess import Popen
 from rme.run.process import say, spawn
 
 NUMBERS = {"WEB_WORKERS": "2", "WEB_THREADS": "4", "WORKER_CONCURRENCY": "2"}
-"""Settings of how many processes and threads there are, with their defaults."""
+"""The settings of the numbers of processes and threads, with their defaults."""
 HEAD_MILLISECONDS = "15000"
-"""How long a request's head may take; a connection that is kept may be idle for as long."""
+"""How long a request's head may take, and how long a connection may be idle."""
 HEAD_BYTES = "65536"
 STOP_SECONDS = "8"
-"""How long requests in hand may take when the web server is asked to stop."""
+"""How long current requests may take after the web server got the signal to stop."""
 CONNECTIONS = "1024"
-"""Most connections of a web process. One that does not send costs a few kilobytes."""
+"""The limit of connections of a web process. An idle one costs a few kilobytes."""
 
 
 @dataclass
@@ -36,14 +36,14 @@ class Program:
         self.reader.start()
 
     def _show(self, process: "Popen[bytes]") -> None:
-        """Pass the child's output on, each line with its name."""
+        """Write the child's output to the terminal, each line with its name."""
         assert process.stdout is not None  # spawn(pipe=True)
         for line in process.stdout:
             say(f"{self.name:>6} | {line.decode(errors='replace').rstrip()}")
 
 
 def refusal(env: Mapping[str, str]) -> str | None:
-    """Return in a sentence which number of the environment cannot be; None if all can."""
+    """Return a sentence about an invalid number in the environment; None if all are valid."""
     for name, default in NUMBERS.items():
         value = env.get(name) or default
         if not value.isdecimal() or not 0 < int(value) < 1000:
@@ -57,13 +57,13 @@ def web(env: Mapping[str, str]) -> list[str]:
         *(sys.executable, "-m", "granian", "--interface", "asginl", "rme.asgi:application"),
         *("--host", env.get("HOST") or "127.0.0.1", "--port", env.get("PORT") or "8000"),
         *("--workers", env.get("WEB_WORKERS") or NUMBERS["WEB_WORKERS"]),
-        # A proxy speaks HTTP/1.1; HTTP/2 would be a second way in, with limits of its own.
+        # Proxies use HTTP/1.1; HTTP/2 would need limits of its own.
         *("--http", "1", "--no-ws"),
         *("--http1-header-read-timeout", HEAD_MILLISECONDS, "--http1-buffer-size", HEAD_BYTES),
         *("--backlog", CONNECTIONS, "--backpressure", CONNECTIONS),
-        # One process that dies is replaced; without this its death ends all others.
+        # Replaces a process that dies; without this its death ends all others.
         "--respawn-failed-workers",
-        # A body that drips does not hold up the end of the service.
+        # A slow body does not delay the end of the service.
         *("--workers-kill-timeout", STOP_SECONDS, "--log-level", "warning"),
     ]
 

@@ -1,7 +1,7 @@
 """The process tree of `make run`: engines, then web, workers and beat, started again when they end.
 
-A supervisor of ours and not honcho: engines must be up before, and down after, everything else,
-and the web must finish its requests before the worker goes.
+Not honcho, because the engines must start before and stop after all other processes, and the web
+server must finish its requests before the worker stops.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ from rme.run.process import EngineFailed, reason, say, spawn, stop
 from rme.run.programs import Program
 
 START_FAILURES = 3
-"""How often a program may end by itself before the service was ever up: then it cannot start."""
+"""How often a program may end before the service was up once: then the service cannot start."""
 
 Child = Program | Postgres | Valkey
 
 
 @dataclass
-class Life:
+class ChildState:
     """When a child was started last, and when it may be started again."""
 
     started: float = 0.0
@@ -42,7 +42,7 @@ class Life:
 
 
 class Supervisor:
-    """Brings everything up, keeps it up, and takes it down."""
+    """Starts all children, restarts those that end, and stops them."""
 
     def __init__(self, var: Path, children: Sequence[Program], env: Mapping[str, str]) -> None:
         self.var = var
@@ -55,8 +55,8 @@ class Supervisor:
             self.engines.append(Valkey(var))
         self.child_env = engine_env(var) | self.env
         self.stopping = threading.Event()
-        self.said: bytes | None = None  # what is shown once the web answers
-        self.lives = {child.name: Life() for child in (*self.engines, *self.programs)}
+        self.greeting: bytes | None = None  # written to the terminal once the web answers
+        self.states = {child.name: ChildState() for child in (*self.engines, *self.programs)}
         self.came_up = False
 
     def up(self, prepare: Sequence[Sequence[str]] = ()) -> int:
@@ -65,15 +65,15 @@ class Supervisor:
             signal.signal(number, lambda *_: self.stopping.set())
         try:
             for engine in self.engines:
-                self.lives[engine.name].started = time.monotonic()
+                self.states[engine.name].started = time.monotonic()
                 engine.start()
-            self.said = b""
+            self.greeting = b""
             for command in prepare:
-                code, self.said, errors = self._run(command)
+                code, self.greeting, errors = self._run(command)
                 if self.stopping.is_set():
                     return 0
                 if code:
-                    return self._fail(f"{' '.join(command[-2:])} failed{self._told(errors)}")
+                    return self._fail(f"{' '.join(command[-2:])} failed{self._shorten(errors)}")
             return self._watch()
         except OSError as error:
             return self._fail(reason(error))
@@ -82,8 +82,8 @@ class Supervisor:
         finally:
             self.down()
 
-    def _told(self, errors: bytes) -> str:
-        """Return what a failed command wrote; of a traceback the last line, all of it in a file."""
+    def _shorten(self, errors: bytes) -> str:
+        """Return a command's error output; of a traceback its last line, the rest in a file."""
         text = errors.decode(errors="replace").strip()
         if "Traceback (most recent call last)" not in text:
             return f": {text[-3000:]}" if text else "."
@@ -93,7 +93,7 @@ class Supervisor:
         return f": {text.rpartition(chr(10))[2][:500]} (more in {log})"
 
     def _run(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
-        """Run a command to its end, or until we are to stop; gives its exit code and outputs."""
+        """Run a command to its end, or until a signal to stop; return its exit code and outputs."""
         process = spawn(
             command,
             env=self.child_env,
@@ -110,34 +110,34 @@ class Supervisor:
                     stop(process, signal.SIGINT)
 
     def _announce(self) -> None:
-        """Once the web answers, say how to reach it and write down that it is up."""
-        if self.said is None or not self._web_answers():
+        """Once the web answers, write the greeting, and the state for `make demo-json`."""
+        if self.greeting is None or not self._web_answers():
             return
         self.came_up = True
         try:
             remember(self.var, self.env)
-        except OSError as error:  # it runs all the same; only `make demo-json` wants the file
+        except OSError as error:  # only `make demo-json` needs the file
             say(f"rme: {reason(error)}")
-        with contextlib.suppress(OSError):  # nobody reads it
-            sys.stdout.write(self.said.decode(errors="replace"))
+        with contextlib.suppress(OSError):  # stdout was closed
+            sys.stdout.write(self.greeting.decode(errors="replace"))
             sys.stdout.flush()
-        self.said = None
+        self.greeting = None
 
     def _web_answers(self) -> bool:
-        """Ask the web itself, past any proxy that the environment names."""
+        """Return whether the web server answers; the environment's proxies are not used."""
         host = self.env.get("HOST", "127.0.0.1")
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
         web = http.client.HTTPConnection(host, int(self.env.get("PORT", "8000")), timeout=1)
         try:
             web.request("GET", "/livez")
-            return web.getresponse().status < 500  # 400 where ALLOWED_HOSTS names others alone
+            return web.getresponse().status < 500  # 400 if ALLOWED_HOSTS does not list it
         except (OSError, http.client.HTTPException):
             return False
         finally:
             web.close()
 
     def _watch(self) -> int:
-        """Start each child, and again whenever it ends, a little later each time, for ever."""
+        """Start each child, and start it again when it ends, with growing pauses."""
         while not self.stopping.wait(0.25):
             self._announce()
             for child in (*self.engines, *self.programs):
@@ -146,18 +146,18 @@ class Supervisor:
         return 0
 
     def _keep(self, child: Child) -> str | None:
-        """Start a child when its time has come, or notice that it ended; return why it ended."""
-        life, now = self.lives[child.name], time.monotonic()
+        """Start a child when it is due; if it has ended, return why."""
+        state, now = self.states[child.name], time.monotonic()
         if child.process is not None:
             code = child.process.poll()
             if code is None:
                 return None
-            stop(child.process, signal.SIGKILL)  # and whatever it left of its session
+            stop(child.process, signal.SIGKILL)  # with the rest of its process group
             child.process = None
             return self._ended(child, ending(code))
-        if now < life.next_start:
+        if now < state.next_start:
             return None
-        life.started = now
+        state.started = now
         try:
             if isinstance(child, Program):
                 child.start(self.child_env)
@@ -170,21 +170,21 @@ class Supervisor:
         return None
 
     def _ended(self, child: Child, why: str) -> str:
-        life, now = self.lives[child.name], time.monotonic()
-        lived = now - life.started
-        delay = life.backoff.failed(lived)
-        life.next_start = now + delay
-        say(f"rme: {sentence(child.name, why, lived, life.backoff.failures, delay)}")
+        state, now = self.states[child.name], time.monotonic()
+        uptime = now - state.started
+        delay = state.backoff.failed(uptime)
+        state.next_start = now + delay
+        say(f"rme: {sentence(child.name, why, uptime, state.backoff.failures, delay)}")
         return why
 
     def _cannot_start(self, child: Child) -> bool:
-        """Return whether to give up: a mistake in the settings, found before all was ever up."""
+        """Return whether a program ends again and again before the service was up once."""
         if self.came_up or not isinstance(child, Program):
             return False
-        return self.lives[child.name].backoff.failures >= START_FAILURES
+        return self.states[child.name].backoff.failures >= START_FAILURES
 
     def down(self) -> None:
-        """Stop everything: programs in their order, then the engines."""
+        """Stop the programs in their order, then the engines."""
         for program in self.programs:
             if program.process:
                 stop(program.process, signal.SIGTERM)
@@ -197,7 +197,7 @@ class Supervisor:
 
 
 def port_refusal(host: str, port: int) -> str | None:
-    """Say in a sentence why a port cannot be listened on; None if it can."""
+    """Return a sentence about why a port cannot be used; None if it can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -213,7 +213,7 @@ def port_refusal(host: str, port: int) -> str | None:
 
 
 def lock(var: Path) -> int | None:
-    """Take the data folder for this process; None if another one runs on it."""
+    """Lock the data folder for this process; None if another process has locked it."""
     (var / "run").mkdir(parents=True, exist_ok=True)
     descriptor = os.open(var / "run" / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -225,9 +225,9 @@ def lock(var: Path) -> int | None:
 
 
 def state(var: Path) -> dict[str, str] | None:
-    """Give PORT and BASE_URL of the service that runs in a data folder; None if none does.
+    """Return PORT and BASE_URL of the service that runs in a data folder; None if none runs.
 
-    Empty while it is still starting. A file that a killed service left is not believed.
+    Empty while it is starting. The file of a service that was killed is ignored.
     """
     descriptor = lock(var)
     if descriptor is not None:
@@ -241,6 +241,6 @@ def state(var: Path) -> dict[str, str] | None:
 
 
 def remember(var: Path, env: Mapping[str, str]) -> None:
-    """Write down what runs, for `make demo-json`."""
+    """Store PORT and BASE_URL of this service for `make demo-json`."""
     state = {"pid": os.getpid(), "port": env["PORT"], "base_url": env.get("BASE_URL", "")}
     (var / "run" / "state.json").write_text(json.dumps(state))

@@ -107,7 +107,7 @@ def store(run: Any, reader: Reader) -> None:
         run.name = run.name[:255]
         run.save()
         number = 0
-        while (part := reader.part())[1]:
+        while (part := reader.read_batch())[1]:
             first, lines = part
             content = "\n".join(lines).encode()
             run.parts.create(number=number, first_line=first, content=content)

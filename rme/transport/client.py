@@ -7,7 +7,7 @@ from rme.transport.addresses import AddressPolicy
 from rme.transport.connections import Connections
 from rme.transport.host_limits import HostLimits
 from rme.transport.messages import Request, Result
-from rme.transport.scheduler import Limits, OnResults, RequestScheduler
+from rme.transport.scheduler import OnResults, RequestScheduler, TransportLimits
 
 _ISOLATED = 50
 """The number of names whose isolated transports are kept."""
@@ -119,7 +119,7 @@ class Transport:
         not raise. If all have ended by then, it is not called.
         """
         with self._lock:
-            limits = Limits(
+            limits = TransportLimits(
                 self.policy, self.per_host, self.streams, self.start_timeout, self.host_limits
             )
             return RequestScheduler(self.connections, limits, requests, on_results).run()

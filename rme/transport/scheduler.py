@@ -29,7 +29,7 @@ _RETRY_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TransportLimits:
     """What one call may do. Times are in seconds; see `Transport`."""
 
     policy: AddressPolicy
@@ -39,7 +39,7 @@ class Limits:
     host_limits: HostLimits | None
 
 
-class _Host:
+class _HostQueue:
     """The requests to one host: how many are in flight, and which wait."""
 
     __slots__ = ("in_flight", "origin", "reached", "waiting")
@@ -58,7 +58,7 @@ class RequestScheduler:
     def __init__(
         self,
         connections: Connections,
-        limits: Limits,
+        limits: TransportLimits,
         requests: Sequence[Request],
         on_results: OnResults | None = None,
     ) -> None:
@@ -69,10 +69,10 @@ class RequestScheduler:
         self.reported: set[int] | None = None
         """The places whose results were reported; None before the start time-out."""
         self.results: list[Result | None] = [None] * len(requests)
-        self.hosts: dict[Origin, _Host] = {}
-        self.latest: tuple[str, _Host] | None = None
+        self.hosts: dict[Origin, _HostQueue] = {}
+        self.latest: tuple[str, _HostQueue] | None = None
         """The beginning of the last HTTP request's URL, and its host: most go to the same."""
-        self.in_flight: dict[ActiveRequest, tuple[int, _Host]] = {}
+        self.in_flight: dict[ActiveRequest, tuple[int, _HostQueue]] = {}
         self.began = time.monotonic()
         timeout = limits.start_timeout
         self.start_until = None if timeout is None else self.began + timeout
@@ -139,7 +139,7 @@ class RequestScheduler:
         if origin is None or refusal:
             self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
             return
-        host = self.hosts.setdefault(origin, _Host(origin))
+        host = self.hosts.setdefault(origin, _HostQueue(origin))
         host.waiting.append(index)
         if not request.envelope:
             start = request.url.split("/", 3)[:3]
@@ -153,7 +153,7 @@ class RequestScheduler:
         in_clear = mail is not None and bool(mail.username) and mail.security == "NONE"
         return self.limits.policy.refuses(origin, logs_in_clear=in_clear)
 
-    def _start_waiting(self, host: _Host) -> None:
+    def _start_waiting(self, host: _HostQueue) -> None:
         """Start as many requests to a host as it may have in flight."""
         while host.waiting:
             request = self.requests[host.waiting[0]]
@@ -169,17 +169,17 @@ class RequestScheduler:
             host.in_flight += 1
             self.in_flight[active] = (index, host)
 
-    def _acquire(self, request: Request, host: _Host) -> bool:
+    def _acquire(self, request: Request, host: _HostQueue) -> bool:
         """Count a request in the limit that several transports share, if there is one."""
         shared = self.limits.host_limits
         most = self.limits.streams if request.http2 else 2 * self.limits.per_host
         return shared is None or shared.acquire(host.origin, most)
 
-    def _release(self, host: _Host) -> None:
+    def _release(self, host: _HostQueue) -> None:
         if self.limits.host_limits is not None:
             self.limits.host_limits.release(host.origin)
 
-    def _finish(self, active: ActiveRequest, result: Result) -> _Host:
+    def _finish(self, active: ActiveRequest, result: Result) -> _HostQueue:
         """Store the result of a request; return its host, which has room again."""
         index, host = self.in_flight.pop(active)
         host.in_flight -= 1
@@ -194,7 +194,7 @@ class RequestScheduler:
             self._end_late()
         return host
 
-    def _end_all(self, host: _Host) -> None:
+    def _end_all(self, host: _HostQueue) -> None:
         """End all that wait for a host whose connections time out: each would time out in turn."""
         while host.waiting:
             self.results[host.waiting.popleft()] = _NO_CONNECTIONS

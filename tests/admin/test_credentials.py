@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from messaging import providers
 from messaging.models import ProviderAccount
-from rme.core.credentials import GIVE_AGAIN, is_destination, is_secret, types_of
+from rme.core.credentials import REPEATED_VALUE_NEEDED, is_destination, is_secret, types_of
 from rme.crm.connectors import REMOTE
 from rme.crm.models_platform import Platform
 from rme.crm.presets import PRESETS
@@ -132,7 +132,9 @@ def test_a_changed_destination_needs_every_secret_again(org, model, kind, name):
     owner = person("owner", org, Membership.Role.OWNER)
     changed = {**form, f"setting_{kind}_{name}": other_value(settings.model_fields[name])}
     errors = errors_of(owner.post(page(model, "change", row.pk), changed))
-    assert errors == {f"setting_{kind}_{each}": [GIVE_AGAIN] for each in secrets_of(settings)}
+    assert errors == {
+        f"setting_{kind}_{each}": [REPEATED_VALUE_NEEDED] for each in secrets_of(settings)
+    }
     before = row.credentials
     row.refresh_from_db()
     assert row.credentials == before

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from messaging.delivery.accounts.circuits import State
+from messaging.delivery.accounts import CircuitState
 from messaging.models import Attempt, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import REGISTRY
@@ -70,8 +70,8 @@ def test_the_list_tells_each_accounts_last_hour(root, org, account):
     Attempt.objects.update(latency_ms=7)
     shown = account_hour.read_summaries([account, other])
     assert shown == {
-        account.pk: account_hour.AccountSummary(State.CLOSED, 3, 1, 1, 7),
-        other.pk: account_hour.AccountSummary(State.CLOSED),
+        account.pk: account_hour.AccountSummary(CircuitState.CLOSED, 3, 1, 1, 7),
+        other.pk: account_hour.AccountSummary(CircuitState.CLOSED),
     }
     text = root.get(page(ProviderAccount, "changelist")).content.decode()
     assert "3 sent: 1 taken, 1 failed, p95 7 ms" in text

@@ -67,5 +67,5 @@ def test_a_million_rows_elsewhere_do_not_matter_to_the_plan(bot, ada):
             if "crm_contact" in query["sql"]:
                 cursor.execute(f"EXPLAIN {query['sql']}")
                 plans.append("\n".join(line for (line,) in cursor.fetchall()))
-    assert ["contact_by_email" in plans[0], "Seq Scan" in plans[0]] == [True, False]
+    assert ["contact_by_email" in plans[0], "Seq Scan on crm_contact" in plans[0]] == [True, False]
     assert ["contact_by_phone" in plans[1], "contact_by_mobile" in plans[1]] == [True, True]

@@ -35,18 +35,18 @@ SIGNS = set("=+-@＝＋－＠﹢﹣﹦﹫")
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_cell_that_is_a_formula_is_text_in_the_file(text: str) -> None:
-    file = "".join(csv_lines.lines([["x", text, "y"], [text], ["x", text]]))
+    file = "".join(csv_lines.write_rows([["x", text, "y"], [text], ["x", text]]))
     assert computed(file) == []
-    assert csv_lines.bare(csv_lines.guard(text)) == text
+    assert csv_lines.unguard(csv_lines.guard(text)) == text
 
 
 @given(row=st.lists(_TEXTS, min_size=1, max_size=4))
 @example(row=["a;=1+1"])
 @example(row=["a;", "=1"])
 def test_row_of_any_cells_is_text_and_is_read_as_it_was(row: list[str]) -> None:
-    (line,) = csv_lines.lines([row])
+    (line,) = csv_lines.write_rows([row])
     assert computed(line) == []
-    assert [csv_lines.bare(cell) for cell in next(csv.reader([line]))] == row
+    assert [csv_lines.unguard(cell) for cell in next(csv.reader([line]))] == row
 
 
 @pytest.mark.parametrize("text", ["a b", "a, -b", "1-1", "a=b", "x@y.example", "it's", "a;b", ""])

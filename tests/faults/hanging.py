@@ -5,7 +5,7 @@ from typing import Any
 
 from messaging.content.rendering import RenderLimit
 from messaging.delivery import render_limit
-from messaging.delivery.claims import Claimed
+from messaging.delivery.claims import ClaimedDelivery
 from rme.celery import app
 from rme.core.db.clock import of_epoch
 from rme.core.redis.connection import redis_client
@@ -21,7 +21,7 @@ WORK = {
 @app.task(name="tests.render")  # type: ignore[untyped-decorator]
 def render(organization_id: str, claimed: list[Any], work: str) -> None:
     """Work for a delivery, and leave in Redis what came of it."""
-    held = Claimed._make(claimed)._replace(expires_at=of_epoch(0))
+    held = ClaimedDelivery._make(claimed)._replace(expires_at=of_epoch(0))
     redis_client().rpush("tests:begun", held.id)
     try:
         with render_limit.limited(organization_id, held):

@@ -28,7 +28,7 @@ def fcm_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
 def platform_logged_in(port: int, ca: str, timeout: float) -> dict[str, object]:
     settings = test_salesforce.settings(port, ca, timeout)
     made = provider("salesforce", settings)
-    assert isinstance(made, salesforce.Salesforce)
+    assert isinstance(made, salesforce.SalesforcePush)
     token = access_tokens.AccessToken("access", time.time(), f"https://localhost:{port}")
     access_tokens.store(made.credential_name, salesforce.TOKEN_LIFE, token)
     return settings

@@ -5,7 +5,7 @@ import pytest
 from messaging.models import ProviderAccount
 from messaging.policy.organization_policy import account_of
 from push import feedback
-from push.feedback import Said
+from push.feedback import DeviceOutcome
 from push.models import Device
 from rme.core.db import clock
 from rme.core.outcomes import Gone
@@ -82,7 +82,7 @@ def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
 def test_a_device_tells_its_history(owner, org):
     device = factories.device(org, factories.contact(org))
     at = clock.now()
-    feedback.note([Said(org.pk, device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])
+    feedback.store([DeviceOutcome(org.pk, device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])
     feedback.retire()
     shown = owner.get(page(Device, "change", device.pk)).content.decode()
     assert "devices (MSG_Device__c)" in owner.get(page(Device, "changelist")).content.decode()

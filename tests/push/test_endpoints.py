@@ -171,7 +171,7 @@ def test_there_are_many():
 @pytest.mark.parametrize("url", REFUSED, ids=range(len(REFUSED)))
 def test_none_is_taken(url):
     with pytest.raises(InvalidPayload) as refused:
-        device_tokens.read("WEB", subscription(url))
+        device_tokens.parse("WEB", subscription(url))
     (detail,) = refused.value.details
     assert detail.field == "token.endpoint"
 
@@ -184,7 +184,7 @@ def test_what_browsers_give_is_taken():
         "https://web.push.apple.com/QAbc-_",
         "https://wns2-par02p.notify.windows.com/w/?token=BQYAAA%2f",
     ):
-        assert device_tokens.read("WEB", subscription(url)).text
+        assert device_tokens.parse("WEB", subscription(url)).text
 
 
 @pytest.mark.django_db

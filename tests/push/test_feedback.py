@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from push import feedback, tasks
-from push.feedback import Said
+from push.feedback import DeviceOutcome
 from push.models import Device, Feedback
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Gone, Misconfigured, Rejected, Retryable, Unknown
@@ -27,7 +27,7 @@ def person(org):
 
 def said(device, outcome=None, at=None, org=None):
     whose = org.pk if org else device.organization_id
-    return Said(whose, device.pk, at or clock.now(), outcome or Gone("Unregistered"))
+    return DeviceOutcome(whose, device.pk, at or clock.now(), outcome or Gone("Unregistered"))
 
 
 def now():
@@ -37,7 +37,7 @@ def now():
 
 def test_a_dead_token_deactivates_its_device_alone(org, person):
     dead, alive = factories.device(org, person, "dead"), factories.device(org, person, "alive")
-    feedback.note([said(dead, at=now()), said(alive, Accepted("x"))])
+    feedback.store([said(dead, at=now()), said(alive, Accepted("x"))])
     tasks.retire_devices()
     dead.refresh_from_db()
     alive.refresh_from_db()
@@ -55,7 +55,7 @@ def test_no_other_outcome_touches_a_device(org, person, outcome):
     device = factories.device(org, person)
     one = said(device, outcome, now())
     with CaptureQueriesContext(connection) as captured:
-        feedback.note([one])
+        feedback.store([one])
     assert len(captured) == 0
     tasks.retire_devices()
     device.refresh_from_db()
@@ -74,7 +74,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
         one = said(device, at=died)
     else:
         one = said(device, Gone("Unregistered", int(died.timestamp() * 1000)), now())
-    feedback.note([one])
+    feedback.store([one])
     tasks.retire_devices()
     device.refresh_from_db()
     assert device.active is active
@@ -82,7 +82,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
 
 def test_a_device_that_registers_again_is_active_again(api, org, person):
     device = factories.device(org, person, "token")
-    feedback.note([said(device, at=now())])
+    feedback.store([said(device, at=now())])
     tasks.retire_devices()
     body = {"contactId": str(person.pk), "platform": "ANDROID", "token": "token"}
     answer = api.call("POST", "/devices", body)
@@ -94,7 +94,7 @@ def test_a_device_that_registers_again_is_active_again(api, org, person):
 def test_another_organization_s_word_is_none(org, person):
     other = factories.organization("other")
     device = factories.device(org, person)
-    feedback.note([said(device, at=now(), org=other)])
+    feedback.store([said(device, at=now(), org=other)])
     tasks.retire_devices()
     device.refresh_from_db()
     assert (device.active, Feedback.objects.count()) == (True, 0)
@@ -103,7 +103,7 @@ def test_another_organization_s_word_is_none(org, person):
 def test_the_same_word_twice_is_one(org, person):
     device = factories.device(org, person)
     for _ in range(2):
-        feedback.note([said(device, at=now()), said(device, at=now())])
+        feedback.store([said(device, at=now()), said(device, at=now())])
         tasks.retire_devices()
     device.refresh_from_db()
     assert len(device.history) == 1
@@ -114,7 +114,7 @@ def test_a_batch_is_one_statement(org, person, count):
     devices = [factories.device(org, person, f"token-{n}") for n in range(count)]
     everything = [said(device, at=now()) for device in devices]
     with CaptureQueriesContext(connection) as captured:
-        feedback.note(everything)
+        feedback.store(everything)
         assert feedback.retire() == (count, count)
     assert len(captured) == 2
     assert not Device.objects.filter(active=True).exists()

@@ -116,7 +116,7 @@ def test_other_address_may_not_be_called(address: str) -> None:
     ],
 )
 @pytest.mark.parametrize("scheme", ["https", "smtp", "smtps"])
-def test_no_way_of_writing_loopback_lets_a_packet_out(host: str, scheme: str) -> None:
+def test_no_spelling_of_loopback_sends_a_packet(host: str, scheme: str) -> None:
     with tcp.TcpServer(lambda connection, _: None) as server:
         where = f"rebound.test:{server.port}:127.0.0.1"
         transport = Transport(AddressPolicy(["other.test", "127.0.0.1:1"]), resolve=[where])
@@ -157,7 +157,7 @@ def test_no_way_of_writing_loopback_lets_a_packet_out(host: str, scheme: str) ->
         "nonsense",
     ],
 )
-def test_no_trick_of_a_url_gets_out(url: str) -> None:
+def test_no_url_bypasses_the_check(url: str) -> None:
     with tcp.TcpServer(lambda connection, _: None) as server:
         transport = Transport(AddressPolicy(["opened.test"]))
         (result,) = transport.perform([Request(url.format(port=server.port), b"x")])

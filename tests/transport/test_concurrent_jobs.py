@@ -8,7 +8,7 @@ from rme.transport import Reply, Request, Transport, run_concurrently
 from tests.fakes.http1 import Http1Server
 
 
-def test_each_has_connections_of_its_own_that_are_kept(transport: Transport) -> None:
+def test_each_job_has_connections_of_its_own(transport: Transport) -> None:
     with Http1Server() as server:
 
         def ask(own: Transport) -> int:
@@ -24,7 +24,7 @@ def test_each_has_connections_of_its_own_that_are_kept(transport: Transport) -> 
         assert server.connections == 3
 
 
-def test_what_they_give_comes_in_their_order(transport: Transport) -> None:
+def test_results_are_in_the_order_of_the_jobs(transport: Transport) -> None:
     together = threading.Barrier(3)
 
     def wait(number: int) -> int:

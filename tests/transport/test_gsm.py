@@ -7,7 +7,7 @@ from rme.transport.smpp import text_encoding
 from rme.transport.smpp.text_encoding import Alphabet
 
 
-def test_every_character_comes_back() -> None:
+def test_every_character_round_trip() -> None:
     text = gsm.BASIC + gsm.EXTENSION
     assert gsm.decode(b"".join(gsm.septets(text))) == text
 
@@ -34,7 +34,7 @@ def test_place_in_the_table(text: str, encoded: bytes) -> None:
     ("data", "text"),
     [(b"\x1b", ""), (b"\x1bA", "A"), (b"\x1b\x1b", " "), (b"\x80\xff", "  "), (b"", "")],
 )
-def test_what_is_not_in_the_tables(data: bytes, text: str) -> None:
+def test_codes_outside_the_tables(data: bytes, text: str) -> None:
     assert gsm.decode(data) == text
 
 
@@ -52,9 +52,9 @@ def test_what_is_not_in_the_tables(data: bytes, text: str) -> None:
         (b"binary", 4, 0, ""),
     ],
 )
-def test_what_a_person_wrote(data: bytes, coding: int, esm_class: int, text: str) -> None:
+def test_inbound_text_is_decoded(data: bytes, coding: int, esm_class: int, text: str) -> None:
     assert text_encoding.decode(data, coding, Alphabet.GSM, esm_class) == text
 
 
-def test_a_lone_surrogate_does_no_harm() -> None:
+def test_lone_surrogate_becomes_a_question_mark() -> None:
     assert text_encoding.encode("a\ud800", Alphabet.GSM).parts() == [b"\0a\0?"]

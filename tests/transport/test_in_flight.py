@@ -34,7 +34,7 @@ def everything(flight, seconds=5.0):
     return found
 
 
-def test_what_joins_later_does_not_wait_for_what_is_slow(flight):
+def test_added_request_does_not_wait_for_a_slow_one(flight):
     go = threading.Event()
 
     def answer(sock, seen):
@@ -75,14 +75,14 @@ def test_a_step_waits_no_longer_than_it_may(flight):
         ("https://10.0.0.1/", "the address is not public"),
     ],
 )
-def test_what_may_not_be_called_is_given_as_refused(flight, url, why):
+def test_refused_address_is_a_failure(flight, url, why):
     flight.add("a", Request(url, b"x"))
     assert len(flight) == 1
     assert everything(flight) == {"a": Failure(FailureKind.REFUSED_ADDRESS, why)}
     assert len(flight) == 0
 
 
-def test_a_refused_one_does_not_wait_for_what_is_under_way(flight):
+def test_refused_request_does_not_wait_for_others(flight):
     with Http1Server(lambda sock, seen: time.sleep(1)) as server:
         flight.add("slow", Request(server.url, b"x"))
         flight.add("bad", Request("smtp://127.0.0.1/", b"x"))
@@ -91,11 +91,11 @@ def test_a_refused_one_does_not_wait_for_what_is_under_way(flight):
         assert time.monotonic() - began < 0.8
 
 
-def test_an_empty_step_gives_nothing(flight):
+def test_step_without_requests_returns_nothing(flight):
     assert flight.step(5.0) == []
 
 
-def test_closing_breaks_off_what_is_under_way():
+def test_close_cancels_requests_in_flight():
     flight = RequestsInFlight(Transport(OPEN))
     left = threading.Event()
 
@@ -113,7 +113,7 @@ def test_closing_breaks_off_what_is_under_way():
     assert len(flight) == 0
 
 
-def test_a_lost_connection_is_given(flight):
+def test_lost_connection_is_a_failure(flight):
     with Http1Server(lambda sock, seen: False) as server:
         flight.add("a", Request(server.url, b"x"))
         flight.add("b", Request(server.url.replace("127.0.0.1", "[::1]"), b"x"))

@@ -127,7 +127,7 @@ def endless_headers(connection: socket.socket, seen: Seen) -> bool:
 )
 @pytest.mark.parametrize("reused", [False, True])
 @pytest.mark.parametrize(("method", "body"), [("POST", b"x"), ("POST", b""), ("DELETE", b"")])
-def test_no_whole_answer_is_unknown_and_sent_once(
+def test_incomplete_response_is_unknown_and_sent_once(
     transport: Transport, answer: object, reused: bool, method: str, body: bytes
 ) -> None:
     def then(connection: socket.socket, seen: Seen) -> bool | None:
@@ -149,14 +149,14 @@ def test_status_of_an_answer_that_was_too_long_is_known(transport: Transport) ->
     assert result == Failure(UNKNOWN, "the answer is too long", 200)
 
 
-def test_answer_just_as_long_as_allowed_is_taken(transport: Transport) -> None:
+def test_response_of_the_greatest_length_is_accepted(transport: Transport) -> None:
     with Http1Server(too_long) as server:
         (result,) = transport.perform([Request(server.url, max_response=5000)])
     assert isinstance(result, Reply)
     assert len(result.body) == 5000
 
 
-def test_body_not_wholly_read_by_the_server_is_unknown(transport: Transport) -> None:
+def test_incompletely_read_body_is_unknown(transport: Transport) -> None:
     def talk(connection: socket.socket, number: int) -> None:
         connection.recv(1000)
         tcp.reset(connection)

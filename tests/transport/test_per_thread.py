@@ -46,7 +46,7 @@ os._exit(0)
 """
 
 
-def test_shared_is_one_transport_for_each_thread() -> None:
+def test_each_thread_has_one_transport() -> None:
     found: list[Transport] = []
     threads = [threading.Thread(target=lambda: found.append(thread_transport())) for _ in range(3)]
     for thread in threads:

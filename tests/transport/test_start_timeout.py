@@ -21,7 +21,7 @@ def root():
     made.close()
 
 
-def test_what_is_slow_is_reported_when_it_comes_and_what_waits_is_given_back(root):
+def test_slow_results_are_reported_and_waiting_requests_not_started(root):
     go, reports = threading.Event(), []
 
     def answer(sock, seen):
@@ -45,7 +45,7 @@ def test_what_is_slow_is_reported_when_it_comes_and_what_waits_is_given_back(roo
     assert later == [(place, True) for place in range(3, 13)]
 
 
-def test_nothing_is_reported_where_all_is_answered_in_time(root):
+def test_nothing_is_reported_if_all_end_in_time(root):
     reports = []
     with Http1Server() as server:
         own = root.for_worker(0, start_timeout=10, streams=40)
@@ -54,7 +54,7 @@ def test_nothing_is_reported_where_all_is_answered_in_time(root):
     assert reports == []
 
 
-def test_a_mail_under_way_is_not_given_back(root):
+def test_mail_in_flight_is_not_returned_as_not_started(root):
     with SlowSmtp(lambda recipient: True) as server:
         own = root.for_worker(0, start_timeout=0.2, streams=40)
         threading.Timer(0.6, server.go.set).start()
@@ -64,7 +64,7 @@ def test_a_mail_under_way_is_not_given_back(root):
         assert len(server.taken) == 10
 
 
-def test_threads_together_have_so_many_under_way_to_a_host(root):
+def test_threads_share_the_limit_of_a_host(root):
     go = threading.Event()
 
     def answer(sock, seen):
@@ -96,7 +96,7 @@ def test_threads_together_have_so_many_under_way_to_a_host(root):
     assert sum(result is NOT_STARTED for result in every) == 28
 
 
-def test_a_place_that_another_thread_returns_is_used(root):
+def test_request_released_by_another_thread_makes_room(root):
     def answer(sock, seen):
         time.sleep(0.1)
         respond(sock, 200)
@@ -117,7 +117,7 @@ def test_a_place_that_another_thread_returns_is_used(root):
     assert [type(result) for result in every] == [Reply] * 40
 
 
-def test_siblings_share_no_connection_and_keep_their_own(root):
+def test_workers_share_no_connection_and_reuse_their_own(root):
     with Http1Server() as server:
         for number in (0, 1, 0, 1):
             root.for_worker(number, start_timeout=5, streams=40).perform(
@@ -126,14 +126,14 @@ def test_siblings_share_no_connection_and_keep_their_own(root):
         assert server.connections == 2
 
 
-def test_a_place_is_free_again_when_it_was_returned():
+def test_release_makes_room():
     limits, origin = HostLimits(), object()
     assert [limits.acquire(origin, 2) for _ in range(3)] == [True, True, False]
     limits.release(origin)
     assert limits.acquire(origin, 2)
 
 
-def test_a_broken_host_gives_its_places_back(root):
+def test_failures_release_the_limit(root):
     own = root.for_worker(0, start_timeout=1, streams=40)
     for _ in range(3):
         results = own.perform([Request("http://127.0.0.1:1/", b"x")] * 15)

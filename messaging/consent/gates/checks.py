@@ -51,7 +51,7 @@ class PendingCheck:
         self,
         candidates: Sequence[Candidate],
         caps: FrequencyCaps,
-        answer: prepared_statements.Answer,
+        answer: prepared_statements.PendingRows,
     ) -> None:
         self._candidates = candidates
         self._caps = caps
@@ -72,7 +72,7 @@ def begin_check(candidates: Sequence[Candidate]) -> PendingCheck:
     caps = FrequencyCaps(candidates)
     organization_ids = {candidate.organization_id for candidate in candidates}
     queries = [pauses.query(organization_ids), *_queries(candidates)]
-    return PendingCheck(candidates, caps, sql.ask(queries))
+    return PendingCheck(candidates, caps, sql.send_queries(queries))
 
 
 def _queries(candidates: Sequence[Candidate]) -> list[sql.Part]:

@@ -1,1 +1,25 @@
-"""The health of provider accounts: circuits, rates, concurrency, routing."""
+"""Provider accounts: which may take a send, in which order, and whether they take it now.
+
+`routing` finds and orders the accounts; `admission` decides what may go now, by one typed answer
+(`Availability`) of the circuit breakers, the adaptive limits and the rates.
+"""
+
+from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
+from messaging.delivery.accounts.availability import Availability, CircuitState, Reason
+from messaging.delivery.accounts.rates import require as require_rate
+from messaging.delivery.accounts.routing import SIMULATORS, Router, configured, expected
+
+__all__ = [
+    "SIMULATORS",
+    "Availability",
+    "CircuitState",
+    "Reason",
+    "Router",
+    "admit",
+    "configured",
+    "expected",
+    "look",
+    "process_rooms",
+    "require_rate",
+    "rooms",
+]

@@ -1,58 +1,59 @@
-"""The health of provider accounts, in Redis, so that all processes see the same.
+"""The circuit breakers of provider accounts, in Redis, so that all processes see the same.
 
 | state | means | how it is left |
 |---|---|---|
-| CLOSED | the account has its turn | half of 20 sends in 60 s fail, or it refuses us: OPEN |
-| OPEN | others go first | after 30 s: HALF_OPEN |
-| HALF_OPEN | a few sends try it | five were answered: CLOSED; one failed: OPEN |
+| CLOSED | it is tried in its order | half of 20 sends in 60 s fail, or it refuses us: OPEN |
+| OPEN | other accounts are tried first | after 30 s: HALF_OPEN |
+| HALF_OPEN | a few sends probe it | five were answered: CLOSED; one failed: OPEN |
 
-A failure is what speaks against the provider: Misconfigured, Unknown, and Retryable unless it says
-that the account is well. What it refuses for the recipient or the content it has answered. Where a
-provider says how long to leave it alone, it goes last for that time, whatever its circuit. A
-circuit puts an account last and never takes it away: when all are open, they are tried all the
-same. Redis is never needed: without it, all circuits are closed.
+A failure is an outcome that is the provider's fault: Misconfigured, Unknown, and Retryable unless
+it does not blame the account. A refusal of the recipient or the content is an answer. Where a
+provider asks for no sends for some time (retry-after), the account is tried last for that time,
+whatever the state of its circuit. A circuit never removes an account: when all are open, they are
+tried all the same. Redis is never needed: without it, all circuits are closed.
 
-While all is well nobody asks again and again: what a process heard of a closed circuit it believes
-for a moment, and tells what was answered since then with the next report. A failure is told at
-once.
+While all is well, no process asks Redis again and again: it trusts a closed circuit for a moment,
+and reports the answers since then with its next report. A failure is reported at once.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import NamedTuple
 
 from django.conf import settings
 
+from messaging.delivery.accounts.availability import CircuitState
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.redis.rate_limits import Script, limiter
 
 PROBES = 5
-"""So many sends try an account at a time while it is half open, and so many answers close it."""
+"""So many sends probe a half-open account at a time, and so many answers close its circuit."""
 PROBE_SECONDS = 5
-"""After so long without an answer, another few try."""
-REST_LIMIT = 15 * 60.0
-"""A provider's own wish to be left alone is honoured this far."""
+"""After so long without an answer, other sends probe."""
+RETRY_AFTER_LIMIT = 15 * 60.0
+"""A provider's retry-after counts as no longer than this."""
 
-# A period is counted in ten parts, each a field of the account's hash: g and b for good and bad.
+# A period is counted in ten parts, each a field of the account's hash: g for answered sends, b for
+# failures.
 _SCRIPT = Script("""
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local period, sends, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local rest, probes, patience = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local open_seconds, probes, probe_seconds = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local part = math.floor(now / (period / 10))
 local answer = {}
 for i, key in ipairs(KEYS) do
   local good, bad = tonumber(ARGV[5 * i + 2]), tonumber(ARGV[5 * i + 3])
-  local broken, wish = tonumber(ARGV[5 * i + 4]), tonumber(ARGV[5 * i + 5])
+  local broken, retry_after = tonumber(ARGV[5 * i + 4]), tonumber(ARGV[5 * i + 5])
   local try = ARGV[5 * i + 6] == '1'
   local flat, known = redis.call('HGETALL', key), {}
   for j = 1, #flat, 2 do known[flat[j]] = flat[j + 1] end
   local state = 'CLOSED'
   if known['until'] then state = now < tonumber(known['until']) and 'OPEN' or 'HALF_OPEN' end
-  local resting = math.max(tonumber(known['rest'] or 0), wish > 0 and now + wish or 0)
+  local resting = math.max(tonumber(known['rest'] or 0), retry_after > 0 and now + retry_after or 0)
   local fails = false
   if state == 'CLOSED' and good + bad > 0 then
     local all, failed = good + bad, bad
@@ -80,17 +81,18 @@ for i, key in ipairs(KEYS) do
   end
   if fails then
     redis.call('DEL', key)
-    redis.call('HSET', key, 'until', string.format('%.3f', now + rest))
+    redis.call('HSET', key, 'until', string.format('%.3f', now + open_seconds))
     state = 'OPEN'
   end
   if resting > now then redis.call('HSET', key, 'rest', string.format('%.3f', resting)) end
   local allowed = 0
   if state == 'HALF_OPEN' and try and now >= tonumber(known['probed'] or 0) then
-    redis.call('HSET', key, 'probed', string.format('%.3f', now + patience))
+    redis.call('HSET', key, 'probed', string.format('%.3f', now + probe_seconds))
     allowed = probes
   end
-  if good + bad > 0 or wish > 0 then
-    redis.call('EXPIRE', key, math.ceil(math.max(period, 20 * rest, resting - now)) + 1)
+  if good + bad > 0 or retry_after > 0 then
+    local life = math.max(period, 20 * open_seconds, resting - now)
+    redis.call('EXPIRE', key, math.ceil(life) + 1)
   end
   answer[3 * i - 2] = state == 'CLOSED' and 0 or (state == 'OPEN' and 1 or 2)
   answer[3 * i - 1] = allowed
@@ -100,34 +102,27 @@ return answer
 """)
 
 
-class State(StrEnum):
-    """A circuit's state, as health shows it."""
-
-    CLOSED = "CLOSED"
-    OPEN = "OPEN"
-    HALF_OPEN = "HALF_OPEN"
-
-
-_STATES = tuple(State)
+_STATES = tuple(CircuitState)
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a window of sends came to, for one account."""
+    """The outcomes of a window of sends by one account."""
 
     good: int = 0
     bad: int = 0
     broken: int = 0
-    wish: float = 0.0
-    """The longest time, in seconds, for which the provider wants to be left alone."""
+    """How many of the bad were Misconfigured."""
+    retry_after: float = 0.0
+    """The longest time, in seconds, for which the provider asked for no sends."""
 
     @property
-    def speaks_against(self) -> bool:
-        """Say whether there is anything that others should know at once."""
-        return bool(self.bad or self.wish)
+    def is_urgent(self) -> bool:
+        """Return whether other processes have to know at once."""
+        return bool(self.bad or self.retry_after)
 
     def count(self, outcome: Outcome) -> None:
-        """Add one send."""
+        """Add the outcome of one send."""
         if isinstance(outcome, Accepted):
             self.good += 1
             return
@@ -138,110 +133,143 @@ class Tally:
         self.bad += failed
         self.broken += isinstance(outcome, Misconfigured)
         if isinstance(outcome, Retryable):
-            self.wish = max(self.wish, _honoured(outcome.retry_after))
+            self.retry_after = max(self.retry_after, _limited(outcome.retry_after))
 
 
-def _honoured(seconds: float | None) -> float:
-    """Read a wish: whatever a provider says is a time between none and the limit."""
+def _limited(seconds: float | None) -> float:
+    """Return a provider's retry-after as a time between none and the limit, whatever it sent."""
     if seconds is None or not math.isfinite(seconds):
         return 0.0
-    return min(max(seconds, 0.0), REST_LIMIT)
+    return min(max(seconds, 0.0), RETRY_AFTER_LIMIT)
+
+
+class CircuitStatus(NamedTuple):
+    """What Redis knows of one account."""
+
+    state: CircuitState = CircuitState.CLOSED
+    probes: int = 0
+    """How many sends may probe it now."""
+    resting: bool = False
+    """The provider asked for no sends for some time, which has not passed."""
 
 
 @dataclass(slots=True)
-class Standing:
-    """Which accounts go last now, by their ids."""
+class CircuitStates:
+    """Which accounts are tried last now, by their ids."""
 
     last: frozenset[int] = frozenset()
     probes: dict[int, int] = field(default_factory=dict)
-    """How many sends may still try an account whose circuit is half open."""
+    """How many sends may still probe an account whose circuit is half open."""
 
-    def goes_last(self, account_id: int | None) -> bool:
-        """Say whether others go before an account."""
+    def is_tried_last(self, account_id: int | None) -> bool:
+        """Return whether other accounts are tried before this one."""
         return account_id in self.last and not self.probes.get(account_id or 0)
 
-    def chosen(self, account_id: int | None) -> None:
-        """Take note that a send will try an account first."""
+    def count_first_try(self, account_id: int | None) -> None:
+        """Count a send that tries this account first, as a probe if its circuit is half open."""
         if account_id in self.probes:
             self.probes[account_id] = max(0, self.probes[account_id] - 1)
 
 
-ALL_WELL = Standing()
+ALL_CLOSED = CircuitStates()
 
 
-_well: TtlCache[int, bool] = TtlCache(seconds=0.2)
-"""The accounts whose circuits were closed a moment ago: that long it is believed."""
-_broken: TtlCache[int, bool] = TtlCache(seconds=0.2)
-"""Whether an account's circuit was other than closed, as this process heard a moment ago."""
-_untold: TtlCache[int, Tally] = TtlCache(seconds=1)
-"""What they have answered since then. Later it says nothing of today any more."""
+_known_closed: TtlCache[int, bool] = TtlCache(seconds=0.2)
+"""The accounts whose circuits were closed a moment ago."""
+_known_broken: TtlCache[int, bool] = TtlCache(seconds=0.2)
+"""Whether an account's circuit was open or half open a moment ago."""
+_unreported: TtlCache[int, Tally] = TtlCache(seconds=1)
+"""What accounts have answered since then. What is older says nothing of now."""
 
 
-def _known_well(account_ids: Collection[int]) -> bool:
-    return all(_well.get(each, lambda: None) for each in account_ids)
+def _all_known_closed(account_ids: Collection[int]) -> bool:
+    return all(_known_closed.get(each, lambda: None) for each in account_ids)
 
 
-def look(account_ids: Collection[int], *, probing: bool = True) -> Standing:
-    """Ask which accounts go last, and which of those a few sends may try; one call to Redis.
+def look(account_ids: Collection[int], *, probing: bool = True) -> CircuitStates:
+    """Return which accounts are tried last, and which of those may be probed; at most one call to
+    Redis.
 
-    Who does not send at once asks without `probing`: else nobody would try.
+    A caller that does not send at once passes `probing=False`: no other would probe in its place.
     """
-    if _known_well(account_ids):
-        return Standing()
-    return _exchange({each: Tally() for each in account_ids}, try_again=probing)[0]
+    if _all_known_closed(account_ids):
+        return CircuitStates()
+    return _states(_exchange({each: Tally() for each in account_ids}, probing=probing))
 
 
-def states(account_ids: Collection[int]) -> dict[int, State]:
-    """Give the state of each circuit (for health); one call to Redis."""
-    return _exchange({each: Tally() for each in account_ids})[1]
+def read(account_ids: Collection[int]) -> dict[int, CircuitStatus]:
+    """Return what Redis knows of each account; one call."""
+    return _exchange({each: Tally() for each in account_ids})
+
+
+def states(account_ids: Collection[int]) -> dict[int, CircuitState]:
+    """Return the state of each circuit; one call to Redis."""
+    return {each: status.state for each, status in read(account_ids).items()}
 
 
 def broken(account_ids: Collection[int]) -> frozenset[int]:
     """Return the accounts whose circuits are not closed; at most one call to Redis."""
-    doubtful = [each for each in account_ids if not _known_well([each])]
-    if unknown := [each for each in doubtful if _broken.get(each, lambda: None) is None]:
-        states(unknown)
-    return frozenset(each for each in doubtful if _broken.get(each, lambda: None))
+    doubtful = [each for each in account_ids if not _all_known_closed([each])]
+    if unknown := [each for each in doubtful if _known_broken.get(each, lambda: None) is None]:
+        read(unknown)
+    return frozenset(each for each in doubtful if _known_broken.get(each, lambda: None))
 
 
-def report(sends: Iterable[tuple[int | None, Outcome]], *, rest: float = 0.0) -> Standing:
-    """Tell what became of sends, by account, and hear which go last now; one call to Redis.
+def report(
+    sends: Iterable[tuple[int | None, Outcome]], *, rest_seconds: float = 0.0
+) -> CircuitStates:
+    """Report the outcomes of sends by account, and return which accounts are tried last now; at
+    most one call to Redis.
 
-    An account of which a send failed goes last for `rest` seconds.
+    An account of which a send failed is tried last for `rest_seconds`.
     """
     tallies: defaultdict[int, Tally] = defaultdict(Tally)
     for account_id, outcome in sends:
-        if account_id is not None:  # nobody's simulator has no circuit
+        if account_id is not None:  # the simulator of organizations without a provider
             tallies[account_id].count(outcome)
     for tally in tallies.values():
-        tally.wish = max(tally.wish, rest if tally.bad else 0.0)
-    if _known_well(tallies) and not any(tally.speaks_against for tally in tallies.values()):
+        tally.retry_after = max(tally.retry_after, rest_seconds if tally.bad else 0.0)
+    if _all_known_closed(tallies) and not any(tally.is_urgent for tally in tallies.values()):
         for account_id, tally in tallies.items():
-            if before := _untold.get(account_id, lambda: None):
+            if before := _unreported.get(account_id, lambda: None):
                 before.good += tally.good
             else:
-                _untold.put(account_id, tally)
-        return Standing()
-    return _exchange(tallies)[0]
+                _unreported.put(account_id, tally)
+        return CircuitStates()
+    return _states(_exchange(tallies))
 
 
-def _exchange(
-    tallies: Mapping[int, Tally], *, try_again: bool = False
-) -> tuple[Standing, dict[int, State]]:
+def _states(found: Mapping[int, CircuitStatus]) -> CircuitStates:
+    return CircuitStates(
+        frozenset(
+            each
+            for each, status in found.items()
+            if status.state is not CircuitState.CLOSED or status.resting
+        ),
+        {
+            each: status.probes
+            for each, status in found.items()
+            if status.probes and not status.resting
+        },
+    )
+
+
+def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[int, CircuitStatus]:
+    """Report tallies, and return what Redis knows then."""
     if not tallies:
-        return Standing(), {}
+        return {}
     for account_id, tally in tallies.items():
-        if tally.good:  # it takes others just now: its settings are not all wrong
+        if tally.good:  # it accepts other sends now: not all of its settings are wrong
             tally.broken = 0
-        before = _untold.get(account_id, lambda: None)
+        before = _unreported.get(account_id, lambda: None)
         tally.good += before.good if before else 0
-        _untold.forget(account_id)
-        _well.forget(account_id)
+        _unreported.forget(account_id)
+        _known_closed.forget(account_id)
     keys = [f"rme:circuit:{account_id}" for account_id in tallies]
     numbers = [
         number
         for tally in tallies.values()
-        for number in (tally.good, tally.bad, tally.broken, tally.wish, int(try_again))
+        for number in (tally.good, tally.bad, tally.broken, tally.retry_after, int(probing))
     ]
     answer = limiter.run(
         _SCRIPT,
@@ -254,17 +282,15 @@ def _exchange(
         PROBE_SECONDS,
         *numbers,
     )
-    if answer is None:
-        return Standing(), dict.fromkeys(tallies, State.CLOSED)
-    found = dict(
-        zip(tallies, zip(answer[::3], answer[1::3], answer[2::3], strict=True), strict=True)
-    )
-    for account_id, told in found.items():
-        _broken.put(account_id, bool(told[0]))
-        if told == (0, 0, 0):
-            _well.put(account_id, True)
-    standing = Standing(
-        frozenset(each for each, (state, _, rests) in found.items() if state or rests),
-        {each: allowed for each, (_, allowed, rests) in found.items() if allowed and not rests},
-    )
-    return standing, {each: _STATES[state] for each, (state, _, _) in found.items()}
+    if answer is None:  # Redis is away
+        return dict.fromkeys(tallies, CircuitStatus())
+    triples = zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+    found = {
+        account_id: CircuitStatus(_STATES[state], probes, bool(resting))
+        for account_id, (state, probes, resting) in zip(tallies, triples, strict=True)
+    }
+    for account_id, status in found.items():
+        _known_broken.put(account_id, status.state is not CircuitState.CLOSED)
+        if status == CircuitStatus():
+            _known_closed.put(account_id, True)
+    return found

@@ -1,11 +1,10 @@
-"""Email by the services that django-anymail knows: its payloads and its reading, our transport.
+"""Email by the services that django-anymail supports, over our transport.
 
-django-anymail turns an email into a service's request and reads what the service answers and
-reports; its own connection (`requests`, one after the other, with redirects) is not used. Amazon
-SES is a provider of its own (`ses`), since django-anymail calls it by boto3, which has a connection
-of its own too.
+django-anymail turns an email into a service's request, and reads what the service answers and
+reports. Its own connections (`requests`, one request at a time, with redirects) are not used.
+Amazon SES has its own provider (`ses`), since django-anymail calls it by boto3.
 
-`services.py` is the table of the services, `answers.py` of what they refuse, and `reports.py`
+`services.py` is the table of the services, `refusals.py` of what they refuse; `receipts.py`
 reads their webhooks.
 """
 
@@ -22,16 +21,15 @@ from django.core.mail import EmailMultiAlternatives
 from django.utils.module_loading import import_string
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from messaging.providers.anymail import answers, reports
+from messaging.providers.anymail import receipts, refusals
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, ServiceName
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
-from rme.core.outcomes import NOT_TRIED, Accepted, Fault, Outcome, Rejected, Unknown
+from rme.core.outcomes import NOT_TRIED, Accepted, Outcome, Rejected, Unknown
 from rme.core.provider import (
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
-    Email,
     InboundSms,
     Progress,
     Provider,
@@ -40,6 +38,7 @@ from rme.core.provider import (
     http,
     no_progress,
 )
+from rme.core.provider.base import UNWRITABLE
 from rme.transport import NOT_STARTED, Failure, InvalidRequest, Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
@@ -51,7 +50,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$", max_length
 
 
 class AnymailSettings(http.HttpSettings):
-    """Which service, and how to log in there. What a service does not know is refused."""
+    """The service and the log-in. A setting that the service does not have is refused."""
 
     service: Annotated[ServiceName, DESTINATION] = Field(
         description="scaleway reports nothing to us: what it took stays SENT. sendgrid: its support"
@@ -101,9 +100,9 @@ class AnymailSettings(http.HttpSettings):
             raise ValueError(f"{self.service} has no callback_secret")
         if check == BASIC and not re.fullmatch(r"[^:]+:.{16,}", secret):
             raise ValueError("callback_secret: user:password, of 16 characters at least")
-        if check == SVIX and reports.svix_key(secret) is None:
+        if check == SVIX and receipts.svix_key(secret) is None:
             raise ValueError("callback_secret: like whsec_…")
-        if check not in (BASIC, SVIX) and not reports.fits(self.service, secret):
+        if check not in (BASIC, SVIX) and not receipts.accepts_key(self.service, secret):
             raise ValueError("callback_secret: no key that could sign")
 
 
@@ -111,7 +110,7 @@ OWN = (
     *("api_key", "secret_key", "sender_domain", "message_stream"),
     *("subaccount", "project_id", "region"),
 )
-"""The settings that only some services know."""
+"""The settings that only some services have."""
 
 
 def _text(value: SecretStr | str) -> str:
@@ -119,8 +118,8 @@ def _text(value: SecretStr | str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Post:
-    """A request, and what django-anymail needs to read the answer."""
+class _Prepared:
+    """A request, and what django-anymail needs to read its answer."""
 
     request: Request
     payload: Any
@@ -128,7 +127,7 @@ class _Post:
 
 
 class Anymail(Provider):
-    """Hand emails to a service that django-anymail knows."""
+    """Hand emails to a service that django-anymail supports."""
 
     kind: ClassVar[str] = "anymail"
     label: ClassVar[str] = "Email service (django-anymail)"
@@ -156,53 +155,54 @@ class Anymail(Provider):
         progress: Progress = no_progress,
     ) -> list[Outcome]:
         """Send a window of emails at once; one that cannot be written fails alone."""
-        posts = [self._post(dispatch) for dispatch in dispatches]
-        written = [(place, post) for place, post in enumerate(posts) if post]
+        window = [self._prepare(dispatch) for dispatch in dispatches]
+        going = [(index, prepared) for index, prepared in enumerate(window) if prepared]
 
-        def report(answered: Sequence[tuple[int, Reply | Failure]]) -> None:
-            going = [(*written[index], reply) for index, reply in answered]
-            progress([(place, self._outcome(post, reply)) for place, post, reply in going])
+        def on_replies(replies: Sequence[tuple[int, Reply | Failure]]) -> None:
+            known = [(*going[place], reply) for place, reply in replies]
+            progress([(index, self._outcome(sent, reply)) for index, sent, reply in known])
 
-        replies = iter(transport.perform([post.request for _, post in written], report))
-        return [self._outcome(post, next(replies)) if post else UNWRITABLE for post in posts]
+        replies = iter(transport.perform([each.request for _, each in going], on_replies))
+        return [self._outcome(each, next(replies)) if each else UNWRITABLE for each in window]
 
     def request(self, dispatch: Dispatch) -> Request:
-        return self._made(dispatch).request
+        return self._build(dispatch).request
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
-        """Say what a refusal or a missing answer means; an acceptance is read by `send` alone."""
+        """Return what a refusal or a missing answer means; only `send` reads an acceptance."""
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)
-        return answers.refusal(self.settings.service, reply) or Unknown("an answer not read")
+        return refusals.refusal(self.settings.service, reply) or Unknown("an answer not read")
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
-        return reports.authentic(self.settings.service, self._callback_secret, callback)
+        return receipts.is_authentic(self.settings.service, self._callback_secret, callback)
 
     def read_callback(
         self, callback: CallbackRequest
     ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
-        return reports.read(self.settings.service, self._callback_secret, callback)
+        return receipts.read(self.settings.service, self._callback_secret, callback)
 
     @property
     def _callback_secret(self) -> str:
-        signs = self.settings.api_key if self.service.check == "api_key" else None
-        return (signs or self.settings.callback_secret).get_secret_value()
+        if self.service.check == "api_key":
+            return self.settings.api_key.get_secret_value()
+        return self.settings.callback_secret.get_secret_value()
 
-    def _post(self, dispatch: Dispatch) -> _Post | None:
+    def _prepare(self, dispatch: Dispatch) -> _Prepared | None:
         try:
-            return self._made(dispatch)
-        except Exception as error:  # noqa: BLE001 (whatever it is, the others must go)
-            # not its text, which may repeat the address
+            return self._build(dispatch)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the others are sent)
+            # without its text, which may repeat the address
             attempt, kind = dispatch.attempt_id, type(error).__name__
             log.warning("provider.request", kind=self.kind, attempt=attempt, error=kind)
             return None
 
-    def _made(self, dispatch: Dispatch) -> _Post:
+    def _build(self, dispatch: Dispatch) -> _Prepared:
         message = self._message(dispatch)
         payload = self.backend.build_message_payload(message, self.backend.send_defaults)
         params = payload.get_request_params(self.backend.api_url)
         prepared = requests.Request(**params).prepare()
-        # What is no form is JSON, also where no type is given (Mandrill).
+        # A body that is not a form is JSON, even without a type (Mandrill).
         headers = {"Content-Type": "application/json", **prepared.headers}
         headers.pop("Content-Length", None)  # the transport's
         if self.service.once:
@@ -216,12 +216,11 @@ class Anymail(Provider):
             timeout=self.settings.timeout,
             ca_pem=self.settings.ca_pem,
         )
-        return _Post(request, payload, message)
+        return _Prepared(request, payload, message)
 
     def _message(self, dispatch: Dispatch) -> EmailMultiAlternatives:
-        """Write an email as Django has it, with what django-anymail adds."""
-        email = dispatch.content
-        assert isinstance(email, Email)  # the account's channel
+        """Return Django's message of an email, with the attempt's id as django-anymail has it."""
+        email = dispatch.email
         message = EmailMultiAlternatives(
             subject=_line(email.subject),
             body=_clean(email.text),
@@ -231,37 +230,33 @@ class Anymail(Provider):
         )
         if email.html:
             message.attach_alternative(_clean(email.html), "text/html")
-        named = dispatch.attempt_id
         if self.service.tag:
-            message.tags = [named]  # type: ignore[attr-defined]
+            message.tags = [dispatch.attempt_id]  # type: ignore[attr-defined]
         else:
-            message.metadata = {reports.ATTEMPT: named}  # type: ignore[attr-defined]
+            message.metadata = {receipts.ATTEMPT: dispatch.attempt_id}  # type: ignore[attr-defined]
         return message
 
-    def _outcome(self, post: _Post, reply: Reply | Failure) -> Outcome:
+    def _outcome(self, sent: _Prepared, reply: Reply | Failure) -> Outcome:
         if reply is NOT_STARTED:
             return NOT_TRIED
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)
-        if refused := answers.refusal(self.settings.service, reply):
+        if refused := refusals.refusal(self.settings.service, reply):
             return refused
         response = requests.Response()
         response.status_code, response._content = reply.status, reply.body
         response.headers.update(reply.headers)
         try:
-            self.backend.raise_for_status(response, post.payload, post.message)
-            found = self.backend.parse_recipient_status(response, post.payload, post.message)
+            self.backend.raise_for_status(response, sent.payload, sent.message)
+            found = self.backend.parse_recipient_status(response, sent.payload, sent.message)
             (status,) = found.values()
         except (AnymailError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
             return Unknown(f"an answer that makes no sense: {reply.status}")
         return _taken(status.status, http.text_of(status.message_id, 255))
 
 
-UNWRITABLE = Rejected("the provider cannot write this message", Fault.CONTENT)
-
-
 def _taken(status: str | None, message_id: str) -> Outcome:
-    """Say what django-anymail's status of the recipient means."""
+    """Return what django-anymail's status of the recipient means."""
     match status:
         case "sent" | "queued":
             return Accepted(message_id)
@@ -273,7 +268,7 @@ def _taken(status: str | None, message_id: str) -> Outcome:
 
 
 def _clean(text: str) -> str:
-    """Replace lone surrogates, which no encoding has."""
+    """Return a text without lone surrogates, which cannot be encoded."""
     return text.encode(errors="replace").decode()
 
 

@@ -1,8 +1,8 @@
-"""THE table of the email services that django-anymail knows: what each needs and what it reports.
+"""The table of email services that django-anymail supports: what each needs and reports.
 
-What a service's settings, signatures and payloads are is django-anymail's knowledge
-(https://anymail.dev/en/stable/esps/); what is here is what it flattens or leaves open: how our id
-of the attempt travels, whether a bounce is of a dead address, and whether a machine opened.
+django-anymail knows a service's settings, signatures and payloads
+(https://anymail.dev/en/stable/esps/). The table has what it does not tell apart: how the attempt's
+id is sent, whether a bounce means a dead address, and whether a machine opened.
 """
 
 from collections.abc import Mapping
@@ -25,36 +25,36 @@ ServiceName = Literal[
     "unisender_go",
 ]
 BASIC = "user:password"
-"""The service sends what stands in the address that it was given (RFC 7617); nothing is signed."""
+"""The service sends the user and password of its callback URL (RFC 7617); it signs nothing."""
 SVIX = "svix"
 """Signed by Svix's scheme (https://docs.svix.com/receiving/verifying-payloads/how-manual)."""
 NEVER = ""
-"""It reports nothing that django-anymail could read."""
+"""It reports nothing that django-anymail can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One email service. Names of settings are ours, and of arguments django-anymail's."""
+    """One email service. Setting names are ours; argument names are django-anymail's."""
 
     arguments: Mapping[str, str]
-    """By setting: the argument of its backend. What is in `needs` must be given."""
+    """By setting: the argument of its backend. Those in `needs` are required."""
     needs: tuple[str, ...] = ("api_key",)
     view: str = ""
-    """The class below anymail.webhooks that reads what it reports."""
+    """The class in anymail.webhooks that reads its callbacks."""
     check: str = NEVER
-    """How a report is checked: BASIC, SVIX, or the view's argument for the key that signs."""
+    """How a callback is checked: BASIC, SVIX, or the view's argument for the signing key."""
     tag: bool = False
-    """Our id of the attempt goes as a tag, since it takes no other data of ours."""
+    """The attempt's id is sent as a tag, since the service takes no metadata."""
     bounce: tuple[str, ...] = ()
-    """Where a report says what kind of bounce it is: paths, whose values are joined by spaces."""
+    """The kind of a bounce in a callback: paths, whose values are joined by spaces."""
     hard: str = ""
-    """The kinds (a pattern) by which the address is dead."""
+    """A pattern of the kinds that mean a dead address."""
     soft: str = ""
-    """The kinds by which it could not be reached for now: the mailbox is full, a server is away."""
+    """A pattern of the kinds that mean unreachable for now: mailbox full, server down."""
     machine: tuple[str, str] = ("", "")
-    """A path and a pattern: what there says that a machine opened or clicked."""
+    """A path, and a pattern of the values there that mean an open or click by a machine."""
     once: str = ""
-    """The header by which it takes an attempt once, however often it is sent."""
+    """The header of its idempotency key."""
 
 
 SERVICES: dict[ServiceName, Service] = {
@@ -115,7 +115,7 @@ SERVICES: dict[ServiceName, Service] = {
         hard=r"hard_bounce",
         soft=r"soft_bounce",
     ),
-    # https://docs.postalserver.io/developer/webhooks: it says no more of a bounce than that
+    # https://docs.postalserver.io/developer/webhooks: it does not say what kind a bounce is
     "postal": Service(
         {"api_key": "api_key"},
         needs=("api_key", "base_url"),

@@ -1,12 +1,12 @@
-"""How long this process waits for PostgreSQL, and which of its failures mean that it is away.
+"""How long this process waits for PostgreSQL, and which errors mean that PostgreSQL is away.
 
-A server that is frozen keeps its sockets open, so neither libpq nor TCP notices. Every statement
-therefore has a bound on our side: Django's way by `BoundedConnection`, the direct one
-(`rme.core.db.pipeline`) by `allowed()`. What outlasts it closes the connection. From then on one
-caller at a time finds out whether PostgreSQL is back, and all others fail at once, so that the
-threads of a web process stay free for what needs no database.
+A server that is frozen keeps its sockets open, so neither libpq nor TCP notices. So each statement
+has a time limit on the client's side: `BoundedConnection` keeps it for Django's cursors, and
+`allowed()` for those sent to libpq directly (`rme.core.db.pipeline`). A statement that exceeds it
+closes the connection. From then on one caller at a time tries whether PostgreSQL is back, and all
+others fail at once, so that the threads of a web process stay free for work without a database.
 
-A process states its bound once (`limit`): the web and the workers do, commands do not.
+A process sets its limit once (`limit`): web and workers do, management commands do not.
 """
 
 import select
@@ -32,11 +32,11 @@ from psycopg import pq
 log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 1.0
-"""How often is tried whether PostgreSQL is back."""
+"""The pause between two tries whether PostgreSQL is back."""
 CHECK_SECONDS = 1.0
-"""How long a connection that may be dead has to answer."""
+"""How long a connection that may be lost has to answer."""
 SERVER_SHARE = 0.9
-"""PostgreSQL itself cancels a statement after this share of the bound: the connection stays."""
+"""PostgreSQL itself cancels a statement after this share of the limit, and keeps the connection."""
 READ_ONLY = "25006"
 
 Raw = psycopg.Connection[Any]
@@ -45,38 +45,38 @@ Raw = psycopg.Connection[Any]
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-class _Process:
-    """The bound of this process, in seconds; None: a statement may take as long as it needs."""
+class _ProcessLimit:
+    """The time limit of statements of this process, in seconds; None: there is none."""
 
     limit: float | None = None
 
 
-class _Thread(threading.local):
-    """What holds for this thread instead."""
+class _ThreadLimit(threading.local):
+    """The exceptions to it in this thread."""
 
     until: float | None = None
     unlimited = False
 
 
-_process, _thread = _Process(), _Thread()
+_process, _thread = _ProcessLimit(), _ThreadLimit()
 
 
 def limit(seconds: float | None) -> None:
-    """Set how long a statement of this process may take, before its first connection is made."""
+    """Set the time limit of statements of this process, before its first connection is opened."""
     _process.limit = seconds
 
 
 def server_options() -> str:
-    """Return what PostgreSQL is told of the bound, as libpq's `options`."""
+    """Return libpq's `options` for the time limit."""
     if _process.limit is None:
         return ""
     milliseconds = int(_process.limit * SERVER_SHARE * 1000)
-    # A backend whose client has given up ends within seconds, instead of working for nobody.
+    # A backend whose client has given up ends within seconds.
     return f" -c statement_timeout={milliseconds} -c client_connection_check_interval=2000"
 
 
 def allowed() -> float | None:
-    """Return the seconds that the next statement may take; None: as long as it needs."""
+    """Return the seconds that the next statement may take; None without a limit."""
     if _thread.unlimited:
         return None
     if _thread.until is None:
@@ -87,7 +87,7 @@ def allowed() -> float | None:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Bound all statements of the block together, in this thread."""
+    """Limit the time of all statements of the block together, in this thread."""
     before = _thread.until
     until = time.monotonic() + seconds
     _thread.until = until if before is None else min(before, until)
@@ -99,7 +99,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def as_usual() -> Iterator[None]:
-    """Lift what `within` set: the block must run even where that time is over."""
+    """Suspend `within`: the block must run even if that time is over."""
     before, _thread.until = _thread.until, None
     try:
         yield
@@ -109,7 +109,7 @@ def as_usual() -> Iterator[None]:
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Lift the bound for what may take long, such as dropping a month, in this thread."""
+    """Suspend the limit in this thread for slow statements, such as dropping a partition."""
     if _process.limit is None:
         yield
         return
@@ -125,22 +125,25 @@ def unlimited() -> Iterator[None]:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection of psycopg's whose statements end in time."""
+    """A psycopg connection whose statements end in time."""
+
+    deallocations = 0
+    """How often psycopg has dropped all prepared statements: its own, and with them others'."""
 
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Any:
         """Connect, and note whether PostgreSQL could be reached."""
         try:
-            made = super().connect(*args, **kwargs)
+            raw = super().connect(*args, **kwargs)
         except psycopg.OperationalError as error:
             if error.sqlstate is None or error.sqlstate.startswith("57P"):
                 reach.lost(error)
             raise
         reach.found()
-        return made
+        return raw
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Run a conversation with the server to its end, or to the end of its time."""
+        """Run an exchange with the server to its end, or to the end of its time."""
         bound = allowed()
         if bound is not None:
             timeout = bound if timeout is None else min(bound, timeout)
@@ -153,35 +156,41 @@ class BoundedConnection(psycopg.Connection[Any]):
         reach.found()
         return answer
 
+    def _deallocate(self, name: bytes | None) -> Any:
+        """Count DEALLOCATE ALL, which psycopg sends after a rollback, DROP or ALTER."""
+        if name is None:
+            self.deallocations += 1
+        return super()._deallocate(name)
+
     def give_up(self, error: psycopg.Error) -> None:
-        """Close the connection: what is still answered on it would be taken for another answer."""
+        """Close the connection: a late result would be taken for that of a later statement."""
         self.close()
         reach.lost(error)
 
 
-# --- whether PostgreSQL is there ------------------------------------------------------------------
+# --- whether PostgreSQL answers -------------------------------------------------------------------
 
 
 class Reach:
-    """Whether PostgreSQL answers this process. After a failure one caller at a time finds out."""
+    """Whether PostgreSQL answers this process. After a failure one caller at a time tries it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._away_until = 0.0
 
     def require(self) -> None:
-        """Raise psycopg.OperationalError where PostgreSQL did not answer a moment ago."""
+        """Raise psycopg.OperationalError if PostgreSQL did not answer a moment ago."""
         if not self._away_until:
             return
         with self._lock:
             now = time.monotonic()
             if now < self._away_until:
                 raise psycopg.OperationalError("PostgreSQL did not answer a moment ago")
-            if self._away_until:  # this caller finds out: the others go on failing meanwhile
+            if self._away_until:  # this caller tries it; the others fail meanwhile
                 self._away_until = now + (_process.limit or 0.0) + RETRY_SECONDS
 
     def lost(self, error: psycopg.Error) -> None:
-        """Note that there was no answer. A command that waits for one goes on asking."""
+        """Note that there was no answer. Without a limit (in commands) nothing is noted."""
         if _process.limit is None:
             return
         with self._lock:
@@ -203,10 +212,10 @@ reach = Reach()
 
 
 def is_alive(raw: Raw) -> bool:
-    """Return whether a connection at rest is still open; nothing is sent where all is well.
+    """Return whether an idle connection is still open; nothing is sent in the usual case.
 
-    A server that ends a connection closes its socket, mostly with a word of farewell: either can be
-    read. What was not asked for may be harmless too, and then the server answers a question.
+    A server that ends a connection closes its socket, mostly after a message: either makes it
+    readable. The message may be a harmless notice; then an empty statement decides.
     """
     if raw.closed:
         return False
@@ -226,7 +235,7 @@ def is_alive(raw: Raw) -> bool:
 
 
 def refresh() -> None:
-    """Let go of this thread's connections that are dead: the next statement opens another."""
+    """Close this thread's connections that are lost: the next statement opens another."""
     for each in connections.all(initialized_only=True):
         if each.connection is None or each.in_atomic_block:
             continue
@@ -235,9 +244,9 @@ def refresh() -> None:
 
 
 def discard(error: BaseException | None = None) -> None:
-    """Close this thread's connections for good: another may lead to whoever is the primary now.
+    """Close this thread's connections for good, because a new one may reach the new primary.
 
-    With an error only if that says that the server is read-only.
+    With an error, only if the error means that the server is read-only.
     """
     if error is not None and _sqlstate(error) != READ_ONLY:
         return
@@ -248,14 +257,14 @@ def discard(error: BaseException | None = None) -> None:
 
 
 def is_read_only() -> bool:
-    """Return whether nothing can be written: a standby, or a primary being switched over."""
+    """Return whether the server is read-only: a standby, or a primary during a switch-over."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('transaction_read_only')")
         return bool(cursor.fetchone()[0] == "on")
 
 
 def wait_until_writable(seconds: float) -> bool:
-    """Wait until PostgreSQL takes what is written; return whether it does."""
+    """Wait until PostgreSQL accepts writes, up to `seconds`; return whether it does."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -271,10 +280,10 @@ def wait_until_writable(seconds: float) -> bool:
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether an error of Django's means that the database cannot serve for now.
+    """Return whether a Django database error means that the database is away for now.
 
-    The other errors are faults of ours. One without SQLSTATE is of a connection that was lost: a
-    fault of ours on the client's side is a ProgrammingError, a DataError or the like.
+    Other errors are bugs. An error without SQLSTATE comes from a lost connection: a bug on the
+    client's side raises ProgrammingError, DataError or the like.
     """
     if isinstance(error, OperationalError | InterfaceError):
         return True

@@ -1,4 +1,4 @@
-"""Model fields of our own: encrypted text."""
+"""A model field whose text is encrypted in the database."""
 
 from functools import cache
 from typing import Any
@@ -14,12 +14,12 @@ def _keys(keys: tuple[str, ...]) -> MultiFernet:
 
 
 def keyring() -> MultiFernet:
-    """Give the deployment's keys: the first encrypts, all of them decrypt (rotation)."""
+    """Return the deployment's keys: the first encrypts, and all of them decrypt (rotation)."""
     return _keys(tuple(settings.FIELD_KEYS))
 
 
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
-    """Keep a text encrypted in the database (Fernet: AES-128-CBC with HMAC-SHA256)."""
+    """A text that is encrypted in the database (Fernet: AES-128-CBC with HMAC-SHA256)."""
 
     def get_prep_value(self, value: Any) -> Any:
         text = super().get_prep_value(value)

@@ -1,7 +1,7 @@
 """Locks by name that hold across processes (PostgreSQL's advisory locks).
 
-They are the connection's, not a transaction's: what they guard may call other machines. A process
-that dies lets go of them.
+A connection holds them, not a transaction, because the guarded code may call other machines. When a
+process dies, PostgreSQL releases them.
 """
 
 import hashlib
@@ -12,21 +12,21 @@ from rme.core.db import statement_timeout
 
 
 class Busy(Exception):
-    """Somebody else held a lock for too long."""
+    """A lock was not available in time."""
 
 
 @contextmanager
 def holding(names: Collection[str], until: float) -> Iterator[None]:
-    """Hold locks while the block runs, waiting for them up to a moment of the monotonic clock.
+    """Hold locks while the block runs. Raises Busy if they are not available by `until`.
 
-    Raises Busy. All are taken in one order, so that no two wait for each other.
+    `until` is a moment of the monotonic clock. Locks are taken in one order, against deadlocks.
     """
     keys = sorted(map(_key, names))
     try:
         with statement_timeout.bounded(until) as cursor:
             cursor.execute("SELECT pg_advisory_lock(key) FROM unnest(%s::bigint[]) key", [keys])
     except statement_timeout.StatementLate as error:
-        _release(keys)  # the first of them may have been had
+        _release(keys)  # some of them may have been taken
         raise Busy from error
     try:
         yield
@@ -36,7 +36,7 @@ def holding(names: Collection[str], until: float) -> Iterator[None]:
 
 @contextmanager
 def alone(name: str) -> Iterator[bool]:
-    """Hold a lock while the block runs if nobody has it; gives whether that is so."""
+    """Hold a lock while the block runs if it is free; yield whether it was."""
     with statement_timeout.unbounded() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)])
         (taken,) = cursor.fetchone()

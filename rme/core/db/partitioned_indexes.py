@@ -1,7 +1,7 @@
 """An index on a partitioned table, built while others write to it.
 
-PostgreSQL builds no index on a partitioned table concurrently. So each partition's index is built
-by itself, concurrently, and attached to the table's, which is valid once it has all of them.
+PostgreSQL cannot build an index on a partitioned table concurrently. So the index of each partition
+is built concurrently and attached to the table's index, which is valid once it has all of them.
 """
 
 import re
@@ -15,11 +15,11 @@ _DEFINITION = re.compile(r"CREATE INDEX \S+ ON ONLY \S+ (USING .*)", re.DOTALL)
 
 
 class AddPartitionedIndex(migrations.AddIndex):
-    """Add an index to a partitioned model; no writer waits while it is built.
+    """Adds an index to a partitioned model without blocking writers while it is built.
 
-    The table's own index, which is empty, needs a lock for a moment: `migrate` bounds that wait.
-    For a migration with `atomic = False` and no operation of another kind: what was interrupted is
-    run again from its beginning, which this operation takes.
+    The table's own index, which is empty, needs a lock for a moment; `migrate` bounds that wait.
+    For migrations with `atomic = False` and no other kinds of operations: an interrupted migration
+    runs again from its start, and this operation is idempotent.
     """
 
     def database_forwards(
@@ -43,7 +43,7 @@ class AddPartitionedIndex(migrations.AddIndex):
 
 
 def _without(schema_editor: BaseDatabaseSchemaEditor, table: str, index: str) -> list[str]:
-    """Return the partitions of a table whose part of an index is not attached."""
+    """Return the partitions of a table that have no part of the index attached."""
     rows = _query(
         schema_editor,
         "SELECT p.relname FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid "
@@ -56,7 +56,7 @@ def _without(schema_editor: BaseDatabaseSchemaEditor, table: str, index: str) ->
 
 
 def _definition(schema_editor: BaseDatabaseSchemaEditor, index: str) -> str:
-    """Return what follows the table's name in the statement that makes an index."""
+    """Return the part of the CREATE INDEX statement after the table's name."""
     [(text,)] = _query(schema_editor, "SELECT pg_get_indexdef(%s::regclass)", [f'"{index}"'])
     found = _DEFINITION.fullmatch(text)
     assert found, text
@@ -66,9 +66,9 @@ def _definition(schema_editor: BaseDatabaseSchemaEditor, index: str) -> str:
 def _build(
     schema_editor: BaseDatabaseSchemaEditor, partition: str, index: str, definition: str
 ) -> None:
-    """Build one partition's index, and again if an interrupted run left a part of it.
+    """Build the index of one partition; drop what an interrupted run left of it before.
 
-    It waits for all older transactions, whose length does not matter, as nobody waits for it.
+    The build waits for all older transactions, however long, and blocks no one meanwhile.
     """
     [(before,)] = _query(schema_editor, "SHOW lock_timeout", [])
     schema_editor.execute("SET lock_timeout = 0")

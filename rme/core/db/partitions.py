@@ -1,7 +1,7 @@
 """Tables partitioned by month on their own UUIDv7 primary key (PARTITION BY RANGE).
 
 A look-up by id touches one partition, and retention drops whole partitions. A default partition
-takes what no month covers, so that a forgotten beat job loses nothing.
+takes the rows that no month covers, so that none is lost if the periodic job did not run.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from rme.core.db import locks, repartition
 from rme.core.db.repartition import CHANGE_MS, run
 
 LOCK = "schema"
-"""The name of the lock that whoever changes partitions or migrates holds."""
+"""The name of the lock that changes of partitions and migrations hold."""
 
 
 class CreatePartitionedModel(migrations.CreateModel):
-    """Create a model's table as `PARTITION BY RANGE (id)`, with a default partition."""
+    """Creates a model's table as `PARTITION BY RANGE (id)`, with a default partition."""
 
     def database_forwards(
         self,
@@ -49,7 +49,7 @@ class Partition:
     start: datetime
     end: datetime
     attached: bool = False
-    """A month that is not was detached and then not dropped."""
+    """False for a month that was detached and is still to be dropped."""
 
     @property
     def name(self) -> str:
@@ -64,8 +64,8 @@ def _month(of: datetime, ahead: int) -> datetime:
 def create_ahead(tables: Sequence[str], *, now: datetime, months: int = 3) -> list[str]:
     """Create the partitions of this month and the next `months`; return the names of new ones.
 
-    Months that are past get theirs too where the default partition holds rows of them. What
-    others hold locks on is left to the next run, and so is all while another run is under way.
+    Past months get partitions too if the default partition holds rows of them. Partitions whose
+    locks are not available are left to the next run; all are while another process runs this.
     """
     with locks.alone(LOCK) as alone:
         if not alone:
@@ -98,11 +98,11 @@ def _create(table: str, months: Sequence[Partition]) -> list[str]:
     if months and not _is_empty(f"{table}_default"):
         borders = {each.name: _border(each) for each in months}
         return list(borders) if repartition.split_default(table, borders) else []
-    return [each.name for each in months if run(each.name, _creating(each), CHANGE_MS)]
+    return [each.name for each in months if run(each.name, _create_statements(each), CHANGE_MS)]
 
 
-def _creating(new: Partition) -> list[str]:
-    """Return the statements that create a partition beside an empty default partition."""
+def _create_statements(new: Partition) -> list[str]:
+    """Return the statements that create a partition while the default partition is empty."""
     least, end = _border(new)
     return [
         f'CREATE TABLE "{new.name}" (LIKE "{new.table}" INCLUDING ALL)',
@@ -140,7 +140,7 @@ def _months_in_default(table: str, *, before: datetime) -> list[Partition]:
 
 
 def past(tables: Sequence[str], *, before: datetime) -> list[Partition]:
-    """Give the months that ended before a moment, oldest first, a month's tables in their order."""
+    """Return the partitions of months that ended before a moment, by month and order of tables."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname, relispartition FROM pg_class "
@@ -158,10 +158,10 @@ def past(tables: Sequence[str], *, before: datetime) -> list[Partition]:
 
 
 def drop(month: Partition) -> bool:
-    """Drop a month; False where somebody holds it, which is for the next run.
+    """Drop a partition; return False if its locks were not available, for the next run.
 
-    Detached first: that needs the parent's lock and is over at once, while dropping takes as long
-    as its files are large. CONCURRENTLY is not to be had beside a default partition.
+    It is detached first: that needs the parent's lock for a moment, while dropping takes as long as
+    its files are large. DETACH CONCURRENTLY does not work with a default partition.
     """
     detach = f'ALTER TABLE "{month.table}" DETACH PARTITION "{month.name}"'
     if month.attached and not run(month.name, [detach]):

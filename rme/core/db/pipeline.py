@@ -1,4 +1,4 @@
-"""Straight to libpq: the prepared statements of one connection, alone or as a pipeline.
+"""The prepared statements of one connection, sent to libpq directly: alone or as a pipeline.
 
 https://www.postgresql.org/docs/current/libpq-pipeline-mode.html
 """
@@ -15,87 +15,84 @@ from psycopg.adapt import Transformer
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 
 from rme.core.db import availability
+from rme.core.db.availability import BoundedConnection
 
-Raw = psycopg.Connection[Any]
 Rows = list[tuple[Any, ...]]
 MOST = 200
-"""So many statements are kept prepared by a connection; then all are made anew."""
+"""The number of statements that a connection keeps prepared; then all are prepared anew."""
 _FINE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class Statement:
-    """A statement with `%s` for its parameters, these as PostgreSQL reads them, and its rows."""
+    """A statement with `%s` for its parameters, its parameters in PostgreSQL's text format, and
+    its rows once it was executed.
+    """
 
-    __slots__ = ("found", "parameters", "text")
+    __slots__ = ("parameters", "result", "text")
 
     def __init__(
-        self, text: str, parameters: Sequence[bytes] = (), found: Rows | None = None
+        self, text: str, parameters: Sequence[bytes | None] = (), result: Rows | None = None
     ) -> None:
         self.text = text
         self.parameters = parameters
-        self.found = found
+        self.result = result
 
 
-class Straight:
-    """What one connection has prepared. It is given with each call: who keeps this by it must not
-    keep it alive.
+class DirectConnection:
+    """The statements that are prepared on one psycopg connection, and the way to execute them.
 
-    All that is prepared goes at once (psycopg lets go of it when it rolls back), so that one which
-    is there shows that all are.
+    The psycopg connection is passed with each call, so that this object does not keep it alive.
     """
 
-    def __init__(self, raw: Raw) -> None:
-        self.names: dict[str, bytes] = {}
+    def __init__(self, raw: BoundedConnection) -> None:
+        self._names: dict[str, bytes] = {}
         self._numbers = count(1)
+        self._deallocations = raw.deallocations
         self._loader = Transformer(raw.adapters)
 
-    def execute(self, raw: Raw, statement: Statement) -> None:
-        """Execute a statement outside of any transaction. Raises psycopg.Error."""
-        try:
-            self._execute(raw, statement)
-        except InvalidSqlStatementName:
-            self.names.clear()
-            self._execute(raw, statement)
+    def run(
+        self, raw: BoundedConnection, statements: Sequence[Statement], *, commit: bool = False
+    ) -> None:
+        """Execute statements in one round trip, and store their rows in them.
 
-    def begin(self, raw: Raw, statements: Sequence[Statement], *, commit: bool) -> None:
-        """Open a transaction and execute its first statements in one go, with `commit` all of it.
-
-        Raises psycopg.Error.
+        They belong to the transaction that is open. With none open they are a transaction by
+        themselves if the connection commits by itself, else they open one. With `commit` the
+        transaction ends after them. Raises psycopg.Error.
         """
+        began_idle = raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
         try:
-            self._pipe(raw, statements, begin=True, commit=commit)
-        except InvalidSqlStatementName:  # later nothing can be gone: nothing rolls back meanwhile
-            self.names.clear()
-            raw.pgconn.send_query(b"ROLLBACK")
-            checked(raw, conclude(raw))
-            self._pipe(raw, statements, begin=True, commit=commit)
+            self._run(raw, statements, commit=commit)
+        except InvalidSqlStatementName:  # dropped behind psycopg's back, as DISCARD ALL does
+            self._names.clear()
+            if not began_idle:
+                raise  # the transaction has failed with it
+            if raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+                raw.pgconn.send_query(b"ROLLBACK")
+                checked(raw, conclude(raw))
+            self._run(raw, statements, commit=commit)
 
-    def go_on(self, raw: Raw, statements: Sequence[Statement], *, commit: bool) -> None:
-        """Execute more statements of a transaction in one go. Raises psycopg.Error."""
-        self._pipe(raw, statements, commit=commit)
-
-    def together(self, raw: Raw, statements: Sequence[Statement]) -> None:
-        """Execute statements as a transaction: a pipeline is one. Raises psycopg.Error."""
-        try:
-            self._pipe(raw, statements)
-        except InvalidSqlStatementName:  # then nothing was done
-            self.names.clear()
-            self._pipe(raw, statements)
-
-    def _execute(self, raw: Raw, statement: Statement) -> None:
-        (name,) = self._names_of(raw, [statement.text])
-        raw.pgconn.send_query_prepared(name, statement.parameters)
-        statement.found = self._rows(checked(raw, conclude(raw)))
-
-    def _pipe(
-        self,
-        raw: Raw,
-        statements: Sequence[Statement],
-        *,
-        begin: bool = False,
-        commit: bool = False,
+    def _run(
+        self, raw: BoundedConnection, statements: Sequence[Statement], *, commit: bool
     ) -> None:
         names = self._names_of(raw, [statement.text for statement in statements])
+        idle = raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
+        begin = idle and not raw.autocommit
+        if len(statements) == 1 and not begin and not commit:
+            (statement,) = statements
+            raw.pgconn.send_query_prepared(names[0], statement.parameters)
+            statement.result = self._rows(checked(raw, conclude(raw)))
+        else:
+            self._run_as_pipeline(raw, names, statements, begin=begin, commit=commit)
+
+    def _run_as_pipeline(
+        self,
+        raw: BoundedConnection,
+        names: Sequence[bytes],
+        statements: Sequence[Statement],
+        *,
+        begin: bool,
+        commit: bool,
+    ) -> None:
         pgconn = raw.pgconn
         try:
             pgconn.enter_pipeline_mode()
@@ -106,15 +103,15 @@ class Straight:
             if commit:
                 pgconn.send_query_params(b"COMMIT", None)
             pgconn.pipeline_sync()
-            results = hear(pgconn)
+            results = receive(pgconn)
             pgconn.exit_pipeline_mode()
         except BaseException:
-            raw.close()  # in the midst of a conversation, of which nobody knows the rest
+            raw.close()  # replies that were not read would be taken for those of later statements
             raise
         for result in results:
             checked(raw, result)
         for statement, result in zip(statements, results[begin:], strict=False):
-            statement.found = self._rows(result)
+            statement.result = self._rows(result)
 
     def _rows(self, result: Any) -> Rows:
         if not result.nfields:
@@ -124,53 +121,43 @@ class Straight:
         self._loader.set_pgresult(None)
         return rows
 
-    def _names_of(self, raw: Raw, texts: Sequence[str]) -> list[bytes]:
-        """Give the names by which statements are prepared, and prepare those that are not yet."""
-        fresh = [text for text in texts if text not in self.names]
-        if fresh and self._are_gone(raw):
-            self.names.clear()
-            fresh = list(texts)
-        if len(self.names) + len(fresh) > MOST:
-            self._let_go(raw)
+    def _names_of(self, raw: BoundedConnection, texts: Sequence[str]) -> list[bytes]:
+        """Return the names by which statements are prepared; prepare those that are not yet."""
+        if self._deallocations != raw.deallocations:
+            self._deallocations = raw.deallocations
+            self._names.clear()
+        fresh = [text for text in texts if text not in self._names]
+        if fresh and len(self._names) + len(fresh) > MOST:
+            self._close_all(raw)
             fresh = list(texts)
         for text in dict.fromkeys(fresh):
             self._prepare(raw, text)
-        return [self.names[text] for text in texts]
+        return [self._names[text] for text in texts]
 
-    def _prepare(self, raw: Raw, text: str) -> None:
+    def _prepare(self, raw: BoundedConnection, text: str) -> None:
         name = b"rme_%d" % next(self._numbers)
         first, *others = text.split("%s")
         numbered = first + "".join(f"${place}{part}" for place, part in enumerate(others, 1))
         raw.pgconn.send_prepare(name, numbered.replace("%%", "%").encode())
         checked(raw, conclude(raw))
-        self.names[text] = name
+        self._names[text] = name
 
-    def _are_gone(self, raw: Raw) -> bool:
-        """Ask for one, before others join them. In a transaction the first statements have shown;
-        there the question would end it.
-        """
-        if not self.names or raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
-            return False
-        one = next(iter(self.names.values()))
-        raw.pgconn.send_describe_prepared(one)
-        return bool(conclude(raw).status not in _FINE)
-
-    def _let_go(self, raw: Raw) -> None:
-        """Let go of what was prepared. One that is gone already is no error to PostgreSQL."""
-        for name in self.names.values():  # not all there are: psycopg has statements of its own
+    def _close_all(self, raw: BoundedConnection) -> None:
+        """Close our statements, and not psycopg's. To close one that is gone is no error."""
+        for name in self._names.values():
             raw.pgconn.send_close_prepared(name)
             checked(raw, conclude(raw))
-        self.names.clear()
+        self._names.clear()
 
 
-def hear(pgconn: pq.abc.PGconn) -> list[Any]:
-    """Wait for the answers to all that a pipeline sent. Raises psycopg.OperationalError."""
-    waiting = _Waiting(pgconn)
+def receive(pgconn: pq.abc.PGconn) -> list[Any]:
+    """Return the results of all statements of a pipeline. Raises psycopg.OperationalError."""
+    replies = _Replies(pgconn)
     results: list[Any] = []
     while True:
-        result = waiting.next()
+        result = replies.next()
         if result is None:
-            continue  # the end of one statement's answers
+            continue  # the end of one statement's results
         if result.status == pq.ExecStatus.PIPELINE_SYNC:
             availability.reach.found()
             return results
@@ -179,24 +166,24 @@ def hear(pgconn: pq.abc.PGconn) -> list[Any]:
             raise psycopg.OperationalError(pgconn.get_error_message())
 
 
-def conclude(raw: Raw) -> Any:
-    """Wait for the answer to the one statement that was sent. Raises psycopg.OperationalError."""
+def conclude(raw: BoundedConnection) -> Any:
+    """Return the result of the one statement that was sent. Raises psycopg.OperationalError."""
     try:
-        waiting = _Waiting(raw.pgconn)
-        result = last = waiting.next()
+        replies = _Replies(raw.pgconn)
+        result = last = replies.next()
         while last is not None:
-            last = waiting.next()
+            last = replies.next()
         if result is None:
             raise psycopg.OperationalError(raw.pgconn.get_error_message())
         availability.reach.found()
         return result
     except BaseException:
-        raw.close()  # in the midst of a conversation, of which nobody knows the rest
+        raw.close()  # replies that were not read would be taken for those of later statements
         raise
 
 
-class _Waiting:
-    """A conversation with the server, up to the end of the time that it may take."""
+class _Replies:
+    """The server's replies to what was sent, within the time that they may take."""
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
         self._pgconn = pgconn
@@ -210,7 +197,7 @@ class _Waiting:
         self._poll.modify(pgconn.socket, select.POLLIN)
 
     def next(self) -> Any:
-        """Wait for the next answer; None is the end of a statement's."""
+        """Wait for the next result; None is the end of a statement's results."""
         while self._pgconn.is_busy():
             self._wait()
             self._pgconn.consume_input()
@@ -225,8 +212,8 @@ class _Waiting:
             raise error
 
 
-def checked(raw: Raw, result: Any) -> Any:
-    """Give a result that is none of an error. Raises psycopg.Error."""
+def checked(raw: BoundedConnection, result: Any) -> Any:
+    """Return a result that is no error. Raises psycopg.Error."""
     if result.status in _FINE:
         return result
     if raw.pgconn.status != pq.ConnStatus.OK:

@@ -1,222 +1,253 @@
-"""Statements of every window of sends and every accept: prepared once, and straight to libpq.
+"""Statements of the hot path: prepared once, and sent to libpq directly.
 
 Between Django's cursor and libpq a statement passes some sixty functions: 57 µs of the processor's
-time, and 330 where the process has slept and its caches are cold. Straight it is 6, and 80, and
-most of those is the sleep. So the statements of a `transaction()` leave together, once an answer is
-wanted, and those of `together()` at its end: a pipeline, which is a transaction by itself
-(https://www.postgresql.org/docs/current/libpq-pipeline-mode.html). It does without BEGIN, COMMIT
-and what Django does for them, which costs as much as two statements.
+time, and 330 where the process has slept and its caches are cold. Sent directly it costs 6, and 80,
+most of which is the sleep. The statements of a `pipeline()` leave together at its end, those of a
+`transaction()` once the rows of one are needed. A pipeline outside of a transaction is a
+transaction by itself (https://www.postgresql.org/docs/current/libpq-pipeline-mode.html), without
+BEGIN, COMMIT and what Django does for them, which cost as much as two statements.
 
-This way goes what is executed while no transaction is open, and inside of these two. All else
-(in another transaction, with a savepoint, with other parameters, and while somebody counts the
-statements) goes by Django's cursor, with the same result: psycopg lets go of everything that was
-prepared when it rolls back, and only before a transaction has begun can that be made good.
+All statements take this path: also inside of another transaction or savepoint, which Django opens
+and ends on the same connection as ever, and while statements are counted or wrapped
+(`connection.queries_log`, `connection.execute_wrapper`).
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from django.db import DEFAULT_DB_ALIAS, InterfaceError, ProgrammingError, connections
+from django.db import DEFAULT_DB_ALIAS, DataError, InterfaceError, ProgrammingError, connections
 from django.db import transaction as django_transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import pq
 
-from rme.core.db.pipeline import Raw, Rows, Statement, Straight
+from rme.core.db.availability import BoundedConnection
+from rme.core.db.pipeline import DirectConnection, Rows, Statement
+
+Parameter = str | int | float | bool | None
 
 
-class Answer(Statement):
-    """What a statement gives, now or later."""
+class PendingRows(Statement):
+    """A statement whose rows are there now or later."""
 
     __slots__ = ()
 
     def rows(self) -> Rows:
-        """Give the rows. What waits to be executed is executed now; raises DatabaseError."""
-        if self.found is None:
+        """Return the rows; execute the statements that wait if need be. Raises DatabaseError."""
+        if self.result is None:
             flush()
-        if self.found is None:
+        if self.result is None:
             raise InterfaceError("its transaction has failed")
-        return self.found
+        return self.result
 
 
-class _Kept(Straight):
-    """A connection's way, and the transaction of ours that is open on it."""
+class _Connection(DirectConnection):
+    """A connection, and the statements of the `transaction()` that is open on it."""
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: BoundedConnection) -> None:
         super().__init__(raw)
-        self.inside = False
-        """A transaction of ours is open."""
-        self.begun = False
-        """And PostgreSQL knows of it."""
-        self.waiting: list[Answer] = []
-        """What is still to be executed in it."""
+        self.level: int | None = None
+        """The number of savepoints around the open `transaction()`; None: there is none."""
+        self.waiting: list[PendingRows] = []
+        """The statements of it that were not executed yet."""
 
 
-class _Whole(threading.local):
-    """What leaves together once all is said, in this thread; None: nothing does."""
+class _Pipeline(threading.local):
+    """The statements of this thread's open `pipeline()`; None: there is none."""
 
-    statements: list[Answer] | None = None
+    statements: list[PendingRows] | None = None
 
 
-_kept: WeakKeyDictionary[Raw, _Kept] = WeakKeyDictionary()
-_whole = _Whole()
+_connections: WeakKeyDictionary[BoundedConnection, _Connection] = WeakKeyDictionary()
+_pipeline = _Pipeline()
 
 
 @contextmanager
 def transaction() -> Iterator[None]:
-    """Open a transaction, as `atomic` does, in which statements go straight, and those together
-    that nobody waits for. Use no savepoints.
+    """Open a transaction, as `atomic` does, whose statements wait until the rows of one are needed.
+
+    Inside of another transaction it is a savepoint, as with `atomic`.
     """
-    _refuse_inside_of_whole()
+    _refuse_in_pipeline()
+    here = connections[DEFAULT_DB_ALIAS]
+    nested = here.in_atomic_block
     with django_transaction.atomic():
-        here = connections[DEFAULT_DB_ALIAS]
-        raw = _raw(here)
-        if raw is None or raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
-            yield
-            return
-        kept = _of(raw)
-        kept.inside, kept.begun = True, False
+        direct = _of(_raw(here))
+        before, direct.level = direct.level, len(here.savepoint_ids)
         try:
             with here.execute_wrapper(_flush_first):
                 yield
-            if kept.waiting or raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS:
-                with here.wrap_database_errors:
-                    _flush(raw, kept, commit=True)
-        finally:  # and `atomic` finds that there is nothing left to do
-            kept.inside = False
-            kept.waiting.clear()
+            if not here.needs_rollback:
+                _flush(here, commit=not nested)
+        finally:  # with the transaction committed, `atomic` has nothing left to do
+            direct.level = before
+            direct.waiting.clear()
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """Have what is sent inside executed as one transaction, at the end.
+def pipeline() -> Iterator[None]:
+    """Execute the statements that are sent inside as one transaction, at the end.
 
-    Inside nobody may ask for an answer: use `transaction()` for that. What is read by a cursor
-    meanwhile (a cache that is filled) is read at once, and no part of it.
+    Inside, no rows can be asked for: use `transaction()` for that. A statement by a cursor (to fill
+    a cache) may only read; it is executed at once, outside of this transaction. Inside of another
+    transaction the statements are a savepoint.
     """
-    _refuse_inside_of_whole()
+    _refuse_in_pipeline()
     here = connections[DEFAULT_DB_ALIAS]
-    raw = _raw(here)
-    if raw is None or here.in_atomic_block or not _is_free(here, raw):
-        with django_transaction.atomic():
-            yield
-        return
-    statements = _whole.statements = []
+    statements = _pipeline.statements = []
     try:
         with here.execute_wrapper(_only_reading):
             yield
     finally:
-        _whole.statements = None
-    if statements:
-        with here.wrap_database_errors:
-            _of(raw).together(raw, statements)
+        _pipeline.statements = None
+    if not statements:
+        return
+    if here.in_atomic_block:
+        with django_transaction.atomic():
+            _run(here, statements)
+    else:
+        _run(here, statements)
 
 
-def execute(text: str, parameters: Sequence[Any] = ()) -> Rows:
-    """Execute a statement with `%s` for its parameters, and give its rows."""
-    return send(text, parameters).rows()
+def execute(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> Rows:
+    """Execute a statement with `%s` for its parameters, and return its rows; see `send`."""
+    return send(text, parameters, setting=setting).rows()
 
 
-def send(text: str, parameters: Sequence[Any] = ()) -> Answer:
-    """Have a statement executed, in a `transaction()` not before something asks for an answer."""
-    written = _written(parameters)
-    if (together := _whole.statements) is not None:
-        if written is None:
-            raise ProgrammingError("what only a cursor takes belongs into transaction()")
-        answer = Answer(text, written)
-        together.append(answer)
-        return answer
+def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> PendingRows:
+    """Execute a statement; in a `transaction()` not before the rows of one are needed, and in a
+    `pipeline()` at its end.
+
+    `setting` is a statement that is executed before it in the same round trip and transaction: a
+    `set_config(…, is_local => true)`. Alone, the two are a transaction, so the setting holds for
+    this statement only; else it holds until the transaction ends.
+
+    Raises DatabaseError, and TypeError for parameters of other types.
+    """
+    statement = PendingRows(text, [_text(value) for value in parameters])
+    statements = [PendingRows(setting), statement] if setting else [statement]
+    if _pipeline.statements is not None:
+        _append(_pipeline.statements, statements)
+        return statement
     here = connections[DEFAULT_DB_ALIAS]
-    raw = _raw(here)
-    if raw is not None and written is not None and _is_free(here, raw):
-        kept = _of(raw)
-        answer = Answer(text, written)
-        if kept.inside:
-            kept.waiting.append(answer)
-        else:
-            with here.wrap_database_errors:
-                kept.execute(raw, answer)
-        return answer
-    with here.cursor() as cursor:
-        cursor.execute(text, parameters)
-        return Answer(text, found=cursor.fetchall() if cursor.description else [])
+    direct = _of(_raw(here))
+    if direct.level is None:
+        _run(here, statements)
+    else:
+        _append(direct.waiting, statements)
+        if direct.level != len(here.savepoint_ids):  # what a savepoint undoes must not wait
+            _flush(here)
+    return statement
+
+
+def _append(waiting: list[PendingRows], statements: Sequence[PendingRows]) -> None:
+    """Add a statement after its setting, unless the setting is among those that wait."""
+    *setting, statement = statements
+    before = {each.text for each in waiting}
+    waiting += [each for each in setting if each.text not in before]
+    waiting.append(statement)
 
 
 def flush() -> None:
-    """Have executed what waits, and hear what came of it. Raises DatabaseError."""
-    _refuse_inside_of_whole()
-    here = connections[DEFAULT_DB_ALIAS]
+    """Execute the statements of the open `transaction()` that wait. Raises DatabaseError."""
+    _refuse_in_pipeline()
+    _flush(connections[DEFAULT_DB_ALIAS])
+
+
+def _flush(here: BaseDatabaseWrapper, *, commit: bool = False) -> None:
     raw = _raw(here)
-    if raw is not None and (kept := _of(raw)).inside:
-        with here.wrap_database_errors:
-            _flush(raw, kept)
+    direct = _of(raw)
+    statements, direct.waiting = direct.waiting, []
+    if statements or (commit and raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS):
+        _run(here, statements, commit=commit)
 
 
-def _refuse_inside_of_whole() -> None:
-    if _whole.statements is not None:
-        raise ProgrammingError("nothing is executed before all is")
+def _run(
+    here: BaseDatabaseWrapper, statements: Sequence[PendingRows], *, commit: bool = False
+) -> None:
+    """Execute statements within Django's wrappers (the first one's outermost), and log them."""
+    here.validate_no_broken_transaction()
+
+    def run(*_: object) -> None:
+        raw = _raw(here)
+        started = time.monotonic()
+        try:
+            with here.wrap_database_errors:
+                _of(raw).run(raw, statements, commit=commit)
+        finally:
+            if here.queries_logged:
+                took = f"{time.monotonic() - started:.3f}"
+                here.queries_log.extend({"sql": each.text, "time": took} for each in statements)
+
+    wrappers = [each for each in here.execute_wrappers if each is not _flush_first]
+    if not wrappers:
+        run()
+        return
+    step: Callable[..., None] = run
+    for statement in reversed(statements):
+        step = partial(_wrapped, here, wrappers, statement, step)
+    step()
+
+
+def _wrapped(
+    here: BaseDatabaseWrapper,
+    wrappers: Sequence[Callable[..., Any]],
+    statement: PendingRows,
+    following: Callable[..., None],
+    *_: object,
+) -> None:
+    """Pass a statement through wrappers, as `CursorWrapper` does; the innermost call goes on."""
+    for wrapper in reversed(wrappers):
+        following = partial(wrapper, following)
+    context = {"connection": here, "cursor": None}
+    following(statement.text, statement.parameters, False, context)
+
+
+def _refuse_in_pipeline() -> None:
+    if _pipeline.statements is not None:
+        raise ProgrammingError("the statements of a pipeline are executed at its end")
 
 
 def _flush_first(execute: Callable[..., Any], *arguments: Any) -> Any:
-    """Keep the order, where a statement in the same transaction goes by a cursor."""
+    """Keep the order where a statement in the same transaction is executed by a cursor."""
     flush()
     return execute(*arguments)
 
 
 def _only_reading(execute: Callable[..., Any], text: str, *arguments: Any) -> Any:
-    """Let nothing be written beside a transaction that has not begun."""
+    """Refuse to write outside of the transaction that the open pipeline will be."""
     if text.lstrip()[:6].upper() != "SELECT":
         raise ProgrammingError("a cursor that writes belongs into transaction()")
     return execute(text, *arguments)
 
 
-def _raw(here: BaseDatabaseWrapper) -> Raw | None:
-    """Give the connection below Django's; None while somebody watches its statements."""
-    watching = here.execute_wrappers
-    if here.queries_logged or (watching and watching not in ([_flush_first], [_only_reading])):
-        return None
+def _raw(here: BaseDatabaseWrapper) -> BoundedConnection:
+    """Return psycopg's connection, opened if need be."""
     here.ensure_connection()
-    return here.connection  # type: ignore[no-any-return]
+    return cast(BoundedConnection, here.connection)
 
 
-def _of(raw: Raw) -> _Kept:
-    kept = _kept.get(raw)
-    if kept is None:
-        kept = _kept[raw] = _Kept(raw)
-    return kept
+def _of(raw: BoundedConnection) -> _Connection:
+    direct = _connections.get(raw)
+    if direct is None:
+        direct = _connections[raw] = _Connection(raw)
+    return direct
 
 
-def _is_free(here: BaseDatabaseWrapper, raw: Raw) -> bool:
-    """Say whether a statement may go straight now."""
-    kept = _of(raw)
-    if kept.inside:
-        wanted = pq.TransactionStatus.INTRANS if kept.begun else pq.TransactionStatus.IDLE
-        return raw.pgconn.transaction_status == wanted and not here.savepoint_ids
-    return raw.autocommit and raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
-
-
-def _written(parameters: Sequence[Any]) -> list[bytes] | None:
-    """Write parameters as PostgreSQL reads them; None if there are others than these."""
-    written: list[bytes] = []
-    for value in parameters:
-        if isinstance(value, str):
-            if "\0" in value:
-                return None
-            written.append(value.encode())
-        elif type(value) in (int, float):
-            written.append(repr(value).encode())
-        else:
-            return None
-    return written
-
-
-def _flush(raw: Raw, kept: _Kept, *, commit: bool = False) -> None:
-    """Execute what waits, in one go."""
-    answers, kept.waiting = kept.waiting, []
-    if kept.begun:
-        kept.go_on(raw, answers, commit=commit)
-    else:
-        kept.begin(raw, answers, commit=commit)
-        kept.begun = True
+def _text(value: Parameter) -> bytes | None:
+    """Return a parameter in PostgreSQL's text format."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise DataError("PostgreSQL text cannot contain NUL (0x00) bytes")
+        return value.encode()
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, int | float):
+        return str(value).encode()
+    raise TypeError(f"a parameter of the type {type(value).__name__}")

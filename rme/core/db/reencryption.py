@@ -1,6 +1,6 @@
-"""Encrypting all secrets at rest with the first of FIELD_KEYS, after a new one was put in front.
+"""Re-encryption of all stored secrets with the first of FIELD_KEYS, after a new key was put first.
 
-The fields are found by their class in all models, so that a new one cannot be forgotten.
+The fields are found by their class in all models, so that none can be forgotten.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Count:
     """`app.Model.field`."""
     current: int = 0
     old: int = 0
-    """With an older key: these are what `reencrypt` changes."""
+    """Encrypted with an older key: `reencrypt` changes these."""
     unreadable: list[Any] = field(default_factory=list)
     """Primary keys of the rows that none of the keys decrypts."""
 
@@ -43,10 +43,10 @@ def encrypted_fields() -> list[tuple[type[models.Model], EncryptedTextField]]:
 
 
 def reencrypt(*, change: bool = True) -> list[Count]:
-    """Encrypt with the first key what is encrypted with another; return what was found.
+    """Encrypt all values that have another key with the first one; return the counts by field.
 
-    Each batch commits, so that an interrupted run goes on where it was. A value that somebody saves
-    meanwhile stays as it was saved. Without `change` it is only counted.
+    Each batch commits, so that a new run continues after an interruption. A value that is saved
+    meanwhile stays as it was saved. Without `change` values are only counted.
     """
     return [_field(model, each, change) for model, each in encrypted_fields()]
 
@@ -65,7 +65,7 @@ def _field(model: type[models.Model], secret: EncryptedTextField, change: bool) 
 
 
 def _sort(batch: list[tuple[Any, str]], found: Count) -> list[tuple[Any, str, str]]:
-    """Count a batch; return primary key, old and new text of what needs another key."""
+    """Count a batch; return primary key, old and new text of the values with an older key."""
     first = Fernet(settings.FIELD_KEYS[0])
     old = []
     for key, stored in batch:
@@ -74,7 +74,7 @@ def _sort(batch: list[tuple[Any, str]], found: Count) -> list[tuple[Any, str, st
             found.current += 1
             continue
         except InvalidToken:
-            pass  # it may be another key's
+            pass  # encrypted with another key, perhaps
         try:
             old.append((key, stored, keyring().rotate(stored.encode()).decode()))
         except InvalidToken:

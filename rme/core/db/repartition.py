@@ -1,11 +1,11 @@
-"""Moving rows from a default partition to their months while others read and write them.
+"""Moves rows from a default partition to their months while others read and write them.
 
-PostgreSQL attaches no partition whose rows lie in the default one, and rows that are moved by hand
-are either invisible or locked for a time. So the default partition is copied instead: into a table
-beside it that has the missing months and a new default, while a trigger applies each change to the
-copy too. When all is copied, the old default partition leaves and the parts of the copy take its
-place in one transaction, which changes catalogs alone. No lock that writers wait for is
-asked for longer than LOCK_MS, or held longer than CHANGE_MS.
+PostgreSQL attaches no partition while the default partition holds rows of it, and rows that are
+moved one by one are invisible or locked for a time. So the default partition is copied instead, to
+a new table with the missing months and a new default partition, while a trigger applies each
+change to the copy too. When all rows are copied, one transaction, which changes only catalogs,
+detaches the old default partition and attaches the parts of the copy. No lock that writers wait
+for is requested for longer than LOCK_MS, or held for longer than CHANGE_MS.
 """
 
 import time
@@ -19,35 +19,35 @@ from psycopg.errors import CheckViolation, LockNotAvailable, QueryCanceled
 log = structlog.get_logger(__name__)
 
 LOCK_MS = 250
-"""How long a change of partitions waits for its locks: whoever comes after it waits as long."""
+"""How long a change of partitions waits for its locks, and all later users of the table with it."""
 CHANGE_MS = 1000
 """How long one statement may hold a lock that writers wait for."""
 TRIES = 5
 PAUSE_SECONDS = 0.25
-"""The pause after the first try that got no lock; the next are longer."""
+"""The pause after the first try that got no lock; it grows with each try."""
 ROW_SECONDS = 5.0
-"""How long rows that others hold locked are tried again, once all others are copied."""
+"""How long rows that others have locked are retried, after all other rows were copied."""
 BATCH = 500
 _LEAST = UUID(int=0)
 
 
-def split_default(table: str, borders: Mapping[str, tuple[UUID, UUID]]) -> bool:
-    """Attach new partitions, by name and border, with what the default partition has of them.
+def split_default(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> bool:
+    """Attach new partitions, by name and bounds, with their rows of the default partition.
 
-    Return False where locks were not to be had: nothing has changed then but, at worst, a copy
-    that `clear` removes. Must not run in a transaction, for it needs several.
+    Return False if locks were not available: nothing has changed then, but a copy may be left that
+    `clear` removes. Must not run in a transaction, because it needs several.
     """
-    _create_copy(table, borders)
-    done = _try(table, _mirroring(table))
+    _create_copy(table, bounds)
+    done = _try(table, _mirror_statements(table))
     if done:
-        done = _copy(table) and _try(table, _swapping(table, borders))
+        done = _copy(table) and _try(table, _swap_statements(table, bounds))
     if not done:
         clear(table)
     return done
 
 
 def clear(table: str) -> bool:
-    """Remove the copy that an interrupted run left; return whether none is left."""
+    """Drop the copy that an interrupted run left; return whether there is none any more."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass(%s) IS NULL", [f'"{_copy_of(table)}"'])
         if cursor.fetchone()[0]:
@@ -64,7 +64,7 @@ def _copy_of(table: str) -> str:
     return f"{table}_repartition"
 
 
-def _create_copy(table: str, borders: Mapping[str, tuple[UUID, UUID]]) -> None:
+def _create_copy(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> None:
     """Create the empty copy. Its checks spare PostgreSQL reading a month when it is attached."""
     copy = _copy_of(table)
     with transaction.atomic(durable=True), connection.cursor() as cursor:
@@ -72,7 +72,7 @@ def _create_copy(table: str, borders: Mapping[str, tuple[UUID, UUID]]) -> None:
             f'CREATE TABLE "{copy}" (LIKE "{table}" INCLUDING ALL) PARTITION BY RANGE (id)'
         )
         cursor.execute(f'CREATE TABLE "{copy}_default" PARTITION OF "{copy}" DEFAULT')
-        for name, (least, end) in borders.items():
+        for name, (least, end) in bounds.items():
             cursor.execute(
                 f'CREATE TABLE "{name}" PARTITION OF "{copy}" '
                 f"FOR VALUES FROM ('{least}') TO ('{end}')"
@@ -93,8 +93,8 @@ def _columns(table: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def _mirroring(table: str) -> list[str]:
-    """Return the statements that let each change of the default partition be made in its copy."""
+def _mirror_statements(table: str) -> list[str]:
+    """Return the statements after which a trigger applies each change to the copy too."""
     copy, columns = _copy_of(table), _columns(table)
     new = ", ".join(f"NEW.{column}" for column in columns)
     return [
@@ -108,10 +108,10 @@ def _mirroring(table: str) -> list[str]:
 
 
 def _copy(table: str) -> bool:
-    """Copy all rows that were there before the trigger; return False where some stay locked.
+    """Copy all rows that are older than the trigger; return False if some stay locked.
 
-    A row is locked while it is copied, so that whoever changes it afterwards finds it in the copy.
-    One that somebody else has locked is tried again: to wait for it could be a deadlock.
+    A row is locked while it is copied, so that a later change finds it in the copy. A row that
+    another transaction has locked is retried: waiting for it could be a deadlock.
     """
     last: UUID | None = _LEAST
     locked: list[UUID] = []
@@ -147,12 +147,12 @@ def _copy_rows(table: str, keys: list[UUID]) -> list[UUID]:
         return [key for (key,) in cursor.fetchall()]
 
 
-def _swapping(table: str, borders: Mapping[str, tuple[UUID, UUID]]) -> list[str]:
-    """Return the statements that put the copy's parts in the default partition's place."""
+def _swap_statements(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> list[str]:
+    """Return the statements that replace the default partition by the parts of the copy."""
     copy, default = _copy_of(table), f"{table}_default"
     months = [
         statement
-        for name, (least, end) in borders.items()
+        for name, (least, end) in bounds.items()
         for statement in (
             f'ALTER TABLE "{copy}" DETACH PARTITION "{name}"',
             f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" '
@@ -181,9 +181,8 @@ def _try(table: str, statements: Sequence[str], each_ms: int = CHANGE_MS) -> boo
 
 
 def run(name: str, statements: Sequence[str], each_ms: int = 0) -> bool:
-    """Run statements in one transaction; return False where they have to be tried again.
-
-    That is where one waited, or took, too long, or a row came into a month that is to be attached.
+    """Run statements in one transaction; return False if they have to be tried again: one waited
+    or took too long, or a row was inserted into a month that is to be attached.
     """
     try:
         with transaction.atomic(), connection.cursor() as cursor:

@@ -1,7 +1,7 @@
-"""A bound on how long a statement may take, where a caller waits no longer.
+"""Time limits of single statements, for callers that wait no longer.
 
-PostgreSQL's own `statement_timeout` would be a statement more for every call. Here one thread of
-the process looks ten times a second whether the time of a statement in hand is over, and cancels
+PostgreSQL's own `statement_timeout` would need one more statement for each call. Here a thread of
+the process checks ten times a second whether the time of a running statement is over, and cancels
 it.
 """
 
@@ -22,11 +22,11 @@ log = structlog.get_logger(__name__)
 
 EVERY_SECONDS = 0.1
 FROZEN_SECONDS = 0.3
-"""A server that did not even cancel a statement after so long is given up."""
+"""The connection to a server that has not even cancelled a statement after so long is closed."""
 
 
 class StatementLate(Exception):
-    """A statement was cancelled, because its time was over."""
+    """A statement was cancelled because its time was over."""
 
 
 class Watchdog:
@@ -39,9 +39,9 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def watch(self, until: float, raw: "psycopg.Connection[Any]") -> float | None:
-        """Cancel what a connection does once a moment of the monotonic clock is past.
+        """Cancel the connection's statement after `until`, a moment of the monotonic clock.
 
-        Gives the moment that held so far.
+        Return the moment that was set before.
         """
         with self._lock:
             before = self._watched.get(id(raw))
@@ -54,15 +54,15 @@ class Watchdog:
         return before[0] if before else None
 
     def leave(self, raw: "psycopg.Connection[Any]", before: float | None) -> None:
-        """Watch a connection as before, or no longer: what it does next is not cancelled."""
+        """Restore what was set before, so that the connection's next statement is not cancelled."""
         with self._lock:
             if before is None:
                 self._watched.pop(id(raw), None)
-            elif id(raw) in self._watched:  # else it was cancelled, and that is enough
+            elif id(raw) in self._watched:  # else its statement was cancelled already
                 self._watched[id(raw)] = (before, raw)
 
     def pause(self, raw: "psycopg.Connection[Any]") -> float | None:
-        """Watch a connection no longer; gives the moment that held so far."""
+        """Stop watching a connection; return the moment that was set."""
         with self._lock:
             before = self._watched.pop(id(raw), None)
             return before[0] if before else None
@@ -77,7 +77,7 @@ class Watchdog:
                 now = time.monotonic()
                 late = [raw for until, raw in self._watched.values() if until <= now]
                 for raw in late:
-                    # under the lock: nobody begins another statement meanwhile
+                    # under the lock, so that no other statement begins meanwhile
                     self._cancel(raw)
                     del self._watched[id(raw)]
 
@@ -88,40 +88,40 @@ class Watchdog:
             log.warning("watchdog.failed", error=type(error).__name__)
 
 
-_own = Watchdog()
+_watchdog = Watchdog()
 
 
-def _forget() -> None:
-    global _own  # noqa: PLW0603 - after a fork the thread is the parent's
-    _own = Watchdog()
+def _start_anew() -> None:
+    global _watchdog  # noqa: PLW0603 - after a fork the thread is the parent's
+    _watchdog = Watchdog()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_start_anew)
 
 
 @contextmanager
 def unbounded() -> Iterator[Any]:
-    """Give a cursor whose statements nobody cancels: what must be undone, whatever the time."""
+    """Yield a cursor whose statements are never cancelled, for clean-up."""
     with connection.cursor() as cursor:
         raw = connection.connection
-        before = _own.pause(raw)
+        before = _watchdog.pause(raw)
         try:
             with availability.as_usual():
                 yield cursor
         finally:
             if before is not None:
-                _own.watch(before, raw)
+                _watchdog.watch(before, raw)
 
 
 @contextmanager
 def bounded(until: float) -> Iterator[Any]:
-    """Give a cursor whose statements are cancelled after a moment of the monotonic clock.
+    """Yield a cursor whose statements are cancelled after a moment of the monotonic clock.
 
-    Raises StatementLate, and before it asks anything if the moment is past.
+    Raises StatementLate then; at once if the moment is past.
     """
     if until <= time.monotonic():
         raise StatementLate
-    watchdog = _own
+    watchdog = _watchdog
     with connection.cursor() as cursor:
         raw = connection.connection
         before = watchdog.watch(until, raw)

@@ -1,7 +1,7 @@
-"""How the REST API speaks: request ids, JSON in and out, and exceptions turned into answers.
+"""The frame of the REST API: request ids, JSON in and out, and exceptions turned into responses.
 
-The one place where an exception becomes a response. Views raise `rme.core.errors`; whatever else
-escapes them is logged with the request id and told to the caller as INTERNAL_ERROR.
+The one place where an exception becomes a response. Views raise `rme.core.errors`; any other
+exception is logged with the request id, and the caller gets INTERNAL_ERROR.
 """
 
 import sys
@@ -33,11 +33,13 @@ log = structlog.get_logger(__name__)
 REST_PREFIX = "/rme/v1/"
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 QUIET = frozenset({"/livez", "/readyz", "/metrics"})
-"""What machines ask every few seconds: logged at DEBUG."""
+"""Requested by monitoring every few seconds: logged at DEBUG."""
+_RENDERER = "render_error"
+"""The attribute of a view that renders its errors; see `set_error_renderer`."""
 
 
 def new_request_id(given: str | None) -> str:
-    """Keep a caller's request id if it is a UUID, else make one."""
+    """Return the caller's request id if it is a UUID, else a new one."""
     try:
         return str(uuid.UUID(given)) if given else str(uuid.uuid4())
     except ValueError:
@@ -45,7 +47,7 @@ def new_request_id(given: str | None) -> str:
 
 
 class RequestMiddleware:
-    """Give every request an id, every exception that no view caught an answer, and log it."""
+    """Gives each request an id, answers exceptions that no view caught, and logs each request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -58,7 +60,7 @@ class RequestMiddleware:
         of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})
         try:
             response = self._answer(request, identifier)
-            tell(request, response, time.perf_counter() - started)
+            log_request(request, response, time.perf_counter() - started)
         finally:
             logs.request_id.reset(of_request)
             logs.caller.reset(of_caller)
@@ -89,32 +91,38 @@ class RequestMiddleware:
         return None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer for views that are not REST framework's; pages' failures are `handler500`'s."""
+        """Answer for views that are not REST framework's; `handler500` answers for pages."""
         match = request.resolver_match
-        if is_rest(request) or (match and hasattr(match.func, "speak")):
+        if is_rest(request) or (match and hasattr(match.func, _RENDERER)):
             return refuse(request, as_api_error(exception))
         return refuse(request, exception) if isinstance(exception, errors.ApiError) else None
 
 
+def set_error_renderer(
+    render: Callable[[HttpRequest, errors.ApiError], HttpResponse], *views: object
+) -> None:
+    """Have the errors of views rendered by `render`, for services with errors of another shape."""
+    for view in views:
+        setattr(view, _RENDERER, render)
+
+
 def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """Return an error in the shape that callers of its path read: JSON, their own, or a page."""
+    """Return an error in the shape of its path: the API's JSON, the view's own, or a page."""
     if is_rest(request):
         return error_response(error, request.id)  # type: ignore[attr-defined]
     try:
         view = (request.resolver_match or resolve(request.path_info)).func
     except Resolver404:
         view = None
-    # Services with a shape of errors of their own have views that know it.
-    speak = getattr(view, "speak", error_page)
-    answer: HttpResponse = speak(request, error)
-    return answer
+    response: HttpResponse = getattr(view, _RENDERER, error_page)(request, error)
+    return response
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """Log the exception in hand, with who is logged in, and answer a page (`handler500`).
+    """Log the current exception with the user's id, and return a page (`handler500`).
 
-    Django calls this for views, templates and middleware alike. Nothing is read for it from a
-    database that may be what failed: a user that was not loaded yet is not named.
+    Django calls this for views, templates and middleware. It reads nothing from the database, which
+    may be what failed: a user that was not loaded yet is not named.
     """
     user = getattr(request, "_cached_user", None)
     if user is not None and user.pk is not None:
@@ -124,8 +132,8 @@ def failed(request: HttpRequest) -> HttpResponse:
     return error_page(request, as_api_error(exception))
 
 
-def tell(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
-    """Log and count a request: by the template of its path, since what stands in one is data."""
+def log_request(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+    """Log and count a request by the route of its path, because the path itself holds data."""
     match = request.resolver_match
     path = f"/{match.route}" if match else "(none)"
     method = request.method if request.method in METHODS else "(other)"
@@ -137,31 +145,31 @@ def tell(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
 
 
 def is_rest(request: HttpRequest) -> bool:
-    """Say whether a request is for the REST API."""
+    """Return whether a request is for the REST API."""
     return request.path_info.startswith(REST_PREFIX) or request.path_info == REST_PREFIX[:-1]
 
 
 def is_json(response: HttpResponse) -> bool:
-    """Say whether a response is one of ours already."""
+    """Return whether a response is JSON already."""
     return response.get("Content-Type", "").startswith("application/json")
 
 
 def json_response(
     body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
-    """Answer with JSON. Bytes are taken to be JSON already."""
+    """Return a JSON response. Bytes are taken to be JSON already."""
     content = body if isinstance(body, bytes) else orjson.dumps(body)
     return HttpResponse(content, status=status, content_type="application/json", headers=headers)
 
 
 def error_response(error: errors.ApiError, request_id: str) -> HttpResponse:
-    """Answer with an error, in the one shape that errors have."""
+    """Return the response for an error, in the shape of the contract."""
     body = {"error": error.as_json(request_id)}
     return json_response(body, error.status, error.headers)
 
 
 def as_api_error(exception: Exception) -> errors.ApiError:
-    """Say which error of the contract an exception is; unforeseen ones are logged here."""
+    """Return the error of the contract for an exception; unexpected ones are logged here."""
     match exception:
         case errors.ApiError():
             return exception
@@ -184,7 +192,7 @@ def as_api_error(exception: Exception) -> errors.ApiError:
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """Turn what a REST view raised into its answer (REST framework's hook)."""
+    """Return the response for an exception of a REST view (REST framework's hook)."""
     error = as_api_error(exception)
     if isinstance(error, errors.MethodNotAllowed):
         error.headers["Allow"] = ", ".join(context["view"].allowed_methods)
@@ -192,27 +200,27 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpR
 
 
 class JsonView(APIView):
-    """Base of views that answer JSON alone."""
+    """Base of views that only return JSON."""
 
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
-        """Answer JSON whatever `Accept` says: there is nothing else to choose."""
+        """Return the JSON renderer whatever `Accept` says: there is no other."""
         return JsonRenderer(), JsonRenderer.media_type
 
 
 class ApiView(JsonView):
-    """Base of the REST views: no query parameter that is not known."""
+    """Base of the REST views: unknown query parameters are refused."""
 
     http_method_names = ["get", "post", "delete", "head"]
     query_parameters: Mapping[str, Iterable[str]] = {}
     """Allowed query parameters by method; a method that is not named allows none."""
     counted_as: ClassVar[str] = ""
-    """The kind of calls that has limits of its own; none: by the application's mode."""
+    """The kind of calls with rate limits of their own; empty: those of the application's mode."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if request.method not in self.allowed_methods:  # before what else may be wrong with it
+        if request.method not in self.allowed_methods:  # before anything else that may be wrong
             raise drf.MethodNotAllowed(request.method or "")
         known = set(self.query_parameters.get(request.method or "", ()))
         query = request._request.GET

@@ -1,8 +1,8 @@
-"""Middleware for pages that people open. REST and token calls do not pay for it.
+"""Middleware for pages in a browser, which API calls skip.
 
 Sessions, CSRF, messages and CSP cost as much as the rest of a REST request together, and a call
-with a bearer token needs none of them. So they form a chain of their own that only requests
-outside the REST prefixes pass through.
+with a bearer token needs none of them. So they form a chain of their own, for requests whose path
+has none of the prefixes of API calls.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from django.utils.module_loading import import_string
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
-MACHINE_PREFIXES = (
+API_PREFIXES = (
     "/rme/v1/",
     "/services/",
     "/.well-known/",
@@ -27,7 +27,7 @@ MACHINE_PREFIXES = (
 
 
 class BrowserMiddleware:
-    """Run `BROWSER_MIDDLEWARE` for everything but the calls of programs."""
+    """Runs `BROWSER_MIDDLEWARE` for all requests but API calls."""
 
     def __init__(self, get_response: Handler) -> None:
         self.direct = get_response
@@ -40,12 +40,12 @@ class BrowserMiddleware:
         self.chain = chain
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        machine = request.path_info.startswith(MACHINE_PREFIXES + settings.BOT_PATHS)
-        return self.direct(request) if machine else self.chain(request)
+        is_api = request.path_info.startswith(API_PREFIXES + settings.BOT_PATHS)
+        return self.direct(request) if is_api else self.chain(request)
 
     def process_view(self, request, view, args, kwargs):  # type: ignore[no-untyped-def]
-        """Pass on the hook through which CSRF protection works."""
-        if request.path_info.startswith(MACHINE_PREFIXES + settings.BOT_PATHS):
+        """Call the hooks of the chain: CSRF protection is one."""
+        if request.path_info.startswith(API_PREFIXES + settings.BOT_PATHS):
             return None
         for hook in self.view_hooks:
             response = hook(request, view, args, kwargs)

@@ -1,4 +1,4 @@
-"""Bodies sent with `Transfer-Encoding: chunked`, which plain WSGI shows to Django as empty."""
+"""Bodies with `Transfer-Encoding: chunked`, which Django reads as empty under plain WSGI."""
 
 import io
 import sys
@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 LIMIT = 6 * 1024 * 1024
-"""A little more than any body the service takes. One that reaches it counts as endless, so that it
-is refused by its length wherever it goes."""
+"""Slightly more than the largest body that the service takes. A body that reaches it is passed on
+with the length `sys.maxsize`, so that it is refused by its length."""
 PIECE = 64 * 1024
-"""How much is read at once: the server keeps a buffer of that size with the request."""
+"""Bytes read at once: the server keeps a buffer of that size with the request."""
 
 Environ = dict[str, Any]
 App = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class ChunkedBodies:
-    """Read a chunked body, bounded, and say its length (PEP 3333 leaves this to the server)."""
+    """Reads a chunked body and sets its length (PEP 3333 leaves this to the server)."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -35,5 +35,5 @@ class ChunkedBodies:
         try:
             return self.app(environ, start_response)
         finally:
-            # A request is garbage that is collected seldom, and would keep its body so long.
+            # The request is freed only by the cycle collector, and would keep its body until then.
             body.close()

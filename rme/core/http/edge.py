@@ -1,7 +1,7 @@
-"""What is checked of every request before its view: its Host, how it travelled, and its size.
+"""Checks of every request before its view: its Host, whether it used TLS, and its size.
 
-`RequestMiddleware` is the one caller, so that no route can forget these. A refusal costs neither a
-read of the body nor a statement, save that an upload is allowed by who is logged in.
+Only `RequestMiddleware` calls these, so that they hold for every route. A refusal reads neither the
+body nor the database, but for uploads, which need the logged-in user.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from rme.core.http import proxies
 from rme.core.http.json import BODY_LIMIT
 
 ANY_HOST = frozenset({"/livez", "/readyz", "/metrics"})
-"""What is asked by address, and decides for itself who may read it."""
+"""Requested by IP address; each of them decides who may read it."""
 SECRET_PREFIXES = ("/rme/v1/", "/services/")
-"""Where programs send secrets; the bot service refuses by its own contract (`bot.callers`)."""
+"""Paths to which programs send secrets. Services with other errors refuse them themselves."""
 FORM_OVERHEAD = 64 * 1024
-"""What a form adds to the file in it: boundaries and the other fields."""
+"""The bytes that a form adds to the file in it: boundaries and the other fields."""
 
 IN_CLEAR = (
     "This call came by plain HTTP, so that others may have read the secret in it: replace the "
@@ -44,10 +44,10 @@ def check(request: HttpRequest) -> None:
 
 
 def came_in_clear(request: HttpRequest) -> bool:
-    """Check whether a call that should have come by TLS did not.
+    """Return whether a call came without TLS that should have used it.
 
-    Behind a proxy that ends TLS, its own word counts. With an https `BASE_URL` and no such proxy
-    only what never left this machine may be plain.
+    Behind a proxy that ends TLS, its header decides. With an https `BASE_URL` and no such proxy,
+    only calls from this machine may be plain.
     """
     if settings.TLS_PROXY:
         return proxies.scheme(request.META) not in ("", "https")
@@ -57,12 +57,12 @@ def came_in_clear(request: HttpRequest) -> bool:
 
 
 def is_from_here(request: HttpRequest) -> bool:
-    """Check whether a request came from this machine, so far as its connection tells."""
+    """Return whether the connection of a request comes from this machine."""
     return is_loopback(str(request.META.get("REMOTE_ADDR", "")))
 
 
 def is_loopback(address: str) -> bool:
-    """Check whether an address is this machine's own."""
+    """Return whether an address is a loopback address."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -70,15 +70,15 @@ def is_loopback(address: str) -> bool:
 
 
 def files_allowed(view: Any, allowed: Callable[[HttpRequest], bool], limit: int) -> None:
-    """Let a view take files of up to `limit` bytes from those whom `allowed` lets."""
+    """Let a view take files of up to `limit` bytes in requests for which `allowed` is true."""
     view.takes_files = (allowed, limit + FORM_OVERHEAD)
 
 
 def bound_body(request: HttpRequest, view: Any) -> None:
-    """Raise PayloadTooLarge for a body beyond what the view takes; nothing of it was read.
+    """Raise PayloadTooLarge for a body larger than the view takes, before it is read.
 
-    Files are dropped unread (FILE_UPLOAD_HANDLERS is empty) but where a view takes them, and there
-    from those alone who may send them.
+    Files are dropped unread (FILE_UPLOAD_HANDLERS is empty), unless the view takes files and the
+    user may send them.
     """
     limit = BODY_LIMIT
     allowed, largest = getattr(view, "takes_files", (None, 0))

@@ -1,9 +1,9 @@
-"""The gateway from an ASGI server to the WSGI application, which bounds how long a body may take.
+"""The gateway from an ASGI server to the WSGI application, with time limits for bodies.
 
-A WSGI server hands a request to a thread as soon as its head is there, and the thread then waits
+A WSGI server gives a request to a thread as soon as its head has arrived, and the thread then waits
 for the body: as many half-sent bodies as there are threads stop a process. No release of granian
-bounds that (emmett-framework/granian#728). Here bodies are read by the event loop, in bounded time
-and memory, and a request has a thread from when it is whole.
+bounds that (emmett-framework/granian#728). Here the event loop reads bodies, in bounded time and
+memory, and a request gets a thread once it is complete.
 """
 
 import asyncio
@@ -29,28 +29,28 @@ Result = TypeVar("Result")
 
 SMALL_BODY = 64 * 1024
 PIECE = 64 * 1024
-WHOLE_ANSWER = 4 * 1024 * 1024
-"""Answers up to this length leave their thread at once, however slowly the client takes them."""
+BUFFERED_RESPONSE = 4 * 1024 * 1024
+"""Responses up to this length free their thread at once, however slow the client is."""
 PROBES = ("/livez", "/readyz")
-"""Each of these has a thread of its own, so that it is answered while all others are at work."""
+"""Each of these has a thread of its own, so that it is answered while all others are busy."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a client may take of a process."""
+    """The limits of a client's use of a process."""
 
     idle_seconds: float = 10.0
-    """Until the next bytes of a body come, or those of a long answer are taken."""
+    """Until the next bytes of a body arrive, or those of a long response are taken."""
     body_seconds: float = 60.0
-    """Until a body of at most `LIMIT` bytes is whole."""
+    """Until a body of at most `LIMIT` bytes is complete."""
     upload_seconds: float = 600.0
-    """The same of a larger one."""
+    """The same for a larger body."""
     memory: int = 64 * 1024 * 1024
-    """For all bodies together; beyond it only small ones are read."""
+    """Bytes of all bodies together; above it only small ones are read."""
 
 
 class _Refused(Exception):
-    """A request is refused before the application sees it: status and a sentence."""
+    """A request is refused before the application sees it; with the status and a sentence."""
 
 
 class Gateway:
@@ -61,7 +61,7 @@ class Gateway:
         self.pool = ThreadPoolExecutor(threads, "web")
         self.probes = {path: ThreadPoolExecutor(1, path) for path in PROBES}
         self.memory = 0
-        # A large body is read by the thread that needs it; others must have threads meanwhile.
+        # The application's thread reads a large body itself; other requests need threads meanwhile.
         self.uploads = max(1, threads // 2)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -70,30 +70,30 @@ class Gateway:
         if int(length or 0) > LIMIT:
             await self._upload(environ, receive, send)
             return
-        held = 0
+        size = 0
         try:
             if length not in ("", "0") or "HTTP_TRANSFER_ENCODING" in environ:
                 body = bytearray()
                 try:
                     await self._read(body, receive)
                 finally:
-                    held = len(body)
-                # One that is too long counts as endless, so that it is refused by its length.
-                endless = not length and len(body) >= LIMIT
-                environ["wsgi.input"] = io.BytesIO(b"" if endless else body)
-                environ["CONTENT_LENGTH"] = str(sys.maxsize if endless else len(body))
+                    size = len(body)
+                # A chunked body that is too long is refused by its length.
+                too_long = not length and len(body) >= LIMIT
+                environ["wsgi.input"] = io.BytesIO(b"" if too_long else body)
+                environ["CONTENT_LENGTH"] = str(sys.maxsize if too_long else len(body))
             await self._run(environ, send)
         except _Refused as refusal:
             await _refuse(send, *refusal.args)
-        except ConnectionError:  # the client is gone: nobody to answer
+        except ConnectionError:  # the client is gone
             return
         finally:
-            # A request is garbage that is collected seldom, and would keep its body so long.
+            # The request is freed only by the cycle collector, and would keep its body until then.
             environ["wsgi.input"].close()
-            self.memory -= held
+            self.memory -= size
 
     async def _read(self, body: bytearray, receive: Receive) -> None:
-        """Read a body, `LIMIT` bytes at most; the application refuses what is longer.
+        """Read a body up to `LIMIT` bytes; the application refuses a longer one.
 
         Raises _Refused, or ConnectionError if the client went away.
         """
@@ -109,7 +109,7 @@ class Gateway:
                 raise _Refused(503, "Too many large requests are arriving at once.")
 
     async def _upload(self, environ: Environ, receive: Receive, send: Send) -> None:
-        """Run the application on a large body, which its thread reads as it comes."""
+        """Run the application on a large body, which its thread reads as it arrives."""
         if not self.uploads:
             await _refuse(send, 503, "Too many large requests are arriving at once.")
             return
@@ -127,15 +127,15 @@ class Gateway:
     async def _run(self, environ: Environ, send: Send) -> None:
         loop = asyncio.get_running_loop()
         pool = self.probes.get(environ["PATH_INFO"], self.pool)
-        answer = _Answer(self.app, environ, send, loop, self.bounds.idle_seconds)
-        body = await loop.run_in_executor(pool, answer.run)
-        if not answer.started:
-            await send(answer.start())
+        response = _Response(self.app, environ, send, loop, self.bounds.idle_seconds)
+        body = await loop.run_in_executor(pool, response.run)
+        if not response.started:
+            await send(response.start())
         await send({"type": "http.response.body", "body": body})
 
 
-class _Answer:
-    """One run of the application, in a thread, and what it answers."""
+class _Response:
+    """One run of the application, in a thread, and its response."""
 
     def __init__(
         self,
@@ -159,17 +159,17 @@ class _Answer:
         return {"type": "http.response.start", "status": self.status, "headers": self.headers}
 
     def run(self) -> bytes:
-        """Run the application; return the body of its answer, or the end of it if it is long."""
-        answer = self.app(self.environ, self.start_response)
+        """Run the application; return the body of its response, or what was not sent of it."""
+        parts = self.app(self.environ, self.start_response)
         try:
-            return self._collect(iter(answer))
+            return self._collect(iter(parts))
         finally:
-            if close := getattr(answer, "close", None):
+            if close := getattr(parts, "close", None):
                 close()
 
     def _collect(self, parts: Iterator[bytes]) -> bytes:
         known = any(name.lower() == b"content-length" for name, _ in self.headers)
-        limit = WHOLE_ANSWER if known else PIECE
+        limit = BUFFERED_RESPONSE if known else PIECE
         body = bytearray()
         for part in parts:
             body += part
@@ -180,7 +180,7 @@ class _Answer:
         return bytes(body)
 
     def _stream(self, piece: bytes) -> None:
-        """Send a piece from this thread, which waits until the client has room for it."""
+        """Send a piece from this thread, which waits until the client takes it."""
         if not self.started:
             self.started = True
             self._await(self.send(self.start()))
@@ -195,7 +195,7 @@ class _Answer:
 
 
 class _Upload(io.RawIOBase):
-    """A body that is read while it comes. Raises OSError when it comes too slowly."""
+    """A body that is read while it arrives. Raises TimeoutError when it is too slow."""
 
     def __init__(self, receive: Receive, loop: asyncio.AbstractEventLoop, bounds: Bounds) -> None:
         self.receive, self.loop, self.bounds = receive, loop, bounds
@@ -208,9 +208,9 @@ class _Upload(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self.rest and not self.over:
-            coming = _next(self.receive, self.until, self.bounds.idle_seconds)
+            arrival = _next(self.receive, self.until, self.bounds.idle_seconds)
             try:
-                message = _result(coming, self.loop, self.bounds.idle_seconds)
+                message = _result(arrival, self.loop, self.bounds.idle_seconds)
             except _Refused as refusal:
                 raise TimeoutError(refusal.args[1]) from None
             self.rest = memoryview(message.get("body", b""))
@@ -222,17 +222,18 @@ class _Upload(io.RawIOBase):
 
 
 def _result(
-    coming: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, seconds: float
+    arrival: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, seconds: float
 ) -> Result:
-    """Return from a thread what a coroutine gives, which bounds itself. Raises TimeoutError.
+    """Run a coroutine on the loop from a thread; return its result. Raises TimeoutError.
 
-    The second more is for a loop that is stopped: it would let this thread wait for ever.
+    The coroutine has a time limit of its own. The extra second is for a loop that was stopped,
+    for which this thread would wait for ever.
     """
-    return asyncio.run_coroutine_threadsafe(coming, loop).result(seconds + 1.0)
+    return asyncio.run_coroutine_threadsafe(arrival, loop).result(seconds + 1.0)
 
 
 async def _next(receive: Receive, until: float, idle_seconds: float) -> Message:
-    """Return the next message of a body. Raises _Refused when it is late, or ConnectionError."""
+    """Return the next message of a body. Raises _Refused if it is late, or ConnectionError."""
     now = asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout_at(min(until, now + idle_seconds)):
@@ -256,7 +257,7 @@ async def _refuse(send: Send, status: int, sentence: str) -> None:
 def _environ(scope: Message) -> Environ:
     """Build WSGI's environment (PEP 3333) of an ASGI request.
 
-    A header with an underscore is left out: WSGI cannot tell `X_Forwarded_For` from the
+    Headers with an underscore are dropped: WSGI cannot distinguish `X_Forwarded_For` from the
     `X-Forwarded-For` that a proxy has set.
     """
     peer = scope.get("client") or ("", 0)

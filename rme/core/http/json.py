@@ -1,4 +1,4 @@
-"""Bodies of REST calls: JSON in, JSON out. Apart from `api`, which REST framework loads later."""
+"""JSON bodies of REST calls. Not in `api`, because settings load this module before it."""
 
 import re
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ from rme.core import errors
 
 BODY_LIMIT = 5 * 1024 * 1024
 DEPTH_LIMIT = 64
-"""How deep a body may nest."""
+"""The depth to which a body may nest."""
 VALUES_LIMIT = 100_000
-"""How many values a body may hold in all: each costs some hundred bytes once it is read."""
+"""The number of values in a body: each takes some hundred bytes once it is parsed."""
 
-# What begins a value that is not the first, and strings, in which it begins none. An unterminated
-# string ends with the body: so each byte is looked at once.
+# The characters before each value but the first, and strings, in which they count as text. An
+# unterminated string ends with the body, so that each byte is looked at once.
 _TOKEN = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 class JsonParser(BaseParser):
-    """Read a JSON body, bounded in size."""
+    """Parses JSON bodies of bounded size."""
 
     media_type = "application/json"
 
@@ -35,7 +35,7 @@ class JsonParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        assert parser_context is not None  # REST framework always gives it
+        assert parser_context is not None  # REST framework always passes it
         request: HttpRequest = parser_context["request"]._request
         try:
             body = request.body
@@ -45,23 +45,23 @@ class JsonParser(BaseParser):
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError as error:
-            # The library says where ("line 1 column 5"), and nothing of what was sent.
+            # The library names the position ("line 1 column 5"), and quotes nothing.
             raise errors.InvalidPayload(f"The body is not valid JSON: {error}") from error
         refuse_deep(value)
         return value
 
 
 def refuse_many_values(body: bytes) -> None:
-    """Raise InvalidPayload for a JSON text of too many values, before it is read."""
+    """Raise InvalidPayload for a JSON text of too many values, before it is parsed."""
     if sum(map(body.count, (b",", b"[", b"{"))) < VALUES_LIMIT:
-        return  # as if no comma stood in a string
+        return  # few enough, even if those in strings are counted
     tokens = (token for token in _TOKEN.finditer(body) if body[token.start()] != 0x22)
     if next(islice(tokens, VALUES_LIMIT - 1, None), None):
         raise errors.InvalidPayload.at("body", f"holds more than {VALUES_LIMIT} values")
 
 
 def refuse_deep(value: Any) -> None:
-    """Raise InvalidPayload for a value that nests deeper than any call needs."""
+    """Raise InvalidPayload for a value that nests deeper than DEPTH_LIMIT."""
     level, depth = [value], -1
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1
@@ -72,15 +72,15 @@ def refuse_deep(value: Any) -> None:
 
 
 def may_hold_nul(body: bytes) -> bool:
-    """Say whether a JSON text may hold a NUL character: then a walk has to tell.
+    """Return whether a JSON text may hold a NUL character, so that its values have to be searched.
 
-    It stands there escaped, or as an escaped backslash before `u0000`, which is none.
+    It may also be an escaped backslash before the text `u0000`, which is none.
     """
     return b"\\u0000" in body
 
 
 def refuse_nul(value: Any, path: str = "", depth: int = 0) -> None:
-    """Refuse NUL characters, which PostgreSQL cannot keep, naming the place."""
+    """Raise InvalidPayload, with the path, for NUL characters: PostgreSQL cannot store them."""
     if depth > DEPTH_LIMIT:
         raise errors.InvalidPayload.at(path, f"nested deeper than {DEPTH_LIMIT} levels")
     if isinstance(value, str):
@@ -96,7 +96,7 @@ def refuse_nul(value: Any, path: str = "", depth: int = 0) -> None:
 
 
 class JsonRenderer(BaseRenderer):
-    """Write JSON (REST framework's hook; most views answer with `json_response`)."""
+    """Renders JSON (REST framework's hook; most views return `json_response`)."""
 
     media_type = "application/json"
     format = "json"

@@ -1,4 +1,4 @@
-"""The plain page that a person sees when a request is refused or fails."""
+"""The error page for browsers."""
 
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -9,7 +9,7 @@ POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-acti
 
 
 def error_page(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """Return an error as a page: its words, and the id by which the log has it."""
+    """Return an error as a page: its message, and the request id, by which the log has it."""
     context = {"error": error, "request_id": getattr(request, "id", "")}
     headers = {**error.headers, "Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     page = render_to_string("error.html", context)

@@ -1,19 +1,19 @@
-"""Memory of processes that live long: Python's cycle collector, and what the system gets back."""
+"""Memory of long-running processes: Python's cycle collector, and glibc's thresholds."""
 
 import ctypes
 import gc
 
 _THRESHOLDS = (100_000, 20, 50)
 _MEGABYTE = 1 << 20
-# glibc's names (malloc.h). Setting them ends its own adjusting of both thresholds.
+# glibc's names (malloc.h). Once set, glibc does not adjust the thresholds any more.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
-def spare() -> None:
-    """Leave what stands after the start out of all later collections, and collect less often.
+def freeze_startup_objects() -> None:
+    """Exclude all objects of the start from later collections, and collect less often.
 
-    The modules and classes of the whole service are 300,000 objects that never become garbage; to
-    walk them again and again costs a worker a tenth of its time.
+    The modules and classes of the service are 300,000 objects that never become garbage; to
+    traverse them again and again costs a worker a tenth of its time.
     """
     gc.collect()
     gc.freeze()
@@ -21,10 +21,10 @@ def spare() -> None:
 
 
 def keep_memory() -> bool:
-    """Let glibc keep some megabytes that are free; say whether there is one.
+    """Let glibc keep some megabytes of free memory; return whether there is a glibc.
 
-    By itself it gives back what a claim has taken, and asks for it again for the next. Each page is
-    a fault then, which is dear in a virtual machine.
+    By default it returns the memory of each batch to the system and requests it again for the next.
+    Each page is a page fault then, which is slow in a virtual machine.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

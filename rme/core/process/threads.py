@@ -1,4 +1,4 @@
-"""Threads that do jobs, the last used first: what a thread keeps (connections) stays warm."""
+"""A pool of threads that prefers the thread used last, whose connections are still open."""
 
 import threading
 from collections import deque
@@ -6,29 +6,29 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 Job = Callable[[int], object]
-"""Is given the number of the thread that does it. Must not raise."""
+"""Called with the number of the thread that runs it. Must not raise."""
 
 
 class Threads:
-    """At most so many threads, started when they are needed; further jobs wait for one."""
+    """A bounded number of threads, started when they are needed; further jobs wait."""
 
-    def __init__(self, most: int, name: str) -> None:
-        self._most, self._name = most, name
+    def __init__(self, limit: int, name: str) -> None:
+        self._limit, self._name = limit, name
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: on the other side of a fork there are no threads."""
+        """Start with no threads and no jobs, as after a fork."""
         self._lock = threading.Lock()
         self._started = 0
         self._idle: list[SimpleQueue[Job]] = []
         self._waiting: deque[Job] = deque()
 
     def submit(self, job: Job) -> None:
-        """Have a job done: by the thread that ended last, by a new one, or once one is free."""
+        """Run a job in the thread that was used last, in a new one, or once one is free."""
         with self._lock:
             if self._idle:
                 self._idle.pop().put(job)
-            elif self._started < self._most:
+            elif self._started < self._limit:
                 number, self._started = self._started, self._started + 1
                 inbox: SimpleQueue[Job] = SimpleQueue()
                 inbox.put(job)

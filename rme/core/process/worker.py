@@ -1,11 +1,12 @@
 """What every process of a worker does around its tasks.
 
-A task begins with a connection to PostgreSQL that is open. One that finds the database away waits
-for it, for some seconds, and then leaves its work to the next hint: a task is never the only way to
-its work. What became of tasks goes into the heartbeat.
+A task starts with an open connection to PostgreSQL. If the database is away, the task waits for it
+for some seconds and then leaves its work to the next hint: no work depends on a single task. The
+outcomes of tasks go into the heartbeat.
 
-Where a task does not come that should (the broker, Redis or beat is away), each process asks
-PostgreSQL by itself every few seconds, by the same functions. Its thread and its tasks take turns.
+If an expected task does not arrive (the broker, Redis or beat is away), each process polls
+PostgreSQL every few seconds, by the same functions. In a process, only a poll or a task runs at a
+time.
 """
 
 import mmap
@@ -37,23 +38,23 @@ _MOMENT = struct.Struct("d")
 WAIT_SECONDS = 10.0
 """How long a task waits for the database before it leaves its work to the next hint."""
 PAUSE_SECONDS = 0.5
-"""Between two tries of a task: what fails may be a disk that is full."""
+"""The pause between two tries of a task: the failure may be a full disk."""
 IDLE_SECONDS = 3.0
-"""A task that is so late is done without having come, and so often."""
+"""The lateness after which a task is run without an order, and the interval of these runs."""
 MISSED_SECONDS = 10.0
-"""One that is so late is missed: health says that the broker or beat is away."""
+"""The lateness after which health reports that the broker or beat is away."""
 BUSY_SECONDS = 1.0
-"""A look that took longer found work: the next follows at once."""
-FADE_SECONDS = 60.0
-"""A failure is told for so long, unless the task succeeds in the same process before."""
+"""A poll that took longer found work: the next follows at once."""
+FAILURE_SECONDS = 60.0
+"""How long a failure is reported, unless the task succeeds in the same process before."""
 FREQUENT_SECONDS = 10.0
-"""Periodic tasks that come seldomer are not done without beat: none of them is urgent."""
+"""Periodic tasks with longer intervals are not run without beat: none of them is urgent."""
 
 
 class Arrivals:
-    """When each task came last to any process of the workers that were forked from one.
+    """The time of each task's last arrival in any of the processes forked from one worker.
 
-    In memory that they share from then on; the monotonic clock is the machine's.
+    They share the memory. Times are of the monotonic clock, which is the machine's.
     """
 
     def __init__(self) -> None:
@@ -68,26 +69,26 @@ class Arrivals:
 
 
 def slot(task: str) -> int:
-    """Return where the moment of a task stands. No two of ours may have the same."""
+    """Return the offset of a task's time in the shared memory. No two tasks may have the same."""
     return zlib.crc32(task.encode()) % SLOTS * _MOMENT.size
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A task that this process would do if none came."""
+    """A task that this process runs itself if it does not arrive."""
 
     task: str
-    """Its name, with what it is given."""
+    """Its name and arguments."""
     job: Job
     every: float = 0.0
-    """How often beat orders it; 0 for one that comes only where there is work."""
+    """The interval in seconds at which beat orders it; 0 for one that arrives only with work."""
 
     def is_late(self, seconds: float) -> bool:
         return arrivals.age(self.task) > self.every + seconds
 
 
 class TaskRecord:
-    """What became of the tasks of this process."""
+    """The outcomes of this process's tasks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -115,7 +116,7 @@ class TaskRecord:
             self._failures = {
                 task: (error, at)
                 for task, (error, at) in self._failures.items()
-                if now - at < FADE_SECONDS
+                if now - at < FAILURE_SECONDS
             }
             failing = {task: error for task, (error, _) in self._failures.items()}
             works = self._works or not failing
@@ -131,7 +132,7 @@ class _Unprompted(threading.local):
 arrivals = Arrivals()
 record = TaskRecord()
 _turn = threading.Lock()
-"""Of the task in hand, or of the look without one: what they send by is one process's."""
+"""Held by the task or the poll that runs: they share the transport of the process."""
 _unprompted = _Unprompted()
 _stopped = threading.Event()
 
@@ -140,28 +141,28 @@ _stopped = threading.Event()
 
 
 class WorkerTask(Task):  # type: ignore[type-arg]
-    """The base of all tasks. One that is called as a function is only that."""
+    """The base of all tasks. A task that is called as a function is only the function."""
 
     abstract = True
     at_most_every: float | None = None
-    """Seconds within which a second hint finds nothing new, and returns at once."""
+    """The seconds within which a second hint returns at once, because it would find nothing new."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly:
             return super().__call__(*args, **kwargs)
-        named = " ".join([self.name, *map(str, args)])
-        arrivals.note(named)
+        key = " ".join([self.name, *map(str, args)])
+        arrivals.note(key)
         if self.at_most_every and not hints.is_first(self.name, self.at_most_every):
             return None
         with _turn:
             try:
                 return perform(self.name, partial(self.run, *args, **kwargs))
             finally:
-                arrivals.note(named)
+                arrivals.note(key)
 
 
 def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> Any:
-    """Run a task with a connection that is open, and again once the database is back.
+    """Run a task with an open connection, and again once the database is back.
 
     Raises what the task raises, unless the database is away.
     """
@@ -190,11 +191,11 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> Any:
 
 
 def is_unprompted() -> bool:
-    """Return whether what runs was not ordered by a task."""
+    """Return whether the current job runs without an order."""
     return _unprompted.value
 
 
-# --- work that nobody ordered ---------------------------------------------------------------------
+# --- work without an order ------------------------------------------------------------------------
 
 
 def queues(app: Celery | None = None) -> set[str]:
@@ -216,27 +217,27 @@ def periodic(app: Celery | None = None) -> list[Expected]:
 
 
 def _alone(name: str, job: Job) -> None:
-    """Do what beat would order once for all workers, unless another does it now."""
+    """Run a job that beat orders once for all workers, unless another process is running it."""
     with locks.alone(f"unprompted {name}") as alone:
         if alone:
             job()
 
 
 def begin(sends: Sequence[Expected]) -> None:
-    """Leave heartbeats from now on, and do what should have come and did not.
+    """Start the threads that store heartbeats and run expected tasks that did not arrive.
 
-    `sends` are looked for by every process, periodic tasks by one of all.
+    Each process runs `sends`; periodic tasks are run by one process at a time.
     """
     expected = [*periodic(), *sends]
     for each in expected:
         arrivals.note(each.task)
     _stopped.clear()
-    for name, run in (("heartbeat", _beat), ("unprompted", _look)):
+    for name, run in (("heartbeat", _beat), ("unprompted", _poll)):
         threading.Thread(target=run, args=(expected,), name=name, daemon=True).start()
 
 
 def end(seconds: float) -> None:
-    """Look no more; waits for a look under way."""
+    """Stop polling; wait for a poll that is running, up to `seconds`."""
     _stopped.set()
     if _turn.acquire(timeout=seconds):
         _turn.release()
@@ -249,24 +250,24 @@ def _beat(expected: Sequence[Expected]) -> None:
         time.sleep(heartbeats.EVERY_SECONDS)
 
 
-def _look(expected: Sequence[Expected]) -> None:
+def _poll(expected: Sequence[Expected]) -> None:
     while not _stopped.wait(IDLE_SECONDS):
         took = IDLE_SECONDS
         while took > BUSY_SECONDS and not _stopped.is_set():
             started = time.monotonic()
-            look([each for each in expected if each.is_late(IDLE_SECONDS)])
+            run_late([each for each in expected if each.is_late(IDLE_SECONDS)])
             took = time.monotonic() - started
 
 
-def look(late: Sequence[Expected]) -> None:
-    """Do what there is to do, task by task; one that comes meanwhile has its turn between."""
+def run_late(late: Sequence[Expected]) -> None:
+    """Run late tasks one by one; a task that arrives meanwhile runs between them."""
     for each in late:
         with _turn, _without_order():
             if _stopped.is_set():
                 return
             try:
                 perform(each.task, each.job)
-            except Exception:  # no task's log hears of a thread
+            except Exception:  # no task's log has the failures of a thread
                 log.exception("unprompted.failed", task=each.task)
             finally:
                 connections.close_all()

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
 
-from rme.core.credentials import GIVE_AGAIN, is_secret, keep_secrets
+from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError
@@ -209,7 +209,7 @@ class _PlatformForm(TenantForm):
         typed = {name: given.get(setting_name(kind, name), "") for name in fields}
         settings, missing = keep_secrets(fields, stored, typed)
         for name in missing:
-            self.add_error(setting_name(kind, name), GIVE_AGAIN)
+            self.add_error(setting_name(kind, name), REPEATED_VALUE_NEEDED)
         if missing:
             return settings
         try:

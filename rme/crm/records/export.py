@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import models
 
-from rme.core.csv_lines import lines
+from rme.core.csv_lines import write_rows
 from rme.core.db.clock import iso
 from rme.crm.records import files
 from rme.crm.records.files import COLUMNS, MORE
@@ -21,7 +21,7 @@ def export(organization_id: str, model: type[models.Model]) -> Iterator[str]:
     rows = model._default_manager.filter(organization_id=organization_id).order_by("pk")
     found = rows.values_list(*columns, "created_at").iterator(chunk_size=2000)
     cells = ([_cell(value) for value in row] for row in found)
-    return lines(chain([[*files.names(model), *MORE]], cells))
+    return write_rows(chain([[*files.names(model), *MORE]], cells))
 
 
 def _cell(value: Any) -> str:

@@ -40,7 +40,7 @@ def start(
     """Store a file to be imported, all or nothing. Raises Unreadable."""
     reader = Reader(file, part_lines, LINE_LIMIT)
     known = files.names(model)
-    columns, delimiter = csv_lines.header(reader.next() or "", known, MORE)
+    columns, delimiter = csv_lines.header(reader.read_line() or "", known, MORE)
     wanted = [column.name for column in COLUMNS[model] if column.required]
     if "id" not in columns and (missing := [name for name in wanted if name not in columns]):
         raise Unreadable(f"The first line must name {missing[0]}, or id.")

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.consent import suppression_import
-from messaging.consent.suppression_export import lines
 from messaging.models import SuppressionImport
+from rme.core.csv_lines import write_rows
 from rme.tenants.models import Organization
 
 RUNNING = SuppressionImport.State.RUNNING
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         self.stdout.write(DONE.format(run=run))
         if options["report"]:
             with options["report"].open("w", encoding="utf-8", newline="") as report:
-                report.writelines(lines(suppression_import.report(run)))
+                report.writelines(write_rows(suppression_import.report(run)))
 
     def _start(self, organization_id: str, path: Path) -> SuppressionImport:
         if not Organization.objects.filter(pk=organization_id).exists():

@@ -17,6 +17,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from rme.core.db import availability
 from rme.core.errors import ApiError
+from rme.core.http.api import set_error_renderer
 from rme.core.http.proxies import address_of
 from rme.tenants.oauth import throttle
 from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
@@ -127,7 +128,7 @@ def _wrong_method(allowed: str) -> HttpResponse:
     return response
 
 
-def _speak(request: HttpRequest, error: ApiError) -> HttpResponse:
+def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Return what the middleware refuses in the shape of RFC 6749 §5.2, which knows few codes."""
     if error.status == 503:
         body, status = _json("temporarily_unavailable"), 503
@@ -146,7 +147,7 @@ revoke = _endpoint("create_revocation_response")
 introspect = _endpoint("create_introspect_response")
 
 
-token.speak = revoke.speak = introspect.speak = _speak  # type: ignore[attr-defined]
+set_error_renderer(_render_error, token, revoke, introspect)
 
 
 @csrf_exempt
@@ -172,4 +173,4 @@ def metadata(request: HttpRequest) -> HttpResponse:
     return HttpResponse(orjson.dumps(description), content_type="application/json")
 
 
-metadata.speak = _speak  # type: ignore[attr-defined]
+set_error_renderer(_render_error, metadata)

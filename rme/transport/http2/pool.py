@@ -20,7 +20,7 @@ _NOT_CONNECTED = Failure(FailureKind.NOT_SENT, TIME_OUT)
 BUSY = Failure(FailureKind.NOT_SENT, "no connection became free in time")
 
 
-class _Host:
+class _Http2Host:
     """A host, its connection, and the requests that wait for it."""
 
     def __init__(self, origin: Origin, ca_pem: str) -> None:
@@ -39,7 +39,7 @@ class Http2Pool:
         self.fallbacks: list[Stream] = []
         self._loop = loop
         self._resolver = resolver
-        self._hosts: dict[tuple[Origin, str], _Host] = {}
+        self._hosts: dict[tuple[Origin, str], _Http2Host] = {}
         self._http1_hosts: dict[Origin, float] = {}
         self._first_deadline = math.inf
         """A lower bound of the deadlines of all requests in flight."""
@@ -132,12 +132,12 @@ class Http2Pool:
 
     # --- hosts and their connections ----------------------------------------------------------
 
-    def _host(self, origin: Origin, ca_pem: str) -> _Host:
+    def _host(self, origin: Origin, ca_pem: str) -> _Http2Host:
         host = self._hosts.get((origin, ca_pem))
         if host is None:
             if len(self._hosts) >= _MAX_HOSTS:
                 self._forget_idle()
-            host = self._hosts[origin, ca_pem] = _Host(origin, ca_pem)
+            host = self._hosts[origin, ca_pem] = _Http2Host(origin, ca_pem)
         return host
 
     def _forget_idle(self) -> None:
@@ -146,12 +146,12 @@ class Http2Pool:
                 self._forget(host)
                 del self._hosts[key]
 
-    def _forget(self, host: _Host) -> None:
+    def _forget(self, host: _Http2Host) -> None:
         connection, host.connection = host.connection, None
         if connection is not None:
             connection.close()
 
-    def _usable(self, host: _Host) -> Http2Connection | None:
+    def _usable(self, host: _Http2Host) -> Http2Connection | None:
         """Return a host's connection, if it may still be used."""
         connection = host.connection
         if connection is None or not connection.ready or connection.streams:
@@ -162,7 +162,7 @@ class Http2Pool:
         connection.proceed()  # it may have received a GOAWAY meanwhile
         return None if connection.closing else connection
 
-    def _open(self, host: _Host) -> None:
+    def _open(self, host: _Http2Host) -> None:
         host.connection = connection = Http2Connection(
             self._loop,
             host.origin,
@@ -172,7 +172,7 @@ class Http2Pool:
         )
         self._resolver.resolve(host.origin, lambda found: self._connect(host, connection, found))
 
-    def _connect(self, host: _Host, connection: Http2Connection, found: Addresses) -> None:
+    def _connect(self, host: _Http2Host, connection: Http2Connection, found: Addresses) -> None:
         if host.connection is not connection:
             return  # all requests were late before the name was resolved
         if isinstance(found, Failure):
@@ -180,11 +180,11 @@ class Http2Pool:
         else:
             connection.connect_to(found)
 
-    def _on_result(self, host: _Host, stream: Stream, result: Reply | Failure) -> None:
+    def _on_result(self, host: _Http2Host, stream: Stream, result: Reply | Failure) -> None:
         host.in_flight.pop(stream, None)
         self.ended.append((stream, result))
 
-    def _on_end(self, host: _Host, connection: Http2Connection, failure: Failure) -> None:
+    def _on_end(self, host: _Http2Host, connection: Http2Connection, failure: Failure) -> None:
         """Remove a connection that has ended; if it was never used, end requests that wait."""
         if host.connection is not connection:
             return
@@ -200,7 +200,7 @@ class Http2Pool:
         for _ in range(min(ending, len(host.waiting))):
             self.ended.append((host.waiting.popleft(), failure))
 
-    def _expire(self, host: _Host, stream: Stream) -> None:
+    def _expire(self, host: _Http2Host, stream: Stream) -> None:
         connection = host.in_flight.pop(stream)
         if connection.received_at < stream.began:  # nothing was received since: it may be dead
             connection.closing = True

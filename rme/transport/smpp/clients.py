@@ -19,7 +19,7 @@ from rme.transport.messages import TIME_OUT, Failure, FailureKind
 from rme.transport.smpp import pdu
 from rme.transport.smpp.pdu import Address, CommandId, InvalidPdu, Pdu
 from rme.transport.smpp.pending import Answer
-from rme.transport.smpp.session import DeliveryHandler, OnAnswers, Session
+from rme.transport.smpp.session import DeliveryHandler, OnAnswers, SmppSession
 
 CONNECT_SECONDS = 10.0
 LISTEN_SECONDS = 20.0
@@ -57,7 +57,7 @@ class SmppClient:
         self.login = login
         self.used = time.monotonic()
         self._lock = threading.Lock()
-        self._session: Session | None = None
+        self._session: SmppSession | None = None
         self._handler: DeliveryHandler | None = None
         self._listens_until = 0.0
         self._failures = 0
@@ -73,11 +73,11 @@ class SmppClient:
         start_timeout: float | None = None,
         on_answers: OnAnswers | None = None,
     ) -> list[Answer]:
-        """Send the bodies of `submit_sm`; return their answers. See `Session.submit`."""
+        """Send the bodies of `submit_sm`; return their answers. See `SmppSession.submit`."""
         if not bodies:
             return []
         session = self._usable_session(policy)
-        if isinstance(session, Session):
+        if isinstance(session, SmppSession):
             return session.submit(bodies, start_timeout, on_answers)
         return [session] * len(bodies)
 
@@ -123,7 +123,7 @@ class SmppClient:
     def _is_listening(self) -> bool:
         return time.monotonic() < self._listens_until
 
-    def _usable_session(self, policy: AddressPolicy) -> Session | Failure:
+    def _usable_session(self, policy: AddressPolicy) -> SmppSession | Failure:
         """Return the session, opened if necessary, or the failure to open it."""
         with self._lock:
             session = self._session
@@ -151,7 +151,7 @@ class SmppClient:
         self._failures = min(self._failures + 1, 10)
         self._retry_at = time.monotonic() + wait
 
-    def _open(self, policy: AddressPolicy) -> Session:
+    def _open(self, policy: AddressPolicy) -> SmppSession:
         login = self.login
         timeout = min(CONNECT_SECONDS, login.timeout)
         connection = connect(
@@ -167,7 +167,7 @@ class SmppClient:
             rest = _bind(
                 connection, login, time.monotonic() + timeout, receives=handler is not None
             )
-            return Session(
+            return SmppSession(
                 connection,
                 handler=handler,
                 first_bytes=rest,

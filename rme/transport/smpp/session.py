@@ -39,7 +39,7 @@ class SessionLost(Exception):
     """The session has ended."""
 
 
-class Session:
+class SmppSession:
     """One bound connection. It never reconnects: `SmppClient` opens another session."""
 
     def __init__(

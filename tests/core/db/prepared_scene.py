@@ -1,4 +1,4 @@
-"""What the tests of statements straight to libpq share: a table, and ways to it."""
+"""What the tests of statements sent to libpq directly share: a table, and ways to it."""
 
 import pytest
 from django.db import connection, transaction
@@ -11,29 +11,29 @@ NAMES = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'rme_%' ORDER B
 @pytest.fixture
 def table():
     with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE straight (n int)")
+        cursor.execute("CREATE TABLE direct (n int)")
     yield
     connection.close()
     with connection.cursor() as cursor:
-        cursor.execute("DROP TABLE straight")
+        cursor.execute("DROP TABLE direct")
 
 
-def kept():
+def prepared():
     with connection.cursor() as cursor:
         cursor.execute(NAMES)
         return [name for (name,) in cursor.fetchall()]
 
 
 def add(n):
-    prepared_statements.execute("INSERT INTO straight VALUES (%s::int)", [n])
+    prepared_statements.execute("INSERT INTO direct VALUES (%s::int)", [n])
 
 
 def add_later(n):
-    return prepared_statements.send("INSERT INTO straight VALUES (%s::int) RETURNING n", [n])
+    return prepared_statements.send("INSERT INTO direct VALUES (%s::int) RETURNING n", [n])
 
 
 def stored():
-    return [n for (n,) in prepared_statements.execute("SELECT n FROM straight ORDER BY n")]
+    return [n for (n,) in prepared_statements.execute("SELECT n FROM direct ORDER BY n")]
 
 
 def by_cursor(text, parameters):
@@ -43,8 +43,14 @@ def by_cursor(text, parameters):
 
 
 def roll_back():
-    """Let psycopg let go of all that was prepared, as it does when it rolls back."""
+    """Have psycopg drop all prepared statements, as it does when it rolls back."""
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         for _ in range(5):
-            by_cursor("SELECT count(*) FROM straight WHERE n > %s", [5])
+            by_cursor("SELECT count(*) FROM direct WHERE n > %s", [5])
         raise ZeroDivisionError
+
+
+def drop_prepared():
+    """Drop our prepared statements without psycopg's knowledge, as a pooler might."""
+    for name in prepared():
+        connection.connection.pgconn.exec_(f"DEALLOCATE {name}".encode())

@@ -120,7 +120,7 @@ def test_postgresql_cancels_what_takes_too_long(bound, execute):
 
 
 def in_pipeline(statement):
-    with prepared_statements.together():
+    with prepared_statements.pipeline():
         prepared_statements.send(statement)
 
 

@@ -256,7 +256,7 @@ def test_what_an_interrupted_run_left_is_cleared():
     [identifier] = add(FAR)
     borders = {MAY: (ids.at_least(datetime(2031, 5, 1, tzinfo=UTC)), UUID(int=2**128 - 1))}
     repartition._create_copy(TABLE, borders)
-    assert repartition.run(TABLE, repartition._mirroring(TABLE))
+    assert repartition.run(TABLE, repartition._mirror_statements(TABLE))
     Delivery.objects.filter(pk=identifier).update(status="SENT")  # into the copy too
     assert partitions.create_ahead([TABLE], now=FAR, months=0) == [MAY]
     assert query(f"SELECT status FROM {MAY}") == [("SENT",)]

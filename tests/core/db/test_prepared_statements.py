@@ -1,4 +1,4 @@
-"""Statements straight to libpq: the same rows and errors, whatever else the connection does."""
+"""Statements sent to libpq directly: the rows and errors of a cursor, in any transaction."""
 
 import threading
 from datetime import UTC, datetime
@@ -11,10 +11,20 @@ from django.db import (
     connection,
     transaction,
 )
+from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from rme.core.db import pipeline, prepared_statements, sql
-from tests.core.db.prepared_scene import add, add_later, by_cursor, kept, roll_back, stored, table  # noqa: F401
+from tests.core.db.prepared_scene import (
+    add,
+    add_later,
+    by_cursor,
+    drop_prepared,
+    prepared,
+    roll_back,
+    stored,
+    table,  # noqa: F401
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("table")]
 
@@ -30,42 +40,88 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
     ],
 )
 def test_rows_are_those_of_a_cursor(text, parameters):
-    before = len(kept())
+    before = len(prepared())
     assert prepared_statements.execute(text, parameters) == by_cursor(text, parameters)
-    assert len(kept()) == before + 1
+    assert len(prepared()) == before + 1
 
 
-@pytest.mark.parametrize("value", [datetime(2026, 1, 1, tzinfo=UTC), ["a"], None, True])
-def test_other_parameters_go_by_a_cursor(value):
-    before = kept()
-    assert prepared_statements.execute("SELECT %s", [value])[0][0] in (value, str(value), "{a}")
-    assert kept() == before
+@pytest.mark.parametrize("value", [None, True, False, 7, -0.5, "a"])
+def test_parameters_of_simple_types_are_passed(value):
+    kinds = {bool: "bool", int: "int", float: "float8"}
+    text = f"SELECT %s::{kinds.get(type(value), 'text')}"
+    assert prepared_statements.execute(text, [value]) == [(value,)] == by_cursor(text, [value])
+
+
+@pytest.mark.parametrize("value", [datetime(2026, 1, 1, tzinfo=UTC), ["a"], b"a"])
+def test_other_parameters_are_refused(value):
+    with pytest.raises(TypeError):
+        prepared_statements.execute("SELECT %s", [value])
 
 
 def test_a_statement_is_prepared_once():
     add(1)
-    before = kept()
+    before = prepared()
     for n in range(2, 10):
         add(n)
-    assert kept() == before
+    assert prepared() == before
     assert stored() == [*range(1, 10)]
 
 
-def test_what_is_watched_is_seen():
-    with CaptureQueriesContext(connection) as seen:
+def test_statements_are_counted_where_they_are_executed():
+    stored()
+    before = prepared()
+    with CaptureQueriesContext(connection) as captured:
         with prepared_statements.transaction():
-            add(1)
+            add_later(1)
+            by_cursor("SELECT 1", [])
+            add_later(2)
+        with prepared_statements.pipeline():
+            add_later(3)
+            add_later(4)
         stored()
-    assert [each["sql"].split()[0] for each in seen if each["sql"] != "BEGIN"][:1] == ["INSERT"]
-    assert len([each for each in seen if "straight" in each["sql"]]) == 2
+    insert = "INSERT INTO direct VALUES (%s::int) RETURNING n"
+    assert [each["sql"] for each in captured] == [
+        *("BEGIN", insert, "SELECT 1", insert, "COMMIT"),
+        *(insert, insert),
+        "SELECT n FROM direct ORDER BY n",
+    ]
+    assert prepared()[: len(before)] == before  # on the same way as ever
+
+
+def test_wrappers_see_each_statement_and_may_refuse_it():
+    seen = []
+
+    def note(execute, text, parameters, many, context):
+        seen.append((text.split()[0], parameters, many, context["connection"].alias))
+        return execute(text, parameters, many, context)
+
+    def refuse(execute, text, parameters, many, context):
+        if parameters == [b"2"]:
+            raise OperationalError
+        return execute(text, parameters, many, context)
+
+    with connection.execute_wrapper(note), connection.execute_wrapper(refuse):
+        with prepared_statements.pipeline():
+            add_later(1)
+            add_later(3)
+        with pytest.raises(OperationalError), prepared_statements.pipeline():
+            add_later(1)
+            add_later(2)
+        with pytest.raises(OperationalError):
+            add(2)
+        assert stored() == [1, 3]
+    assert seen == [
+        *(("INSERT", [n], False, "default") for n in (b"1", b"3", b"1", b"2", b"2")),
+        ("SELECT", [], False, "default"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "parameters", "error"),
     [
         ("SELECT 1 / %s::int", [0], DataError),
-        ("SELECT nothing FROM straight", [], ProgrammingError),
-        ("INSERT INTO straight VALUES (%s::int)", ["x"], DataError),
+        ("SELECT nothing FROM direct", [], ProgrammingError),
+        ("INSERT INTO direct VALUES (%s::int)", ["x"], DataError),
         ("SELECT %s::text", ["a\0b"], (ValueError, DataError)),
     ],
 )
@@ -83,7 +139,7 @@ def test_a_transaction_is_all_or_nothing():
     with prepared_statements.transaction():
         add(1)
         with connection.cursor() as cursor:  # both ways belong to it
-            cursor.execute("INSERT INTO straight VALUES (2)")
+            cursor.execute("INSERT INTO direct VALUES (2)")
         add(3)
     with pytest.raises(ZeroDivisionError), prepared_statements.transaction():
         add(4)
@@ -110,11 +166,11 @@ def test_a_transaction_is_seen_by_others_when_it_is_committed():
     assert seen == [[], [1]]
 
 
-def test_what_was_let_go_by_a_rollback_is_prepared_again():
+def test_statements_that_a_rollback_dropped_are_prepared_again():
     add(1)
     stored()
     roll_back()
-    assert kept() == []
+    assert prepared() == []
     add(2)
     assert stored() == [1, 2]
     roll_back()
@@ -133,7 +189,7 @@ def test_what_was_let_go_by_a_rollback_is_prepared_again():
     assert stored() == [1, 2, 3, 4, 5, 6]
 
 
-def test_what_is_new_after_a_rollback_hides_nothing_that_is_gone():
+def test_a_new_statement_after_a_rollback_hides_none_that_were_dropped():
     add(1)
     stored()
     roll_back()
@@ -145,47 +201,122 @@ def test_what_is_new_after_a_rollback_hides_nothing_that_is_gone():
     assert stored() == [1, 2]
 
 
-def test_what_is_new_lets_nothing_be_prepared_again():
+def test_a_new_statement_leaves_the_others_prepared():
     add(1)
     stored()
-    before = kept()
+    before = prepared()
     prepared_statements.execute("SELECT 'first'")
     with prepared_statements.transaction():
         prepared_statements.execute("SELECT 'second'")
         add(2)
         prepared_statements.execute("SELECT 'third'")
     stored()
-    assert kept()[: len(before)] == before
-    assert len(kept()) == len(before) + 3
+    assert prepared()[: len(before)] == before
+    assert len(prepared()) == len(before) + 3
 
 
-def test_in_anothers_transaction_all_goes_by_cursors():
+def test_statements_belong_to_anothers_transaction():
+    stored()
+    before = prepared()
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        add(1)
+        with prepared_statements.pipeline():
+            add_later(2)
+            add_later(3)
+        with prepared_statements.transaction():
+            add_later(4)
+            add_later(5)
+        assert stored() == [1, 2, 3, 4, 5]
+        assert prepared()[: len(before)] == before  # on the same way as ever
+        raise ZeroDivisionError
+    assert stored() == []
+
+
+@pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
+def test_an_error_in_anothers_transaction_is_undone_to_its_savepoint(opening):
     add(1)
-    roll_back()
     with transaction.atomic():
         add(2)
         with pytest.raises(DataError), transaction.atomic():
             prepared_statements.execute("SELECT 1 / %s::int", [0])
-        with prepared_statements.transaction():
-            add(3)
-        assert stored() == [1, 2, 3]
-    assert stored() == [1, 2, 3]
+        with pytest.raises(DataError), opening():
+            add_later(3)
+            prepared_statements.send("SELECT 1 / %s::int", [0])
+        with opening():
+            add_later(4)
+        assert stored() == [1, 2, 4]
+    assert stored() == [1, 2, 4]
 
 
-def test_a_savepoint_is_no_place_for_it():
-    with prepared_statements.transaction():
+def test_an_error_without_a_savepoint_ends_anothers_transaction():
+    with pytest.raises(TransactionManagementError), transaction.atomic():
         add(1)
+        with pytest.raises(DataError), transaction.atomic(savepoint=False):
+            prepared_statements.execute("SELECT 1 / %s::int", [0])
+        add(2)
+    assert stored() == []
+
+
+@pytest.mark.parametrize("ending", ["rolled back", "released"])
+def test_a_savepoint_in_our_transaction_ends_its_statements(ending):
+    with prepared_statements.transaction():
+        add_later(1)
+        try:
+            with transaction.atomic():
+                add_later(2)
+                if ending == "rolled back":
+                    raise ZeroDivisionError
+        except ZeroDivisionError:
+            pass
+        add_later(3)
+        kept = [1, 3] if ending == "rolled back" else [1, 2, 3]
+        assert [n for (n,) in by_cursor("SELECT n FROM direct ORDER BY n", [])] == kept
+    assert stored() == kept
+
+
+def test_a_rollback_to_a_savepoint_leaves_nothing_that_is_gone():
+    """psycopg then drops all prepared statements, within the transaction."""
+    add(1)
+    stored()
+    with transaction.atomic():
+        for _ in range(5):
+            by_cursor("SELECT count(*) FROM direct WHERE n > %s", [5])  # psycopg prepares it
         with pytest.raises(ZeroDivisionError), transaction.atomic():
             add(2)
             raise ZeroDivisionError
-        assert [n for (n,) in by_cursor("SELECT n FROM straight", [])] == [1]
+        by_cursor("SELECT 1", [])
+        assert prepared() == []
+        add(3)
+        assert stored() == [1, 3]
+    assert stored() == [1, 3]
 
 
-def test_so_many_are_kept_and_no_more(monkeypatch):
+@pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
+def test_what_anyone_else_drops_is_prepared_again(opening):
+    for n in range(3):
+        add(n)
+        stored()
+        drop_prepared()
+    with opening():
+        add_later(3)
+        add_later(4)
+    assert stored() == [0, 1, 2, 3, 4]
+
+
+def test_what_anyone_else_drops_in_a_transaction_ends_it():
+    add(1)
+    with pytest.raises(ProgrammingError), transaction.atomic():
+        by_cursor("SELECT 1", [])
+        drop_prepared()
+        add(2)
+    assert stored() == [1]
+
+
+def test_a_bounded_number_is_kept_prepared(monkeypatch):
     monkeypatch.setattr(pipeline, "MOST", 5)
     for number in range(23):
         assert prepared_statements.execute(f"SELECT {number}") == [(number,)]
-    assert len(kept()) <= 5
+    assert len(prepared()) <= 5
 
 
 def test_a_lost_connection_is_an_operational_error_and_the_next_is_whole():

@@ -115,7 +115,7 @@ def test_a_look_without_order_does_what_there_is_and_leaves_no_sign_of_beat(org,
         worker.Expected("sweep", tasks.sweep.run),
         worker.Expected("send", lambda: tasks.send_ready.run("EMAIL")),
     ]
-    looking = threading.Thread(target=worker.look, args=(jobs,))
+    looking = threading.Thread(target=worker.run_late, args=(jobs,))
     looking.start()
     looking.join(30)
     assert api.get(sent)["status"] in ("SENT", "DELIVERED")

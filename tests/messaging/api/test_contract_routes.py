@@ -8,7 +8,7 @@ import pytest
 from messaging.consent import ledger
 from messaging.delivery import claims, sweeper
 from messaging.delivery.accounts import routing
-from messaging.delivery.next_steps import Sending
+from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.feedback import receipts
 from messaging.models import Delivery, ProviderAccount
 from messaging.models.statuses import Status
@@ -97,10 +97,10 @@ def waited(org, tries, after=None):
     now = datetime.now(UTC)
     delays = []
     for _ in range(400):
-        sending = Sending(
+        sending = OutgoingDelivery(
             claimed._replace(tries=tries), organization_policy.BUILT_IN["TRANSACTIONAL"]
         )
-        sending.wait_for_provider(now=now, after=after)
+        sending.back_off(now=now, retry_after=after)
         assert (sending.status, sending.waiting, sending.tries) == (
             Status.ACCEPTED,
             "PROVIDER",

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     "ready": (Status.ACCEPTED, lambda _: claims.ready("EMAIL"), ROWS),
     "ready_on_another_channel": (Status.ACCEPTED, lambda _: claims.ready("SMS"), ROWS),
     "waiting_channels": (Status.ACCEPTED, lambda _: fairness.waiting_channels(), ROWS),
-    "look": (Status.ACCEPTED, lambda _: rates._look("o01", "EMAIL", 1, ROWS), ROWS),
+    "look": (Status.ACCEPTED, lambda _: rates._count("o01", "EMAIL", 1, ROWS), ROWS),
     "release": (Status.SCHEDULED, lambda _: sweeper.release(ROWS), ROWS),
     "reclaim": (Status.SENDING, lambda _: sweeper.reclaim(), sweeper.BATCH),
     "resolve_unknown": (Status.UNKNOWN, lambda _: sweeper.resolve_unknown(), sweeper.BATCH),

@@ -9,7 +9,7 @@ from messaging.models import Delivery
 from rme.core.db import clock
 from tests.rest import message
 
-WINDOW, BATCH = claims.WINDOW, claims.BATCH
+WINDOW, BATCH = claims.WINDOW, claims.BATCH_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ WINDOW, BATCH = claims.WINDOW, claims.BATCH
     ],
 )
 def test_a_claim_is_as_large_as_leaves_in_half_a_second(count, seconds, size):
-    assert claims.size(count, seconds) == size
+    assert claims.next_size(count, seconds) == size
 
 
 @pytest.mark.django_db
@@ -54,4 +54,4 @@ def test_claims_grow_while_what_is_claimed_leaves_at_once(org, api, ada, monkeyp
     [(4, 0.5, 4), (4, 0.1, 20), (4, 2.0, 1), (64, 0.01, 64), (1, 30.0, 1), (0, 0.01, 1)],
 )
 def test_as_many_organizations_are_claimed_as_leave_in_half_a_second(count, seconds, breadth):
-    assert claims.breadth(count, seconds) == breadth
+    assert claims.next_organizations(count, seconds) == breadth

@@ -69,8 +69,8 @@ def test_a_content_of_many_recipients_counts_once(org, api):
     MessageContent.objects.update(size=claims.CLAIM_BYTES // 2)
     claim = claims.claim(org.pk, "EMAIL", 0)
     assert (len(claim.deliveries), claim.full) == (20, False)
-    assert len({id(each.given) for each in claim.deliveries}) == 1
-    assert claim.deliveries[0].given["variables"] == {"note": "hello"}
+    assert len({id(each.body) for each in claim.deliveries}) == 1
+    assert claim.deliveries[0].body["variables"] == {"note": "hello"}
 
 
 def test_a_claim_of_several_organizations_gives_each_its_own(org, api, ada):

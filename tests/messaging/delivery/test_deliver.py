@@ -39,26 +39,27 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     api.bulk([message(person) for person in people])
     with CaptureQueriesContext(connection) as captured:
         window = claims.claim(org.pk, "EMAIL", 0)
-    # no sorting, claim
+    # by index, claim
     assert (len(window.deliveries), len(captured)) == (count, 2)
     found: list[Receipt] = []
     with CaptureQueriesContext(connection) as captured:
         deliver.deliver([window], Transport(), found.extend)
-    # contacts; savepoint, lock, gates, attempts, release; savepoint, what became of it, release
-    assert len(captured) == 9
+    # contacts; savepoint, lock, gates, attempts, release; savepoint, by index, outcomes, release
+    assert len(captured) == 10
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
-    assert len(captured) == 5
+    # savepoint, deliveries, by index, statuses, events, release
+    assert len(captured) == 6
 
 
 def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):
     api.bulk([message(person) for person in factories.contacts(org, 120)])
-    ways = iter([simulator.OTHERWISE] * 50)  # then it is killed
+    ways = iter([simulator.DEFAULT] * 50)  # then it is killed
 
     def act(*_):
         return next(ways, None) or sys.exit()
 
-    monkeypatch.setattr(simulator, "_act", act)
+    monkeypatch.setattr(simulator, "_outcome", act)
     with pytest.raises(SystemExit):
         work()
     found = Counter(Delivery.objects.values_list("status", flat=True))

@@ -149,7 +149,7 @@ def test_another_organizations_turn_comes_between(api, org, costly):
     factories.welcome(other)
     api.bulk([message(person, **costly) for person in factories.contacts(org, 400)])
     Api(other).bulk([message(person) for person in factories.contacts(other, 10)])
-    for organization_id, priority in claims.turn(claims.ready("EMAIL")):
+    for priority, organization_id in claims.choose(claims.ready("EMAIL")):
         claim = claims.claim(organization_id, "EMAIL", priority)
         deliver.deliver([claim], outbound_transport(), receipts.apply)
     assert statuses(organization_id="other") == {"DELIVERED": 10}

@@ -3,7 +3,7 @@
 import pytest
 from django.db import OperationalError
 
-from messaging.delivery import claims, deliver, late_outcomes, tasks
+from messaging.delivery import accounts, claims, deliver, late_outcomes, tasks
 from messaging.delivery.accounts import concurrency
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery
@@ -40,7 +40,7 @@ def send(transport):
 
 def room(org):
     """Return how many of a window's sends the organization's accounts may take now."""
-    return concurrency.rooms({org.pk: 50}, "EMAIL")[org.pk]
+    return accounts.process_rooms({org.pk: 50}, "EMAIL")[org.pk]
 
 
 @pytest.fixture

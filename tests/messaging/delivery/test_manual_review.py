@@ -153,8 +153,8 @@ def test_deciding_asks_no_more_for_more(api, user, decision):
         with CaptureQueriesContext(connection) as captured:
             assert len(decide(rows, decision, user)) == count
         found.append(len(captured))
-    # the rows, their statuses, who is told of events, events, the log; and a savepoint around
-    assert found == [7, 7]
+    # the rows, by index, their statuses, endpoints, events, the log; and a savepoint around
+    assert found == [8, 8]
     assert LogEntry.objects.count() == 502
 
 

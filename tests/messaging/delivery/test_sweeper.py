@@ -243,6 +243,6 @@ def test_release_takes_transactional_first(api, org):
 def test_statements_of_a_release_do_not_grow(api, org, count, django_assert_num_queries):
     _scheduled(api, factories.contact(org), count)
     _all_due()
-    # savepoint, where to start, no sorting, whose turn, rows, statuses, release
-    with django_assert_num_queries(7):
+    # savepoint, where to start, by index, whose turn, rows, by index, statuses, release
+    with django_assert_num_queries(8):
         assert sweeper.release() == count

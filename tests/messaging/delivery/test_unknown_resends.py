@@ -157,6 +157,6 @@ def test_deciding_takes_the_same_statements_for_any_number(api, org, script, cou
     with CaptureQueriesContext(connection) as asked:
         sweeper.resolve_unknown()
     statements = [each["sql"] for each in asked if "SAVEPOINT" not in each["sql"]]
-    # in what order to read, what is due, how often each was sent, the rows, the events
-    assert len(statements) == 5
+    # by index, what is due, how often each was sent, by index, the statuses, the events
+    assert len(statements) == 6
     assert Event.objects.filter(type="deferred").count() == count

@@ -6,7 +6,7 @@ from collections import Counter
 import orjson
 import pytest
 
-from messaging.delivery.accounts import circuits
+from messaging.delivery.accounts import CircuitState, circuits
 from messaging.feedback import polling
 from messaging.models import Delivery, ProviderAccount
 from rme.core.cache import TtlCache
@@ -39,7 +39,7 @@ def test_an_unanswered_poll_opens_no_circuit(org, api, twilio):
     twilio.refuses = 503
     due()
     twilio.poll()
-    assert circuits.states([twilio.account.pk]) == {twilio.account.pk: circuits.State.CLOSED}
+    assert circuits.states([twilio.account.pk]) == {twilio.account.pk: CircuitState.CLOSED}
 
 
 def test_a_silent_account_delays_no_other(org, api, twilio):

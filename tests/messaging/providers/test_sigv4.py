@@ -6,7 +6,9 @@ import pytest
 
 from messaging.providers import sigv4
 
-KEY = sigv4.Key("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1", "service")
+KEY = sigv4.AccessKey(
+    "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1", "service"
+)
 NOW = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
 FORM = "application/x-www-form-urlencoded"
 

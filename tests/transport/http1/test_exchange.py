@@ -41,7 +41,7 @@ def test_perform_answers_in_the_order_of_the_requests(transport: Transport) -> N
     assert [r.body for r in results if isinstance(r, Reply)] == [b"%d" % i for i in range(60)]
 
 
-def test_perform_of_nothing_is_nothing(transport: Transport) -> None:
+def test_perform_without_requests_returns_nothing(transport: Transport) -> None:
     assert transport.perform([]) == []
 
 
@@ -77,7 +77,7 @@ def test_request_without_a_body_has_its_method(transport: Transport, method: str
     )
 
 
-def test_a_handle_used_again_keeps_nothing_of_the_request_before(transport: Transport) -> None:
+def test_reused_handle_keeps_nothing_of_the_last_request(transport: Transport) -> None:
     with Http1Server() as server:
         first = Request(server.url, b"secret", headers=(("Authorization", "Bearer x"),))
         transport.perform([first])
@@ -99,7 +99,7 @@ def test_reply_has_the_headers_of_the_last_answer_in_lower_case(transport: Trans
     assert 0 < result.elapsed < 5
 
 
-def test_connections_are_bounded_and_kept_between_calls() -> None:
+def test_connections_are_limited_and_reused_between_calls() -> None:
     transport = Transport(AddressPolicy(["127.0.0.1"]), per_host=4)
     with Http1Server() as server:
         for _ in range(3):
@@ -118,7 +118,7 @@ def test_http2_requests_share_one_connection(transport: Transport) -> None:
         assert server.connections == 1
 
 
-def test_http2_falls_back_to_what_the_server_speaks(transport: Transport) -> None:
+def test_http2_falls_back_to_http1(transport: Transport) -> None:
     with Http1Server(tls=server_context("http/1.1")) as server:
         request = Request(server.url, b"x", http2=True, ca_pem=ca_pem())
         assert statuses(transport.perform([request] * 5)) == [200] * 5
@@ -154,7 +154,7 @@ def test_cookies_netrc_and_proxies_of_the_environment_do_not_count(
     }
 
 
-def test_a_slow_host_does_not_hold_up_another(transport: Transport) -> None:
+def test_slow_host_does_not_delay_another(transport: Transport) -> None:
     served = threading.Event()
     answers = 0
 
@@ -173,7 +173,7 @@ def test_a_slow_host_does_not_hold_up_another(transport: Transport) -> None:
         assert statuses(transport.perform(requests)) == [200] * 31
 
 
-def test_a_deaf_host_takes_no_longer_than_one_time_out() -> None:
+def test_silent_host_takes_one_time_out() -> None:
     transport = Transport(AddressPolicy(["127.0.0.1"]), per_host=2)
     with Http1Server(lambda connection, seen: tcp.stall(connection)) as server:
         results = transport.perform([Request(server.url, timeout=0.5)] * 8)
@@ -182,7 +182,7 @@ def test_a_deaf_host_takes_no_longer_than_one_time_out() -> None:
     transport.close()
 
 
-def test_a_host_that_takes_no_connection_is_not_tried_in_turn() -> None:
+def test_host_without_connections_is_not_tried_for_each_request() -> None:
     transport = Transport(AddressPolicy(["127.0.0.1"]), per_host=2)
     with tcp.TcpServer(lambda connection, _: tcp.stall(connection)) as server:
         request = Request(f"https://127.0.0.1:{server.port}/", connect_timeout=0.3)
@@ -191,7 +191,7 @@ def test_a_host_that_takes_no_connection_is_not_tried_in_turn() -> None:
     transport.close()
 
 
-def test_a_stalled_stream_harms_no_other(transport: Transport) -> None:
+def test_stalled_stream_affects_no_other(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         if stream.body != b"stall":
             http2.ok(connection, stream)
@@ -203,7 +203,7 @@ def test_a_stalled_stream_harms_no_other(transport: Transport) -> None:
         assert server.connections == 1
 
 
-def test_a_time_limit_that_ends_a_call_leaves_the_transport_whole(transport: Transport) -> None:
+def test_transport_works_after_a_time_limit_ended_a_call(transport: Transport) -> None:
     class TimeLimit(Exception):
         pass
 

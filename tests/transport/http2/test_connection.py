@@ -78,7 +78,7 @@ def test_headers_longer_than_a_frame_are_continued(transport: Transport) -> None
         assert server.connections == 1
 
 
-def test_bodies_beyond_every_window_arrive_whole(transport: Transport) -> None:
+def test_bodies_beyond_every_window_arrive_completely(transport: Transport) -> None:
     sent = [bytes([place]) * 1_000_000 for place in range(3)]
     with Http2Server(lambda on, stream: on.respond(stream, 200)) as server:
         results = transport.perform([ask(server, body) for body in sent])
@@ -86,7 +86,7 @@ def test_bodies_beyond_every_window_arrive_whole(transport: Transport) -> None:
         assert sorted(bytes(stream.body) for stream in server.seen) == sent
 
 
-def test_body_may_be_one_frame_where_the_server_takes_longer_ones(transport: Transport) -> None:
+def test_body_is_one_frame_if_the_server_accepts_longer_ones(transport: Transport) -> None:
     with Http2Server(max_frame_size=2**24 - 1) as server:
         server.answer = lambda connection, stream: connection.respond(stream, 200)
         assert statuses(transport.perform([ask(server, b"y" * 60_000)])) == [200]
@@ -110,7 +110,7 @@ def window_of(size: int) -> bytes:
     return raw(SETTINGS, 0, 0, b"\0\4" + number(size))
 
 
-def test_body_keeps_to_windows_that_are_nothing_grow_and_shrink(transport: Transport) -> None:
+def test_body_respects_windows_that_are_zero_grow_and_shrink(transport: Transport) -> None:
     arrived: list[int] = []
 
     def talk(sock: socket.socket, _: int) -> None:
@@ -147,7 +147,7 @@ def test_body_keeps_to_windows_that_are_nothing_grow_and_shrink(transport: Trans
 # Answers
 
 
-def test_long_answers_come_whole_and_at_once(transport: Transport) -> None:
+def test_long_responses_arrive_completely_and_concurrently(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         """Answer all when all are there, a frame each in turn."""
         if len(server.seen) == 5:
@@ -175,7 +175,7 @@ def send_in_turn(connection: Http2Connection, streams: list[int]) -> None:
             connection.h2.receive_data(connection.socket.recv(65536))
 
 
-def test_answer_that_is_too_long_harms_no_other(transport: Transport) -> None:
+def test_too_long_response_affects_no_other(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         connection.respond(stream, 200, b"z" * (16_000 if stream.body == b"long" else 1000))
 
@@ -246,7 +246,7 @@ def test_headers_of_an_answer_may_be_continued(transport: Transport) -> None:
     ],
     ids=["priority", "padded", "in parts", "padded data", "unknown", "reset after", "late window"],
 )
-def test_answer_may_be_written_in_many_ways(transport: Transport, written: object) -> None:
+def test_response_in_any_valid_encoding_is_read(transport: Transport, written: object) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         connection.socket.sendall(written(stream.id))  # type: ignore[operator]
 
@@ -267,7 +267,7 @@ def early_and_reset(connection: Http2Connection, stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("begun", [early, early_and_reset])
-def test_answer_before_the_whole_body_is_the_answer(
+def test_response_before_the_end_of_the_body_counts(
     transport: Transport, begun: http2.Answer
 ) -> None:
     def talk(connection: Http2Connection, stream: Stream) -> None:
@@ -281,7 +281,7 @@ def test_answer_before_the_whole_body_is_the_answer(
         assert server.connections == 1
 
 
-def test_answer_of_who_leaves_before_the_whole_body_is_the_answer(transport: Transport) -> None:
+def test_response_before_the_end_of_the_body_and_a_close_counts(transport: Transport) -> None:
     def talk(sock: socket.socket, _: int) -> None:
         frames = http2.heard(sock)
         sock.sendall(raw(SETTINGS, 0, 0, b"\0\4" + number(2**31 - 1)))

@@ -75,7 +75,7 @@ WRONG_ANSWERS = {
 
 
 @pytest.mark.parametrize("wrong", [*ALWAYS_WRONG, *WRONG_FIRST])
-def test_what_is_wrong_at_once_is_not_sent_and_the_next_works(
+def test_error_before_a_request_is_not_sent_and_the_next_works(
     transport: Transport, wrong: str
 ) -> None:
     def talk(sock: socket.socket, number: int) -> None:
@@ -90,7 +90,7 @@ def test_what_is_wrong_at_once_is_not_sent_and_the_next_works(
 
 
 @pytest.mark.parametrize("wrong", [*ALWAYS_WRONG, *WRONG_ANSWERS])
-def test_what_is_wrong_after_a_request_is_unknown_and_the_next_works(
+def test_error_after_a_request_is_unknown_and_the_next_works(
     transport: Transport, wrong: str
 ) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
@@ -106,7 +106,7 @@ def test_what_is_wrong_after_a_request_is_unknown_and_the_next_works(
         assert (server.connections, len(server.seen)) == (2, 3)
 
 
-def test_answers_before_what_is_wrong_count(transport: Transport) -> None:
+def test_responses_before_an_error_count(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         if len(server.seen) == 2:
             connection.socket.sendall(raw(HEADERS, LAST, 1, OK) + b"\xff" * 50)
@@ -120,7 +120,9 @@ def test_answers_before_what_is_wrong_count(transport: Transport) -> None:
     [raw(RST_STREAM, 0, 1, b"\0\0\0\7"), raw(GOAWAY, 0, 0, bytes(8))],
     ids=["refused", "goodbye"],
 )
-def test_who_has_begun_to_answer_cannot_refuse(transport: Transport, end: bytes) -> None:
+def test_refusal_after_the_beginning_of_a_response_is_unknown(
+    transport: Transport, end: bytes
+) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         connection.socket.sendall(raw(HEADERS, END_HEADERS, 1, OK) + end)
 
@@ -142,7 +144,7 @@ def test_who_has_begun_to_answer_cannot_refuse(transport: Transport, end: bytes)
     ],
     ids=["ping", "settings", "data", "nothing", "padding", "fields", "unknown"],
 )
-def test_who_talks_without_end_ends_no_later(transport: Transport, flood: bytes) -> None:
+def test_endless_frames_do_not_delay_the_time_out(transport: Transport, flood: bytes) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         connection.socket.sendall(raw(HEADERS, END_HEADERS, 1, OK))
         while connection.number == 0:  # until we are left
@@ -159,7 +161,7 @@ def test_who_talks_without_end_ends_no_later(transport: Transport, flood: bytes)
 # Who is silent, or has no room
 
 
-def test_who_never_says_what_it_takes_is_not_sent_anything(transport: Transport) -> None:
+def test_server_without_settings_is_sent_nothing(transport: Transport) -> None:
     with Http2Server(first=lambda sock, _: tcp.stall(sock)) as server:
         began = time.monotonic()
         results = transport.perform([ask(server, connect_timeout=0.3)] * 3)
@@ -169,7 +171,7 @@ def test_who_never_says_what_it_takes_is_not_sent_anything(transport: Transport)
         assert statuses(transport.perform([ask(server)])) == [200]
 
 
-def test_who_came_later_does_not_wait_for_a_connection_that_is_deaf() -> None:
+def test_later_request_does_not_wait_for_a_dead_connection() -> None:
     flight: RequestsInFlight[str] = RequestsInFlight(Transport(AddressPolicy(["localhost"])))
     with Http2Server(first=lambda sock, _: tcp.stall(sock)) as server:
         flight.add("early", ask(server, connect_timeout=0.8))
@@ -182,7 +184,7 @@ def test_who_came_later_does_not_wait_for_a_connection_that_is_deaf() -> None:
     flight.close()
 
 
-def test_connection_on_which_nothing_was_heard_is_not_used_again(transport: Transport) -> None:
+def test_connection_that_received_nothing_is_not_reused(transport: Transport) -> None:
     def talk(sock: socket.socket, number: int) -> None:
         sock.sendall(raw(SETTINGS, 0, 0))
         tcp.stall(sock)
@@ -209,7 +211,7 @@ def test_streams_keep_to_the_servers_limit(transport: Transport) -> None:
         assert server.connections == 1
 
 
-def test_who_has_no_room_in_time_is_not_sent_anything(transport: Transport) -> None:
+def test_request_without_a_free_stream_in_time_is_not_sent(transport: Transport) -> None:
     with Http2Server(max_concurrent_streams=0) as server:
         (result,) = transport.perform([ask(server, timeout=0.6)])
         assert result == Failure(NOT_SENT, "no connection became free in time")
@@ -219,7 +221,7 @@ def test_who_has_no_room_in_time_is_not_sent_anything(transport: Transport) -> N
 # Who leaves
 
 
-def test_who_leaves_in_good_order_answers_all_and_the_next_goes_elsewhere(
+def test_goaway_lets_requests_end_and_the_next_use_another_connection(
     transport: Transport,
 ) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
@@ -238,7 +240,7 @@ def test_who_leaves_in_good_order_answers_all_and_the_next_goes_elsewhere(
         assert server.connections == 2
 
 
-def test_goodbye_to_an_idle_connection_costs_nothing(transport: Transport) -> None:
+def test_goaway_on_an_idle_connection_costs_nothing(transport: Transport) -> None:
     said = threading.Event()
 
     def answer(connection: Http2Connection, stream: Stream) -> None:
@@ -257,7 +259,9 @@ def test_goodbye_to_an_idle_connection_costs_nothing(transport: Transport) -> No
 
 
 @pytest.mark.parametrize("more", [b"", raw(GOAWAY, 0, 0, bytes(8))], ids=["end", "goodbye"])
-def test_who_leaves_at_once_is_tried_once_for_each(transport: Transport, more: bytes) -> None:
+def test_server_that_closes_at_once_is_tried_once_for_each_request(
+    transport: Transport, more: bytes
+) -> None:
     def talk(sock: socket.socket, number: int) -> None:
         sock.sendall(raw(SETTINGS, 0, 0, b"\0\3\0\0\0\0") + more)
         if more:

@@ -48,16 +48,16 @@ def test_frames_cut_anywhere_are_the_same_frames(
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, frames.DEFAULT_SIZE])
-def test_frame_of_any_length_that_we_take_is_read(size: int) -> None:
+def test_frame_of_any_accepted_length_is_read(size: int) -> None:
     one = Frame(frames.DATA, 0, 1, bytes(size))
     assert taken([frames.frame(*one)]) == [one]
 
 
-def test_bit_that_is_reserved_says_nothing() -> None:
+def test_reserved_bit_is_ignored() -> None:
     assert taken([struct.pack(">HBBBI", 0, 0, 6, 0, 0x8000_0003)]) == [Frame(6, 0, 3, b"")]
 
 
-def test_frame_that_is_too_long_is_broken_and_those_before_it_count() -> None:
+def test_too_long_frame_is_an_error_after_the_frames_before_it() -> None:
     whole = Frame(frames.PING, 0, 0, bytes(8))
     buffer = bytearray(
         frames.frame(*whole) + frames.frame(0, 0, 1, bytes(frames.DEFAULT_SIZE + 1))[:9]
@@ -83,7 +83,7 @@ def test_number_has_31_bits(value: int, read: int) -> None:
     assert frames.read_number(one.payload) == read
 
 
-def test_number_that_is_too_short_is_broken() -> None:
+def test_too_short_number_is_an_error() -> None:
     with pytest.raises(ProtocolError):
         frames.read_number(b"\0\0\1")
 
@@ -99,7 +99,7 @@ def test_number_that_is_too_short_is_broken() -> None:
         (frames.HEADERS, frames.PRIORITY | frames.PADDED, b"\1\0\0\0\0\1block\0", b"block"),
     ],
 )
-def test_padding_and_priority_are_left_out(
+def test_padding_and_priority_are_removed(
     kind: int, flags: int, payload: bytes, inner: bytes
 ) -> None:
     assert frames.unpadded(Frame(kind, flags, 1, payload)) == inner
@@ -114,7 +114,7 @@ def test_padding_and_priority_are_left_out(
         (frames.HEADERS, frames.PRIORITY | frames.PADDED, b"\1\0\0\0\0\0"),
     ],
 )
-def test_padding_longer_than_its_frame_is_broken(kind: int, flags: int, payload: bytes) -> None:
+def test_padding_longer_than_its_frame_is_an_error(kind: int, flags: int, payload: bytes) -> None:
     with pytest.raises(ProtocolError):
         frames.unpadded(Frame(kind, flags, 1, payload))
 
@@ -144,7 +144,7 @@ def test_secret_is_never_to_be_indexed(name: str) -> None:
     )
 
 
-def test_what_is_no_secret_enters_no_table_either() -> None:
+def test_other_fields_enter_no_table_either() -> None:
     decoder = hpack.Decoder()
     decoder.decode(head(Request("https://x.test/p?q", b"b", headers=(("X-One", "1"),))))
     assert len(decoder.header_table.dynamic_entries) == 0
@@ -164,7 +164,7 @@ def test_what_is_no_secret_enters_no_table_either() -> None:
         ("https://[::1]:8443/", "[::1]:8443", "/"),
     ],
 )
-def test_head_says_who_is_asked_and_for_what(url: str, authority: str, path: str) -> None:
+def test_head_has_authority_and_path(url: str, authority: str, path: str) -> None:
     assert hpack.Decoder().decode(head(Request(url, method="GET"))) == [
         (":method", "GET"),
         (":scheme", "https"),
@@ -185,7 +185,7 @@ def test_head_says_who_is_asked_and_for_what(url: str, authority: str, path: str
         ("HEAD", b"", None),
     ],
 )
-def test_head_announces_a_body_where_one_is_meant(
+def test_head_has_a_content_length_when_a_body_is_expected(
     method: str, body: bytes, length: str | None
 ) -> None:
     read = dict(hpack.Decoder().decode(head(Request("https://x.test/", body, method))))
@@ -194,7 +194,7 @@ def test_head_announces_a_body_where_one_is_meant(
 
 @pytest.mark.parametrize("huffman", [False, True])
 @pytest.mark.parametrize("table", [0, 4096])
-def test_every_status_is_read_from_what_others_write(huffman: bool, table: int) -> None:
+def test_every_status_is_decoded(huffman: bool, table: int) -> None:
     for status in range(100, 600):
         encoder = hpack.Encoder()
         encoder.header_table_size = table
@@ -222,13 +222,13 @@ def test_every_status_is_read_from_what_others_write(huffman: bool, table: int) 
         b"\x7f" + b"\xff" * 50,
     ],
 )
-def test_block_without_a_status_is_unreadable(block: bytes) -> None:
+def test_block_without_a_status_is_invalid(block: bytes) -> None:
     with pytest.raises(header_fields.InvalidHeaderBlock):
         header_fields.status(block)
 
 
 @given(block=st.binary(max_size=300))
-def test_block_of_anything_is_a_status_or_unreadable(block: bytes) -> None:
+def test_any_block_has_a_status_or_is_invalid(block: bytes) -> None:
     with suppress(header_fields.InvalidHeaderBlock):
         assert 0 <= header_fields.status(block) <= 999
     assert not [name for name in header_fields.Fields(block) if name.startswith(":")]
@@ -250,7 +250,7 @@ def _read_by_others(block: bytes) -> list[tuple[str, str]] | None:
     huffman=st.booleans(),
     secret=st.booleans(),
 )
-def test_fields_are_read_from_what_others_write(
+def test_fields_are_decoded(
     given_fields: list[tuple[str, str]], huffman: bool, secret: bool
 ) -> None:
     kind = hpack.NeverIndexedHeaderTuple if secret else hpack.HeaderTuple
@@ -275,22 +275,22 @@ def test_fields_are_read_from_what_others_write(
 @example(rest=b"\x40\x01a\x82\x1f\xff")  # padded by a whole byte
 @example(rest=b"\x40\x01a\x84\xff\xff\xff\xff")  # the end of a text, which is never written
 @example(rest=b"\x40\x01a\x81\x18")  # padded by zeros
-def test_anything_is_read_as_others_read_it(rest: bytes) -> None:
+def test_any_block_is_decoded_as_hpack_decodes_it(rest: bytes) -> None:
     read = _read_by_others(b"\x88" + rest)
     expected = {name: value for name, value in read or [] if name[:1] != ":"}
     assert dict(header_fields.Fields(b"\x88" + rest)) == expected
 
 
-def test_number_without_an_end_is_unreadable() -> None:
+def test_endless_integer_is_invalid() -> None:
     with pytest.raises(header_fields.InvalidHeaderBlock):
         header_fields.status(b"\x08\x7f" + b"\x80" * 60_000 + b"\x01")
 
 
-def test_fields_that_cannot_be_read_are_none() -> None:
+def test_invalid_block_has_no_fields() -> None:
     assert dict(header_fields.Fields(b"\x88\xbe")) == {}
 
 
-def test_of_a_field_given_twice_the_last_counts() -> None:
+def test_last_of_repeated_fields_counts() -> None:
     encoder = hpack.Encoder()
     encoder.header_table_size = 0
     block = encoder.encode([(":status", "200"), ("a", "1"), ("a", "2")])

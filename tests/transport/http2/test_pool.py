@@ -54,7 +54,7 @@ def driver() -> Iterator[Driver]:
     made.loop.close()
 
 
-def test_what_expires_on_a_lost_connection_ends_once(driver: Driver) -> None:
+def test_late_requests_on_a_lost_connection_end_once(driver: Driver) -> None:
     def answer(connection: Http2Connection, stream: http2.Stream) -> None:
         if len(server.seen) == 3:
             tcp.reset(connection.socket)
@@ -79,7 +79,7 @@ def test_idle_connection_is_closed_in_time(driver: Driver) -> None:
         assert server.wait_until_closed()
 
 
-def test_connection_of_what_was_broken_off_is_not_used_again(driver: Driver) -> None:
+def test_connection_of_a_cancelled_request_is_not_reused(driver: Driver) -> None:
     def answer(connection: Http2Connection, stream: http2.Stream) -> None:
         if len(server.seen) > 2:
             http2.ok(connection, stream)
@@ -94,7 +94,7 @@ def test_connection_of_what_was_broken_off_is_not_used_again(driver: Driver) -> 
         assert server.connections == 2
 
 
-def test_nothing_is_to_be_done_for_who_is_idle(driver: Driver) -> None:
+def test_idle_pool_has_no_deadline(driver: Driver) -> None:
     with Http2Server() as server:
         stream = driver.start(server)
         assert driver.pool.next_deadline() == stream.deadline
@@ -104,7 +104,7 @@ def test_nothing_is_to_be_done_for_who_is_idle(driver: Driver) -> None:
         assert driver.pool.next_deadline() == float("inf")
 
 
-def test_each_expires_in_its_own_time(driver: Driver) -> None:
+def test_each_request_expires_at_its_own_deadline(driver: Driver) -> None:
     with Http2Server(lambda connection, stream: None) as server:
         patience = [30.0, 10.0, 20.0]
         streams = [driver.start(server, seconds) for seconds in patience]
@@ -119,7 +119,7 @@ def test_each_expires_in_its_own_time(driver: Driver) -> None:
             driver.pool.clear()
 
 
-def test_what_ends_first_leaves_the_others_their_time(driver: Driver) -> None:
+def test_end_of_the_first_request_keeps_the_deadlines_of_others(driver: Driver) -> None:
     def answer(connection: Http2Connection, stream: http2.Stream) -> None:
         if len(server.seen) == 2:
             http2.ok(connection, stream)

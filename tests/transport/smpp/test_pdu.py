@@ -91,7 +91,7 @@ def test_smpp34s_delivery_is_read() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_junk_is_refused_in_one_way(junk: bytes) -> None:
+def test_invalid_bytes_raise_only_invalid_pdu(junk: bytes) -> None:
     for read in (lambda: pdu.take(bytearray(junk)), lambda: ShortMessage.decode(junk)):
         try:
             read()
@@ -100,14 +100,14 @@ def test_junk_is_refused_in_one_way(junk: bytes) -> None:
 
 
 @given(st.binary(max_size=300), st.text(alphabet="0123456789", max_size=20), st.integers(0, 255))
-def test_message_comes_back(text: bytes, number: str, octet: int) -> None:
+def test_message_round_trip(text: bytes, number: str, octet: int) -> None:
     made = ShortMessage(
         Address(number, octet, octet), Address("1"), text, octet, octet, payload=len(text) > 254
     )
     assert ShortMessage.decode(made.encode()) == made
 
 
-def test_half_a_pdu_waits() -> None:
+def test_incomplete_pdu_stays_in_the_buffer() -> None:
     wire = Pdu(CommandId.ENQUIRE_LINK, 5).encode()
     buffer = bytearray()
     for byte in wire[:-1]:

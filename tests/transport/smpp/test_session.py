@@ -24,7 +24,7 @@ def _no_links() -> Iterator[None]:
     smpp.close_all(2)
 
 
-def test_link_is_bound_once_and_kept() -> None:
+def test_session_is_bound_once_and_reused() -> None:
     with SmppServer() as server:
         assert statuses([*ask(server.port, 3), *ask(server.port)]) == [0] * 4
         assert (server.connections, len(server.of(CommandId.BIND_TRANSMITTER))) == (1, 1)
@@ -68,7 +68,7 @@ def test_window_is_never_exceeded() -> None:
     assert most == 4
 
 
-def test_several_threads_share_a_link() -> None:
+def test_several_threads_share_a_session() -> None:
     found: list[object] = []
     with SmppServer() as server:
         port = server.port
@@ -82,7 +82,7 @@ def test_several_threads_share_a_link() -> None:
         assert (found, server.connections) == ([0] * 200, 1)
 
 
-def test_no_answer_in_time_is_unknown_and_the_link_lives_on() -> None:
+def test_no_answer_in_time_is_unknown_and_the_session_continues() -> None:
     with SmppServer({SUBMIT: never}) as server:
         assert ask(server.port, timeout=0.2) == [Failure(FailureKind.UNKNOWN, "time-out")]
         server.steps = {}
@@ -90,14 +90,14 @@ def test_no_answer_in_time_is_unknown_and_the_link_lives_on() -> None:
         assert server.connections == 1
 
 
-def test_what_found_no_place_in_the_window_was_not_sent() -> None:
+def test_request_without_room_in_the_window_is_not_sent() -> None:
     with SmppServer({SUBMIT: never}) as server:
         answers = ask(server.port, 3, window=1, timeout=0.2)
     assert statuses(answers) == ["UNKNOWN", "NOT_SENT", "NOT_SENT"]
     assert len(server.of(SUBMIT)) == 1
 
 
-def test_late_answer_is_nobodys() -> None:
+def test_late_answer_is_dropped() -> None:
     late: list[Pdu] = []
     with SmppServer({SUBMIT: lambda c, request: late.append(request)}) as server:
         assert statuses(ask(server.port, timeout=0.2)) == ["UNKNOWN"]
@@ -160,7 +160,7 @@ def test_requests_of_the_other_side_are_answered() -> None:
         ]
 
 
-def test_who_does_not_listen_is_a_transmitter_and_who_does_a_transceiver() -> None:
+def test_client_binds_as_transceiver_only_to_listen() -> None:
     heard: list[bytes] = []
     with SmppServer() as server:
         ask(server.port)
@@ -174,7 +174,7 @@ def test_who_does_not_listen_is_a_transmitter_and_who_does_a_transceiver() -> No
     assert heard == [b"said"]
 
 
-def test_what_is_not_safe_is_to_come_again() -> None:
+def test_delivery_that_is_not_stored_is_requested_again() -> None:
     with SmppServer() as server:
         line(server.port).listen(lambda bodies: False, POLICY)
         wait_for(lambda: server.connections == 1)
@@ -184,7 +184,7 @@ def test_what_is_not_safe_is_to_come_again() -> None:
         wait_for(lambda: answer in server.seen)
 
 
-def test_many_that_come_at_once_are_heard_together() -> None:
+def test_deliveries_that_arrive_together_are_handled_together() -> None:
     heard: list[int] = []
     with SmppServer() as server:
         line(server.port).listen(lambda bodies: not heard.append(len(bodies)), POLICY)
@@ -196,7 +196,7 @@ def test_many_that_come_at_once_are_heard_together() -> None:
     assert len(heard) < 50
 
 
-def test_close_waits_for_what_is_under_way_and_unbinds() -> None:
+def test_close_waits_for_requests_in_flight_and_unbinds() -> None:
     def slowly(connection: socket.socket, request: Pdu) -> None:
         time.sleep(0.2)
         accept(connection, request)
@@ -212,7 +212,7 @@ def test_close_waits_for_what_is_under_way_and_unbinds() -> None:
         assert (found, [each.command for each in server.seen][-1]) == ([0], CommandId.UNBIND)
 
 
-def test_forked_child_leaves_its_parents_link_alone() -> None:
+def test_forked_child_leaves_its_parents_session_alone() -> None:
     with SmppServer() as server:
         ask(server.port)
         child = os.fork()
@@ -232,7 +232,7 @@ def test_password_is_in_no_repr() -> None:
     assert "secret" not in repr(smpp.Login("127.0.0.1", 1, "esme", "secret"))
 
 
-def test_link_that_is_being_bound_when_all_are_closed_is_unbound() -> None:
+def test_session_being_bound_when_all_are_closed_is_unbound() -> None:
     """A worker that is stopped just then must not leave it behind."""
 
     def slowly(connection: socket.socket, request: Pdu) -> None:
@@ -246,7 +246,7 @@ def test_link_that_is_being_bound_when_all_are_closed_is_unbound() -> None:
         assert len(server.of(CommandId.UNBIND)) == 1
 
 
-def test_line_that_was_closed_opens_no_link() -> None:
+def test_closed_client_opens_no_session() -> None:
     with SmppServer() as server:
         own = line(server.port)
         smpp.close_all(1)

@@ -44,7 +44,7 @@ def test_reset_is_a_loss() -> None:
         assert statuses(ask(server.port)) == ["UNKNOWN"]
 
 
-def test_who_takes_nothing_has_taken_nothing() -> None:
+def test_server_that_reads_nothing_has_received_nothing() -> None:
     """The border is the last byte: what the other side's window never let through was not sent."""
     body = ShortMessage(Address("1"), Address("2"), b"x" * 60_000, payload=True).encode()
     stop = threading.Event()
@@ -62,7 +62,7 @@ def test_who_takes_nothing_has_taken_nothing() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"\0" * 16, b"\xff" * 16, b"HTTP/1.1 400 Bad Request\r\n"])
-def test_senseless_answer_ends_the_link(junk: bytes) -> None:
+def test_invalid_answer_ends_the_session(junk: bytes) -> None:
     with SmppServer({SUBMIT: lambda c, r: c.sendall(junk)}) as server:
         assert statuses(ask(server.port)) == ["UNKNOWN"]
         assert statuses(ask(server.port)) == ["UNKNOWN"]
@@ -70,14 +70,14 @@ def test_senseless_answer_ends_the_link(junk: bytes) -> None:
 
 
 @pytest.mark.parametrize("status", [0x0D, 0x0E, 0x58])
-def test_refused_bind_says_why_and_is_not_tried_at_once(status: int) -> None:
+def test_refused_bind_has_its_status_and_a_backoff(status: int) -> None:
     with SmppServer({CommandId.BIND_TRANSMITTER: refuse(status)}) as server:
         expected = [Failure(FailureKind.LOGIN, "the bind was refused", status)]
         assert (ask(server.port), ask(server.port)) == (expected, expected)
         assert server.connections == 1
 
 
-def test_after_a_failure_the_next_try_comes_later_and_later() -> None:
+def test_backoff_grows_with_each_failure() -> None:
     port = free_port()
     assert statuses(ask(port)) == ["NOT_SENT"]
     with SmppServer() as server:
@@ -87,7 +87,7 @@ def test_after_a_failure_the_next_try_comes_later_and_later() -> None:
         wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0])
 
 
-def test_silence_is_asked_and_a_dead_side_found() -> None:
+def test_enquire_link_detects_a_dead_connection() -> None:
     with SmppServer() as server:
         ask(server.port, enquire=0.1, timeout=0.3)
         wait_for(lambda: len(server.of(CommandId.ENQUIRE_LINK)) >= 3)
@@ -99,7 +99,7 @@ def test_silence_is_asked_and_a_dead_side_found() -> None:
         assert server.connections == 2
 
 
-def test_listened_line_binds_again_by_itself() -> None:
+def test_listening_client_binds_again() -> None:
     with SmppServer() as server:
 
         def listen() -> bool:
@@ -112,7 +112,7 @@ def test_listened_line_binds_again_by_itself() -> None:
         wait_for(listen)
 
 
-def test_line_that_is_listened_to_no_more_unbinds() -> None:
+def test_client_that_stops_listening_unbinds() -> None:
     with SmppServer() as server:
         line(server.port).listen(lambda bodies: True, POLICY, 0.2)
         wait_for(lambda: len(server.seen) == 1)

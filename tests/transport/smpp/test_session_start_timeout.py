@@ -9,7 +9,7 @@ from tests.fakes.smpp import SmppServer, accept
 from tests.transport.smpp.session_scene import BODY, POLICY, line, statuses
 
 
-def test_what_waits_for_the_window_is_given_back_and_the_rest_comes() -> None:
+def test_requests_waiting_for_the_window_end_as_not_started() -> None:
     go, reports = threading.Event(), []
     count = iter(range(100))
 

@@ -43,7 +43,7 @@ def test_dots_are_stuffed(transport: Transport, body: bytes) -> None:
     assert [one.data for one in server.mails] == [body]
 
 
-def test_message_of_which_a_part_was_never_written_is_not_sent(transport: Transport) -> None:
+def test_incompletely_written_message_is_not_sent(transport: Transport) -> None:
     def some(connection: socket.socket) -> None:
         connection.sendall(b"354 go on\r\n")
         connection.recv(1000)
@@ -55,7 +55,7 @@ def test_message_of_which_a_part_was_never_written_is_not_sent(transport: Transp
     assert told(result) == (NOT_SENT, 354, Stage.END)
 
 
-def test_reply_that_comes_slowly_comes(transport: Transport) -> None:
+def test_slow_reply_is_read(transport: Transport) -> None:
     def slowly(connection: socket.socket) -> None:
         tcp.drip(connection, b"250-2.0.0 taken\r\n250 2.0.0 as 1\r\n", 0.001)
 
@@ -114,7 +114,7 @@ def test_lost_connection_is_unknown_once_the_message_was_written(
 @pytest.mark.parametrize(
     ("stage", "kind"), [("MAIL", NOT_SENT), ("RCPT", NOT_SENT), ("END", UNKNOWN)]
 )
-def test_reply_that_makes_no_sense_is_none(
+def test_invalid_reply_is_a_failure(
     transport: Transport, stage: str, kind: FailureKind, what: str
 ) -> None:
     with SmtpServer({stage: what}) as server:

@@ -39,7 +39,7 @@ def test_log_in_goes_inside_tls(
     assert [(one.encrypted, one.login) for one in server.mails] == [(True, "me:secret")]
 
 
-def test_starttls_is_never_gone_without(transport: Transport) -> None:
+def test_mail_is_never_sent_without_starttls(transport: Transport) -> None:
     with SmtpServer() as server:
         (result,) = transport.perform([mail(server, security=MailSecurity.STARTTLS, username="me")])
     assert told(result) == (FailureKind.TLS, 250, Stage.CONNECT)
@@ -60,7 +60,7 @@ def test_starttls_is_never_gone_without(transport: Transport) -> None:
         ({"MAIL": "530 5.7.0 log in first"}, (Reply, 530, Stage.MAIL)),
     ],
 )
-def test_refused_security_or_log_in_is_told_apart(
+def test_refused_tls_and_refused_log_in_differ(
     transport: Transport, script: dict[str, smtp.Step], expected: tuple[object, int, Stage]
 ) -> None:
     wait = 0.4 if tcp.stall in script.values() else 5
@@ -84,7 +84,7 @@ def test_certificate_is_checked_in_both_ways_of_tls(transport: Transport) -> Non
     assert one.mails + other.mails == []
 
 
-def test_what_was_said_before_tls_does_not_count_inside(transport: Transport) -> None:
+def test_replies_before_tls_do_not_count_inside(transport: Transport) -> None:
     heard: list[bytes] = []
 
     def talk(connection: socket.socket, number: int) -> None:
@@ -120,7 +120,7 @@ def test_what_was_said_before_tls_does_not_count_inside(transport: Transport) ->
         "a<b@x.test",
     ],
 )
-def test_envelope_cannot_be_made_to_say_more(address: str) -> None:
+def test_address_cannot_add_commands_or_parameters(address: str) -> None:
     with pytest.raises(InvalidRequest):
         Envelope(address, ("b@y.test",))
     with pytest.raises(InvalidRequest):

@@ -12,7 +12,7 @@ from tests.fakes.smtp import SmtpServer
 from tests.transport.mails import MESSAGE, UNKNOWN, mail, told
 
 
-def test_connections_are_bounded_and_kept_between_calls() -> None:
+def test_connections_are_limited_and_reused_between_calls() -> None:
     transport = Transport(AddressPolicy(["localhost"]), per_host=3)
     with SmtpServer() as server:
         for _ in range(4):
@@ -27,7 +27,9 @@ PIPELINING = "PIPELINING\n8BITMIME"
 
 @pytest.mark.parametrize("offers", ["8BITMIME", PIPELINING])
 @pytest.mark.parametrize("stage", ["MAIL", "RCPT", "DATA", "END"])
-def test_connection_is_kept_after_a_refusal(transport: Transport, stage: str, offers: str) -> None:
+def test_connection_is_reused_after_a_refusal(
+    transport: Transport, stage: str, offers: str
+) -> None:
     with SmtpServer({stage: "550 5.7.1 no"}, offers=offers) as server:
         assert told(transport.perform([mail(server)])[0]) == (Reply, 550, Stage[stage])
         server.script[stage] = smtp.USUAL[stage]
@@ -38,7 +40,7 @@ def test_connection_is_kept_after_a_refusal(transport: Transport, stage: str, of
     assert [one.data for one in server.mails[-2:]] == [MESSAGE] * 2
 
 
-def test_refusal_among_commands_in_a_row_never_sends_the_message(transport: Transport) -> None:
+def test_refusal_of_a_pipelined_command_never_sends_the_message(transport: Transport) -> None:
     with SmtpServer({"RCPT": "550 5.1.1 no"}, offers=PIPELINING, strict=False) as server:
         assert told(transport.perform([mail(server)])[0]) == (Reply, 550, Stage.RCPT)
         server.script["RCPT"] = smtp.USUAL["RCPT"]
@@ -46,7 +48,7 @@ def test_refusal_among_commands_in_a_row_never_sends_the_message(transport: Tran
     assert [one.connection for one in server.mails] == [1]
 
 
-def test_commands_go_in_a_row_where_the_server_takes_them_so(transport: Transport) -> None:
+def test_commands_are_pipelined_if_the_server_allows(transport: Transport) -> None:
     turns: list[bytes] = []
 
     def talk(connection: socket.socket, number: int) -> None:
@@ -70,14 +72,14 @@ def test_commands_go_in_a_row_where_the_server_takes_them_so(transport: Transpor
     ]
 
 
-def test_server_older_than_extensions_is_spoken_to_all_the_same(transport: Transport) -> None:
+def test_server_without_extensions_gets_helo(transport: Transport) -> None:
     with SmtpServer({"EHLO": "502 5.5.1 what?"}) as server:
         (result,) = transport.perform([mail(server)])
     assert told(result) == (Reply, 250, Stage.END)
     assert server.heard[:3] == ["EHLO me.test", "HELO me.test", "MAIL FROM:<a@x.test>"]
 
 
-def test_server_slow_with_one_message_does_not_hold_up_the_others(transport: Transport) -> None:
+def test_slow_reply_to_one_message_does_not_delay_others(transport: Transport) -> None:
     others = threading.Event()
 
     def slow(connection: socket.socket) -> None:
@@ -113,7 +115,7 @@ def test_late_reply_never_goes_to_the_next_mail() -> None:
     transport.close()
 
 
-def test_connection_that_said_something_while_idle_is_not_used(transport: Transport) -> None:
+def test_idle_connection_with_unexpected_bytes_is_not_reused(transport: Transport) -> None:
     said = threading.Semaphore(0)
 
     def talk(connection: socket.socket, number: int) -> None:
@@ -134,7 +136,7 @@ def test_connection_that_said_something_while_idle_is_not_used(transport: Transp
         assert server.connections == 3
 
 
-def test_address_that_does_not_answer_is_left_for_the_next() -> None:
+def test_next_address_is_tried_when_one_does_not_answer() -> None:
     with SmtpServer() as server, socket.socket() as deaf:
         deaf.bind(("127.0.0.2", server.port))
         deaf.listen(0)

@@ -50,7 +50,7 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
         b"250-x\r\n" * 10_000 + b"250 x\r\n",
     ],
 )
-def test_what_is_no_reply_is_senseless(heard: bytes) -> None:
+def test_bytes_that_are_no_reply_are_invalid(heard: bytes) -> None:
     with pytest.raises(InvalidReply):
         replies_of([heard])
 

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from messaging.delivery.accounts import circuits
-from messaging.delivery.accounts.circuits import PROBES, Standing, State
+from messaging.delivery.accounts import CircuitState, circuits
+from messaging.delivery.accounts.circuits import PROBES, CircuitStates
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 from rme.core.redis.connection import redis_client
 
 GOOD, BAD = Accepted("1"), Retryable("down")
 A, B = 1, 2
-OPEN = Standing(frozenset({A}))
+OPEN = CircuitStates(frozenset({A}))
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +40,11 @@ def rest(settings):
 @pytest.mark.parametrize(
     ("good", "bad", "expected"),
     [
-        (0, 19, State.CLOSED),
-        (0, 20, State.OPEN),
-        (10, 10, State.OPEN),
-        (11, 10, State.CLOSED),
-        (20, 0, State.CLOSED),
+        (0, 19, CircuitState.CLOSED),
+        (0, 20, CircuitState.OPEN),
+        (10, 10, CircuitState.OPEN),
+        (11, 10, CircuitState.CLOSED),
+        (20, 0, CircuitState.CLOSED),
     ],
 )
 def test_circuit_opens_when_half_of_twenty_fail(good, bad, expected):
@@ -62,16 +62,16 @@ def calls(monkeypatch):
 
 
 def test_while_all_is_well_nobody_is_asked(calls):
-    assert circuits.look([A, B]) == Standing()
+    assert circuits.look([A, B]) == CircuitStates()
     for _ in range(9):
-        assert circuits.look([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == Standing()
+        assert circuits.look([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == CircuitStates()
     assert len(calls) == 1
 
 
 def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
     circuits.look([A])
     circuits.report([(A, GOOD)] * 11)
-    assert circuits.report([(A, BAD)] * 10) == Standing()  # of 21, not of ten
+    assert circuits.report([(A, BAD)] * 10) == CircuitStates()  # of 21, not of ten
     assert circuits.report([(A, BAD)]) == OPEN
     assert len(calls) == 3
 
@@ -92,8 +92,8 @@ def elsewhere(monkeypatch):
     @contextmanager
     def elsewhere():
         with monkeypatch.context() as there:
-            there.setattr(circuits, "_well", TtlCache(seconds=0.2))
-            there.setattr(circuits, "_untold", TtlCache(seconds=1))
+            there.setattr(circuits, "_known_closed", TtlCache(seconds=0.2))
+            there.setattr(circuits, "_unreported", TtlCache(seconds=1))
             yield
 
     return elsewhere
@@ -114,12 +114,12 @@ def test_answers_of_long_ago_do_not_close_a_circuit(settings, elsewhere):
         rest(settings)
     time.sleep(1.1)
     circuits.look([A])
-    assert state() is State.HALF_OPEN
+    assert state() is CircuitState.HALF_OPEN
 
 
 def test_circuit_counts_over_windows_and_processes():
     for _ in range(3):
-        assert circuits.report([(A, BAD)] * 5 + [(A, GOOD)]) == Standing()
+        assert circuits.report([(A, BAD)] * 5 + [(A, GOOD)]) == CircuitStates()
     assert circuits.report([(A, BAD)] * 2) == OPEN
 
 
@@ -127,20 +127,20 @@ def test_failures_of_long_ago_do_not_count(settings):
     settings.CIRCUIT_SECONDS = 0.1
     circuits.report([(A, BAD)] * 19)
     time.sleep(0.15)
-    assert circuits.report([(A, BAD)] * 19) == Standing()
+    assert circuits.report([(A, BAD)] * 19) == CircuitStates()
 
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (GOOD, State.CLOSED),
-        (Rejected("no such number", hard=True), State.CLOSED),
-        (Rejected("spam", Fault.CONTENT), State.CLOSED),
-        (Gone("dead"), State.CLOSED),
-        (Retryable("that host", 60.0, blames_account=False), State.CLOSED),
-        (BAD, State.OPEN),
-        (Unknown("silence"), State.OPEN),
-        (Misconfigured("wrong key"), State.OPEN),
+        (GOOD, CircuitState.CLOSED),
+        (Rejected("no such number", hard=True), CircuitState.CLOSED),
+        (Rejected("spam", Fault.CONTENT), CircuitState.CLOSED),
+        (Gone("dead"), CircuitState.CLOSED),
+        (Retryable("that host", 60.0, blames_account=False), CircuitState.CLOSED),
+        (BAD, CircuitState.OPEN),
+        (Unknown("silence"), CircuitState.OPEN),
+        (Misconfigured("wrong key"), CircuitState.OPEN),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -154,16 +154,16 @@ def test_an_account_that_is_refused_opens_at_once():
 
 
 def test_one_refusal_among_answers_does_not_open():
-    assert circuits.report([(A, Misconfigured("that sender")), (A, GOOD)]) == Standing()
+    assert circuits.report([(A, Misconfigured("that sender")), (A, GOOD)]) == CircuitStates()
 
 
 def test_accounts_have_circuits_of_their_own():
     circuits.report([(A, BAD)] * 20 + [(B, GOOD)] * 20)
-    assert circuits.states([A, B]) == {A: State.OPEN, B: State.CLOSED}
+    assert circuits.states([A, B]) == {A: CircuitState.OPEN, B: CircuitState.CLOSED}
 
 
 def test_nobodys_account_has_none():
-    assert circuits.report([(None, BAD)] * 50) == Standing()
+    assert circuits.report([(None, BAD)] * 50) == CircuitStates()
     assert redis_client().keys() == []
 
 
@@ -175,8 +175,8 @@ def test_an_open_circuit_stays_open_whatever_the_last_resort_answers():
 
 def test_after_a_rest_a_few_sends_try_it_once(settings):
     rest(settings)
-    assert state() is State.HALF_OPEN
-    assert circuits.look([A]) == Standing(frozenset({A}), {A: PROBES})
+    assert state() is CircuitState.HALF_OPEN
+    assert circuits.look([A]) == CircuitStates(frozenset({A}), {A: PROBES})
     assert circuits.look([A]) == OPEN  # somebody is at it
 
 
@@ -184,35 +184,35 @@ def test_a_failed_try_opens_it_again(settings):
     rest(settings)
     circuits.look([A])
     circuits.report([(A, GOOD)] * 4 + [(A, BAD)])
-    assert state() is State.OPEN
+    assert state() is CircuitState.OPEN
 
 
 def test_five_answers_close_it_and_the_past_is_forgotten(settings):
     rest(settings)
     circuits.look([A])
     circuits.report([(A, GOOD)] * 4)
-    assert state() is State.HALF_OPEN
+    assert state() is CircuitState.HALF_OPEN
     assert circuits.look([A]).probes == {A: PROBES}  # an answer lets the next try at once
     circuits.report([(A, GOOD)])
-    assert state() is State.CLOSED
+    assert state() is CircuitState.CLOSED
     circuits.report([(A, BAD)] * 19)
-    assert state() is State.CLOSED
+    assert state() is CircuitState.CLOSED
 
 
 def test_a_wish_to_be_left_alone_puts_it_last_for_that_time():
     assert circuits.report([(A, Retryable("busy", 0.5))]) == OPEN
-    assert (state(), circuits.look([A, B])) == (State.CLOSED, OPEN)
+    assert (state(), circuits.look([A, B])) == (CircuitState.CLOSED, OPEN)
     time.sleep(0.55)
-    assert circuits.look([A, B]) == Standing()
+    assert circuits.look([A, B]) == CircuitStates()
 
 
 def test_a_wish_of_one_host_puts_no_account_last():
-    assert circuits.report([(A, Retryable("busy", 60.0, blames_account=False))]) == Standing()
+    assert circuits.report([(A, Retryable("busy", 60.0, blames_account=False))]) == CircuitStates()
 
 
 @pytest.mark.parametrize("wish", [float("nan"), float("inf"), -5.0, 0.0, None])
 def test_a_wish_that_is_no_time_is_none(wish):
-    assert circuits.report([(A, Retryable("busy", wish))]) == Standing()
+    assert circuits.report([(A, Retryable("busy", wish))]) == CircuitStates()
 
 
 def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most():
@@ -223,11 +223,11 @@ def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most():
 
 
 def test_probes_are_used_up():
-    standing = Standing(frozenset({A}), {A: 2})
+    states = CircuitStates(frozenset({A}), {A: 2})
     seen = []
     for _ in range(3):
-        seen.append(standing.goes_last(A))
-        standing.chosen(A)
+        seen.append(states.is_tried_last(A))
+        states.count_first_try(A)
     assert seen == [False, False, True]
 
 
@@ -235,7 +235,7 @@ def test_without_redis_all_are_closed(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
     try:
-        assert open_it() == Standing()
-        assert state() is State.CLOSED
+        assert open_it() == CircuitStates()
+        assert state() is CircuitState.CLOSED
     finally:
         redis_client.cache_clear()

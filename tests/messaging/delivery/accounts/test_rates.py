@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging import providers
 from messaging.delivery import tasks
-from messaging.delivery.accounts import rates
+from messaging.delivery.accounts import admission, rates
 from messaging.models import Category, Delivery, Message, ProviderAccount
 from messaging.policy import organization_policy
 from rme.core.cache import TtlCache
@@ -136,17 +136,17 @@ def test_an_account_beside_it_is_not_held_up(api, org, accounts):
 
 
 def test_room_is_of_the_accounts_that_go_first(org, accounts):
-    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
+    assert admission.rate_rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
     accounts("first", rate=3, priority=1)
     accounts("behind", priority=2)
     organization_policy.forget(org.pk)
-    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 3
+    assert admission.rate_rooms({org.pk: 50}, "EMAIL")[org.pk] == 3
     accounts("beside", rate=4, priority=1)
     organization_policy.forget(org.pk)
-    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 7
+    assert admission.rate_rooms({org.pk: 50}, "EMAIL")[org.pk] == 7
     accounts("free", priority=1)
     organization_policy.forget(org.pk)
-    assert rates.rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
+    assert admission.rate_rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
 
 
 def test_organizations_have_rates_of_their_own(api, org, accounts):
@@ -154,8 +154,8 @@ def test_organizations_have_rates_of_their_own(api, org, accounts):
     bulk(api, factories.contacts(org, 2))
     tasks.send_ready("EMAIL")
     other = factories.organization("other")
-    assert rates.rooms({org.pk: 9}, "EMAIL")[org.pk] == 0
-    assert rates.rooms({other.pk: 9}, "EMAIL")[other.pk] == 9
+    assert admission.rate_rooms({org.pk: 9}, "EMAIL")[org.pk] == 0
+    assert admission.rate_rooms({other.pk: 9}, "EMAIL")[other.pk] == 9
 
 
 # --- what is accepted -----------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_what_would_wait_for_too_long_is_refused(api, org, accounts, brief):
         *["RATE_LIMITED"] * 2,
     ]
     refused = api.send(message(people[42]), **{"Idempotency-Key": "k"})
-    assert (refused.status_code, refused.json()) == (429, error("RATE_LIMITED", rates.TOLD))
+    assert (refused.status_code, refused.json()) == (429, error("RATE_LIMITED", rates.TOO_LONG))
     assert refused["Retry-After"] == "1"
     assert Message.objects.count() == 40  # nothing was stored of what was refused
     Delivery.objects.update(status="SENT")

@@ -7,8 +7,8 @@ import pytest
 
 from messaging import providers
 from messaging.delivery import claims, deliver
-from messaging.delivery.accounts import circuits, routing
-from messaging.delivery.accounts.circuits import Standing
+from messaging.delivery.accounts import CircuitState, circuits, routing
+from messaging.delivery.accounts.circuits import CircuitStates
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, ProviderAccount
 from messaging.policy import organization_policy
@@ -48,19 +48,19 @@ def test_order_has_no_account_that_is_not_active():
 def test_an_account_that_drains_goes_where_it_was_tried_alone():
     given = [account(1, active=False, draining=True), account(2, priority=200)]
     assert names(routing.order(given)) == ["a2"]
-    assert names(routing.order(given, tried=2)) == ["a2"]
-    assert names(routing.order(given, tried=1)) == ["a1", "a2"]
+    assert names(routing.order(given, previous=2)) == ["a2"]
+    assert names(routing.order(given, previous=1)) == ["a1", "a2"]
 
 
 def test_open_circuits_go_last_in_their_own_order():
     given = [account(1, priority=1), account(2, priority=2), account(3, priority=3)]
-    assert names(routing.order(given, Standing(frozenset({1, 2})))) == ["a3", "a1", "a2"]
-    assert names(routing.order(given, Standing(frozenset({1, 2, 3})))) == ["a1", "a2", "a3"]
+    assert names(routing.order(given, CircuitStates(frozenset({1, 2})))) == ["a3", "a1", "a2"]
+    assert names(routing.order(given, CircuitStates(frozenset({1, 2, 3})))) == ["a1", "a2", "a3"]
 
 
-def test_lower_keeps_the_order_of_the_rest():
+def test_try_last_keeps_the_order_of_the_rest():
     waiting = [[account(1), account(2), account(3)], [account(1)]]
-    routing.lower(waiting, {1, 2})
+    routing.try_last(waiting, {1, 2})
     assert [names(each) for each in waiting] == [["a3", "a1", "a2"], ["a1"]]
 
 
@@ -128,7 +128,7 @@ def test_a_refused_account_is_left_alone_and_comes_back(api, org, told, settings
     Told.sent.clear()
     send(api, people)
     assert Told.sent == {"bad": 5, "good": 15}  # half open: five may try
-    assert circuits.states([row.pk]) == {row.pk: circuits.State.CLOSED}
+    assert circuits.states([row.pk]) == {row.pk: CircuitState.CLOSED}
     Told.sent.clear()
     send(api, people)
     assert Told.sent == {"bad": 20}
@@ -139,7 +139,7 @@ def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, told):
     row = told("only", Retryable("down"))
     people = factories.contacts(org, 25)
     send(api, people)
-    assert circuits.states([row.pk]) == {row.pk: circuits.State.OPEN}
+    assert circuits.states([row.pk]) == {row.pk: CircuitState.OPEN}
     Told.answers["only"] = Accepted("1")
     message_id = api.send(message(people[0])).json()["messageId"]
     until = time.monotonic() + 20
@@ -178,7 +178,7 @@ def _until_the_end(heard, own):
 def test_what_redis_is_asked_does_not_grow_with_the_sends(
     api, org, told, redis, monkeypatch, believed, asked
 ):
-    monkeypatch.setattr(circuits._well, "seconds", believed)
+    monkeypatch.setattr(circuits._known_closed, "seconds", believed)
     told("one", Accepted("1"))
     told("two", Accepted("1"))
 

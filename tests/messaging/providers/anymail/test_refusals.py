@@ -13,7 +13,7 @@ from tests.messaging.providers.accounts import (
     SET_UP,
     kind_of,
 )
-from tests.messaging.providers.anymail_scene import NAMES, ask
+from tests.messaging.providers.anymail.scene import NAMES, ask
 
 NOBODY_KNOWS = (Unknown,)
 

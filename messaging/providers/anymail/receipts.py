@@ -1,7 +1,7 @@
-"""What email services report: django-anymail's webhook views check and read it.
+"""Receipts of email services: django-anymail's webhook views check and parse the callbacks.
 
-A view is made for the call, and of it only its checks and its reading are used. What services
-report in words of their own (a machine that opened, a bounce of a dead address) is read beside it.
+A view is created for the call; only its validators and its parser are used. What django-anymail
+does not normalize (an open by a machine, a bounce of a dead address) is read by our own table.
 """
 
 import base64
@@ -27,7 +27,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.utils.module_loading import import_string
 
 from messaging.providers import callbacks
-from messaging.providers.anymail.answers import clean
+from messaging.providers.anymail.refusals import clean
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, Service, ServiceName
 from rme.core import ids
 from rme.core.automated_clients import is_machine
@@ -36,9 +36,9 @@ from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode, htt
 log = structlog.get_logger(__name__)
 
 ATTEMPT = "rme_attempt"
-"""The name under which our id of the attempt travels (`attempt` is one of SendGrid's own)."""
+"""The metadata key of the attempt's id (`attempt` is one of SendGrid's own)."""
 SIGNED_AGE = timedelta(hours=26)
-"""A call that was signed longer ago is a replay; services call again for a day."""
+"""A call that was signed longer ago is a replay; services retry for a day."""
 TYPES: dict[str, str | None] = {
     EventType.QUEUED: "sent",
     EventType.SENT: "sent",
@@ -56,23 +56,23 @@ TYPES: dict[str, str | None] = {
     EventType.INBOUND: None,
     EventType.INBOUND_FAILED: None,
 }
-"""By django-anymail's types: ours. None: no news. One that is missing is counted as unknown."""
+"""Our event type by django-anymail's; None for no news. A missing one is counted as unknown."""
 DEAD = frozenset({RejectReason.INVALID, RejectReason.BOUNCED})
-"""Why a service itself refused: the address is dead, as it knows from before."""
+"""Reasons of a service's own refusal that mean a dead address."""
 
-_ODD = (
+_MALFORMED = (
     *(AnymailError, AnymailConfigurationError),
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
     *(AssertionError, OSError),
 )
-"""What django-anymail's views raise for what no service sends."""
+"""What django-anymail's views raise for calls that no service sends."""
 
-# What they warn of at every start is settled here: no report is taken without a secret.
+# They warn about a missing secret; `is_authentic` accepts no call without one.
 warnings.filterwarnings("ignore", category=AnymailWarning)
 
 
-def authentic(name: ServiceName, secret: str, callback: CallbackRequest) -> bool:
-    """Say whether a call is signed as its service signs, and not long ago."""
+def is_authentic(name: ServiceName, secret: str, callback: CallbackRequest) -> bool:
+    """Return whether a call has its service's signature, and is recent."""
     check = SERVICES[name].check
     if check == NEVER or not secret or callback.method != "POST":
         return False
@@ -81,7 +81,7 @@ def authentic(name: ServiceName, secret: str, callback: CallbackRequest) -> bool
     try:
         _view(name, secret, callback.url).run_validators(_request(callback))
         signed_at = _signed_at(name, callback)
-    except _ODD:
+    except _MALFORMED:
         return False
     return signed_at is None or callbacks.is_recent(signed_at, callback, SIGNED_AGE)
 
@@ -89,30 +89,30 @@ def authentic(name: ServiceName, secret: str, callback: CallbackRequest) -> bool
 def read(
     name: ServiceName, secret: str, callback: CallbackRequest
 ) -> list[DeliveryReceipt | UnknownCode]:
-    """Read what a call reports. Of an array each event stands for itself."""
+    """Return the receipts of a call. In an array, each event is read by itself."""
     service = SERVICES[name]
     if service.check == NEVER:
         return []
-    reports = []
+    found = []
     for event in _events(name, secret, callback):
         try:
-            report = _report(name, service, event)
-        except _ODD:
+            receipt = _receipt(name, service, event)
+        except _MALFORMED:
             log.warning("callback.odd", kind=f"anymail.{name}")
             continue
-        if report and _is_news(event.timestamp, callback):
-            reports.append(report)
-    return reports
+        if receipt and _is_recent_event(event.timestamp, callback):
+            found.append(receipt)
+    return found
 
 
-def fits(name: ServiceName, secret: str) -> bool:
-    """Say whether a view can be made with a key, and a key of the public kind be read."""
+def accepts_key(name: ServiceName, secret: str) -> bool:
+    """Return whether a view accepts a key, and whether a public key can be parsed."""
     try:
         view = _view(name, secret, "")
         key = getattr(view, "webhook_key", None)
         if name == "postal" and isinstance(key, str):
             return base64.b64decode(key, validate=True)[:1] == b"\x30"  # a DER sequence
-    except _ODD:
+    except _MALFORMED:
         return False
     return True
 
@@ -132,7 +132,7 @@ def _view(name: ServiceName, secret: str, url: str) -> AnymailBaseWebhookView:
 
 
 def _request(callback: CallbackRequest) -> WSGIRequest:
-    """Give a call the form that Django's views read."""
+    """Return a call as a Django request, for the view."""
     environ: dict[str, Any] = {
         "REQUEST_METHOD": callback.method,
         "PATH_INFO": "/",
@@ -149,11 +149,11 @@ def _request(callback: CallbackRequest) -> WSGIRequest:
     return WSGIRequest(environ)
 
 
-# --- what the checks leave open -------------------------------------------------------------------
+# --- checks that django-anymail lacks -------------------------------------------------------------
 
 
 def _signed_at(name: ServiceName, callback: CallbackRequest) -> datetime | None:
-    """Give the time that is part of a signature; None for a service that signs none."""
+    """Return the signed time; None for a service that signs none."""
     match name:
         case "sendgrid":
             text = callback.headers["x-twilio-email-event-webhook-timestamp"]
@@ -165,7 +165,7 @@ def _signed_at(name: ServiceName, callback: CallbackRequest) -> datetime | None:
 
 
 def svix_key(secret: str) -> bytes | None:
-    """Read a key like `whsec_…`; None for what is none."""
+    """Return the bytes of a key like `whsec_…`; None if it is not one."""
     kind, _, text = secret.partition("_")
     try:
         key = base64.b64decode(text, validate=True)
@@ -181,9 +181,9 @@ def _is_signed_by_svix(secret: str, callback: CallbackRequest) -> bool:
     if key is None or not identifier or not re.fullmatch(r"[0-9]{1,12}", timestamp):
         return False
     content = f"{identifier}.{timestamp}.".encode() + callback.body
-    right = b"v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest())
-    told = signatures[:2000].split(" ")
-    if not any(hmac.compare_digest(each.encode(), right) for each in told):
+    expected = b"v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest())
+    given = signatures[:2000].split(" ")
+    if not any(hmac.compare_digest(each.encode(), expected) for each in given):
         return False
     return callbacks.is_recent(datetime.fromtimestamp(int(timestamp), UTC), callback, SIGNED_AGE)
 
@@ -196,15 +196,15 @@ def _events(
 ) -> Iterable[AnymailTrackingEvent]:
     try:
         return _parsed(name, secret, callback)
-    except _ODD:
-        parts = _parts(callback.body)
+    except _MALFORMED:
+        parts = _elements(callback.body)
     if len(parts) < 2:
         log.warning("callback.odd", kind=f"anymail.{name}")
         return []
-    return [event for part in parts for event in _alone(name, secret, callback, part)]
+    return [event for part in parts for event in _element_events(name, secret, callback, part)]
 
 
-def _parts(body: bytes) -> list[Any]:
+def _elements(body: bytes) -> list[Any]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -212,13 +212,13 @@ def _parts(body: bytes) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _alone(
+def _element_events(
     name: ServiceName, secret: str, callback: CallbackRequest, part: Any
 ) -> list[AnymailTrackingEvent]:
-    """Read one part of an array in which something is odd: that must not lose all else."""
+    """Return the events of one element of an array of which another element is malformed."""
     try:
         return _parsed(name, secret, replace(callback, body=orjson.dumps([part])))
-    except _ODD:
+    except _MALFORMED:
         log.warning("callback.odd", kind=f"anymail.{name}")
         return []
 
@@ -231,7 +231,7 @@ def _parsed(
     return found
 
 
-def _report(
+def _receipt(
     name: ServiceName, service: Service, event: AnymailTrackingEvent
 ) -> DeliveryReceipt | UnknownCode | None:
     attempt_id = _attempt(event)
@@ -250,14 +250,14 @@ def _report(
     return DeliveryReceipt(
         attempt_id,
         kind,
-        _reason(event) if kind in _TOLD else None,
+        _reason(event) if kind in _WITH_REASON else None,
         soft=soft,
         machine=machine,
     )
 
 
-_TOLD = frozenset({"bounced", "failed", "deferred", "complained"})
-"""Of what the service's words are kept."""
+_WITH_REASON = frozenset({"bounced", "failed", "deferred", "complained"})
+"""Types whose reason is stored."""
 
 
 def _attempt(event: AnymailTrackingEvent) -> UUID | None:
@@ -268,15 +268,15 @@ def _attempt(event: AnymailTrackingEvent) -> UUID | None:
 
 
 def _bounce(service: Service, event: AnymailTrackingEvent) -> tuple[str, bool]:
-    """Say what a bounce is (`bounced` for a dead address), and whether it is soft."""
+    """Return the type of a bounce (`bounced` for a dead address), and whether it is soft."""
     words = [str(_at(event.esp_event, path) or "") for path in service.bounce]
     word = " ".join(filter(None, words)) if len(words) > 1 else "".join(words)
-    if event.reject_reason == RejectReason.INVALID or _is(service.hard, word):
+    if event.reject_reason == RejectReason.INVALID or _matches(service.hard, word):
         return "bounced", False
-    return "failed", _is(service.soft, word)
+    return "failed", _matches(service.soft, word)
 
 
-def _is(pattern: str, word: str) -> bool:
+def _matches(pattern: str, word: str) -> bool:
     return bool(pattern and re.fullmatch(pattern, word))
 
 
@@ -294,14 +294,14 @@ def _reason(event: AnymailTrackingEvent) -> str | None:
 
 
 def _at(value: Any, path: str) -> Any:
-    """Give what stands at a path of names; None where nothing does."""
+    """Return the value at a path of names; None if there is none."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _is_news(moment: object, callback: CallbackRequest) -> bool:
-    """Say whether an event is of the last days, if the service tells its time: else a replay."""
+def _is_recent_event(moment: object, callback: CallbackRequest) -> bool:
+    """Return whether an event is recent, or without a time; otherwise it is a replay."""
     if not isinstance(moment, datetime):
         return True
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -17,7 +17,7 @@ from tests.fakes.http1 import Http1Server, Seen
 from tests.messaging.providers.accounts import (
     ATTEMPT,
 )
-from tests.messaging.providers.anymail_scene import LETTER, NAMES, UNSUBSCRIBE, account, ask
+from tests.messaging.providers.anymail.scene import LETTER, NAMES, UNSUBSCRIBE, account, ask
 
 
 @pytest.mark.parametrize("service", NAMES)
