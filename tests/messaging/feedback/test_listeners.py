@@ -110,7 +110,7 @@ def test_receipt_before_the_outcome_is_recorded_is_retried(org, api, smsc, trans
         threading.Timer(0, lambda: reported.append(smsc.receipt("m1"))).start()
         return 0
 
-    smsc.judge = report_at_once
+    smsc.decide = report_at_once
     (sent,) = send(api, transport, factories.contact(org))
     wait_for(lambda: reported == [0])
     reference = ProviderReference.objects.get()
