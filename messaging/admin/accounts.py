@@ -110,7 +110,7 @@ class ProviderAccountAdmin(PolicyAdmin):
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             (
                 (each.sends, each.outcome, each.reason, each.p95_ms, clock.iso(each.last_at))
-                for each in hour.lines
+                for each in hour.rows
             ),
         )
         head = format_html_join(
