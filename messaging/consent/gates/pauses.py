@@ -38,9 +38,9 @@ class Pauses:
         )
 
 
-def query(organization_ids: Collection[str]) -> sql.Part:
+def query(organization_ids: Collection[str]) -> sql.Step:
     """Return the query for the pauses in force in organizations."""
-    return sql.Part(_IN_FORCE, [sql.array(organization_ids)])
+    return sql.Step(_IN_FORCE, [sql.array(organization_ids)])
 
 
 def parse(rows: sql.Rows) -> dict[str, Pauses]:
