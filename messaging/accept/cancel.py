@@ -1,4 +1,4 @@
-"""Cancelling a scheduled message. A cancel and the release of the same message never both win."""
+"""Cancelling a scheduled message. Of a cancel and the message's release, only one ever wins."""
 
 from uuid import UUID
 
@@ -15,8 +15,8 @@ _FROM = f"""
 FROM {Delivery._meta.db_table} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
 WHERE m.organization_id = %s AND m.id = %s
 """
-# Only what is scheduled is locked: what a worker has in hand must not wait for a cancel. Whoever
-# comes second waits here, and finds the rows no longer scheduled.
+# Only scheduled deliveries are locked, so that no worker waits for a cancel. The second of two
+# concurrent cancels waits here, and finds the deliveries no longer scheduled.
 _SCHEDULED = f"""
 SELECT d.id, d.channel {_FROM} AND d.status = 'SCHEDULED'
 ORDER BY d.id FOR UPDATE OF d
@@ -25,9 +25,10 @@ _STATUSES = f"SELECT DISTINCT d.status {_FROM}"
 
 
 def cancel(organization_id: str, message_id: str) -> UUID:
-    """Cancel what is still scheduled of a message; again is no error.
+    """Cancel the scheduled deliveries of a message, and return its id.
 
-    Raises NotFound, and NotCancellable where nothing is scheduled any more.
+    A message that was cancelled before is no error. Raises NotFound, and NotCancellable for a
+    message without a scheduled delivery.
     """
     found = ids.parse(message_id)
     if found is None:
@@ -35,7 +36,7 @@ def cancel(organization_id: str, message_id: str) -> UUID:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_SCHEDULED, [organization_id, found])
         rows = cursor.fetchall()
-        if not rows:  # read after the lock, so that what another cancel did is seen
+        if not rows:  # read after the lock, so that another cancel's result is seen
             cursor.execute(_STATUSES, [organization_id, found])
             _require_cancelled(message_id, {status for (status,) in cursor.fetchall()})
             return found
@@ -59,7 +60,7 @@ def cancel(organization_id: str, message_id: str) -> UUID:
 
 
 def _require_cancelled(message_id: str, statuses: set[str]) -> None:
-    """Raise where a message without anything scheduled is none that was cancelled."""
+    """Raise unless a message without a scheduled delivery has been cancelled."""
     if not statuses:
         raise errors.NotFound("There is no such message.")
     if Status.CANCELLED not in statuses:
