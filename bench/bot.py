@@ -121,7 +121,7 @@ def bot(scene: Scene) -> None:
 
 
 def measure(stacks: Sequence[Stack]) -> None:
-    """Give each stack its turns, after one that does not count; who begins changes."""
+    """Return each stack its turns, after one that does not count; who begins changes."""
     for stack in stacks:
         wait_for_port(stack.port)
         stack.turn(1.5)

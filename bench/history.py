@@ -61,7 +61,7 @@ def fill(until: datetime) -> None:
 
 
 def timed(call: Callable[[], Any]) -> float:
-    """Give the milliseconds of a call: the best of five, after one that is not counted."""
+    """Return the milliseconds of a call: the best of five, after one that is not counted."""
     call()
     took = []
     for _ in range(5):

@@ -1,7 +1,7 @@
 """Push: from rows in the database to recorded outcomes, beside other libraries sending alone.
 
 `python -m bench push`, or some of it: `BENCH_PUSH="apns webpush fcm transport"`. The aims are
-per core, so what counts is the processor time of the process that sends; the wall's clock is told
+per core, so what counts is the processor time of the process that sends; the wall's clock stands
 beside it, in which our figure has PostgreSQL, Valkey and the push server on the same cores.
 """
 
@@ -69,12 +69,12 @@ def _contest(name: str, contest: Contest, sending: PushScene) -> None:
         runners[peer] = lambda command=command: push_peers.run(command, job)  # type: ignore[misc]
     for workers, label in OURS.items():
         runners[label] = lambda workers=workers: _ours(contest, sending, workers)  # type: ignore[misc]
-    told: dict[str, list[dict[str, float]]] = {who: [] for who in runners}
+    measured: dict[str, list[dict[str, float]]] = {who: [] for who in runners}
     for _ in range(ROUNDS):  # in turn, so that what else the machine does meets all alike
         for who, run in runners.items():
-            told[who].append(run())
-    ours = [_median(told[who], "cpu") for who in OURS.values()]
-    for who, runs in told.items():
+            measured[who].append(run())
+    ours = [_median(measured[who], "cpu") for who in OURS.values()]
+    for who, runs in measured.items():
         cpu, wall = _median(runs, "cpu"), _median(runs, "wall")
         note = f"{wall:,.0f} a second of the wall's clock"
         if who in contest.aims:
@@ -84,7 +84,7 @@ def _contest(name: str, contest: Contest, sending: PushScene) -> None:
 
 
 def _median(runs: list[dict[str, float]], clock: str) -> float:
-    """Give messages a second."""
+    """Return messages a second."""
     return statistics.median(run["count"] / run[clock] for run in runs)
 
 
@@ -101,9 +101,9 @@ def _ours(contest: Contest, sending: PushScene, workers: int) -> dict[str, float
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     check(contest.count)
-    return told
+    return measured
 
 
 def _say(what: str, value: float, note: str) -> None:

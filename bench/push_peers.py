@@ -22,7 +22,7 @@ PEERS = {
 
 
 def command(peer: str) -> list[str]:
-    """Give the command of a peer, and install it first. Raises OSError or SubprocessError."""
+    """Return the command of a peer, and install it first. Raises OSError or SubprocessError."""
     script = ROOT / "bench" / "peers" / PEERS[peer]
     if script.suffix == ".mjs":
         _install_node()
@@ -62,5 +62,5 @@ def run(peer: list[str], job: dict[str, Any]) -> dict[str, float]:
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured

@@ -28,8 +28,8 @@ def transport(server: PushServer, rounds: int) -> None:
         runners["h2load"] = lambda: _h2load(h2load, url)
     else:
         print("transport: h2load skipped: not here (Debian: nghttp2-client)", flush=True)
-    told = {who: [run() for _ in range(rounds)] for who, run in runners.items()}
-    for who, runs in told.items():
+    measured = {who: [run() for _ in range(rounds)] for who, run in runners.items()}
+    for who, runs in measured.items():
         wall, cpu = (COUNT / statistics.median(clock) for clock in zip(*runs, strict=True))
         print(
             f"{f'transport: {who}':<34} {cpu:>10,.0f} a CPU second   "
@@ -39,7 +39,7 @@ def transport(server: PushServer, rounds: int) -> None:
 
 
 def _ours(server: PushServer, url: str) -> tuple[float, float]:
-    """Give the seconds of the wall's clock and of this process."""
+    """Return the seconds of the wall's clock and of this process."""
     made = Transport(AddressPolicy(["localhost"]))
     request = Request(url, BODY, headers=HEADERS, http2=True, ca_pem=server.ca.read_text())
     made.perform([request])

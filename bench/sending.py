@@ -55,28 +55,30 @@ def _send_first(channel: str) -> None:
     wakeups.wake([channel])
 
 
-def _work(channel: str, start: Barrier, told: "SimpleQueue[tuple[float, float]]") -> None:
+def _work(channel: str, start: Barrier, measured: "SimpleQueue[tuple[float, float]]") -> None:
     """Send until nothing is ready; tell the seconds of the wall's clock and the processor's."""
     _get_ready(channel)
     _send_first(channel)
     start.wait(60)
     wall, cpu = time.perf_counter(), time.process_time()
     _send(channel)
-    told.put((time.perf_counter() - wall, time.process_time() - cpu))
+    measured.put((time.perf_counter() - wall, time.process_time() - cpu))
 
 
 def main() -> None:
     channel, count, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     spawning = multiprocessing.get_context("spawn")
-    start, told = spawning.Barrier(workers), spawning.SimpleQueue()
-    running = [spawning.Process(target=_work, args=(channel, start, told)) for _ in range(workers)]
+    start, measured = spawning.Barrier(workers), spawning.SimpleQueue()
+    running = [
+        spawning.Process(target=_work, args=(channel, start, measured)) for _ in range(workers)
+    ]
     for process in running:
         process.start()
     for process in running:
         process.join()
     if any(process.exitcode for process in running):
         raise SystemExit("a worker has failed")
-    walls, cpus = zip(*(told.get() for _ in running), strict=True)
+    walls, cpus = zip(*(measured.get() for _ in running), strict=True)
     print(json.dumps({"wall": max(walls), "cpu": sum(cpus), "count": count - workers}))
 
 

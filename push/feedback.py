@@ -79,7 +79,7 @@ def store(outcomes: Sequence[DeviceOutcome]) -> None:
     sql.execute({"feedback": insert_statement(outcomes)})
 
 
-def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Part | None:
+def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Step | None:
     """Return the INSERT of dead tokens; None if all are alive."""
     rows = [
         {

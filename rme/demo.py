@@ -1,7 +1,7 @@
-"""The demo organization: what `make run` shows, and what a first request needs.
+"""The demo organization of `make run`, with all that a first request needs.
 
-Made once; a later start finds it. Secrets are made at random on the first run and kept in
-`var/demo.json`, readable by its owner alone, because the database holds only their digests.
+It is created once. Its secrets are random and stored in `var/demo.json`, which only its owner may
+read, because the database holds only their digests.
 """
 
 import json
@@ -44,7 +44,7 @@ PEOPLE = [
 """First name, last name, zone, language, mobile number."""
 
 OUTCOMES = ["delivered", "bounce", "complaint", "slow", "down", "reject", "unknown"]
-"""What the simulator acts out, in the order of its numbers +15005550001 to …07."""
+"""The simulator's outcomes, in the order of its numbers +15005550001 to …07."""
 
 TEXTS: dict[str, dict[str, Any]] = {
     "EMAIL": {
@@ -63,7 +63,7 @@ NOTE = {
 
 
 def ensure(path: Path, *, base_url: str) -> dict[str, Any]:
-    """Make what is missing of the demo, and give all that `make demo-json` prints."""
+    """Create the demo if need be; return the values that `make demo-json` prints."""
     made = json.loads(path.read_text()) if path.exists() else {}
     if not made or not Application.objects.filter(client_id=made["client_id"]).exists():
         with transaction.atomic():
@@ -151,7 +151,7 @@ def _application(
 
 
 def _key(application: Application) -> str:
-    """Make the key pair that signs assertions; the private half is the demo's to show."""
+    """Create the key pair that signs assertions; return the private key, which the demo shows."""
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = private.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -192,7 +192,7 @@ def _person(organization: Organization, index: int) -> Contact:
 
 
 def _actor(organization: Organization, number: int) -> Contact:
-    """Make a contact for whom the simulator acts out one outcome on every channel."""
+    """Create a contact for whom the simulator has one outcome on every channel."""
     word = OUTCOMES[number - 1]
     person = Contact.objects.create(
         organization=organization,
@@ -237,7 +237,7 @@ def _template(organization: Organization, channel: str) -> dict[str, str]:
 
 
 def _records(organization: Organization, person: Contact) -> None:
-    """Make a record of each other kind, around one person."""
+    """Create a record of each other kind, related to one contact."""
     account = Account.objects.create(organization=organization, name="Northwind Observatory")
     Contact.objects.filter(pk=person.pk).update(account=account)
     Case.objects.create(

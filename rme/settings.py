@@ -148,7 +148,7 @@ DATABASES: dict[str, dict[str, Any]] = {
             # partitions costs ten times what most statements do.
             "server_side_binding": True,
             "prepare_threshold": 2,
-            # Compiling costs more than any statement of ours takes.
+            # Compiling takes longer than any of the statements.
             "options": "-c jit=off",
             "pool": {
                 "min_size": 1,
@@ -247,6 +247,12 @@ REST_FRAMEWORK = {
 BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").split("/"))])
 """The path under which the bot service answers; `/` for a host of its own."""
 BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
+API_PREFIXES = (
+    *("/rme/v1/", "/services/", "/.well-known/", "/hooks/", "/t/"),
+    *("/livez", "/readyz", "/metrics"),
+    *BOT_PATHS,
+)
+"""Paths of calls by programs, which skip `BROWSER_MIDDLEWARE`."""
 BOT_SECONDS = float(ENV.get("BOT_SECONDS", "3.5"))
 """How long a bot's call may take, in seconds: some bots wait three, and the contract says four."""
 BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
@@ -348,7 +354,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
     "SCHEMA_PATH_PREFIX": "/rme/v1/",
     "POSTPROCESSING_HOOKS": [
-        "messaging.api.messages.add_bulk_items",
+        "messaging.api.messages.sending.add_bulk_items",
         "messaging.api.openapi.add_headers",
         "messaging.api.openapi.require_bodies",
     ],

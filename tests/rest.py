@@ -22,13 +22,13 @@ REQUEST_ID = "7b0f9f0e-6a53-4a0b-9a53-0d6d8f3c2a11"
 
 
 def instant(moment: datetime) -> str:
-    """Write an instant as answers do: without a fraction where its milliseconds are 000."""
+    """Return an instant as answers have it: without a fraction if its milliseconds are 000."""
     text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z").replace(".000Z", "Z")
 
 
 def token(client_id: str, secret: str, **fields: str) -> Any:
-    """Ask for a token; gives the response."""
+    """Request a token; return the response."""
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
     return Client().post("/services/oauth2/token", urlencode({**form, **fields}), FORM)
 
@@ -46,7 +46,7 @@ class Api:
         self.token = token(self.application.client_id, self.secret).json()["access_token"]
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """Call a path below /rme/v1 and give the response."""
+        """Call a path below /rme/v1; return the response."""
         content = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         given = {"Authorization": f"Bearer {self.token}", "X-Request-Id": REQUEST_ID, **headers}
         return self.client.generic(
@@ -68,7 +68,7 @@ class Api:
 
 
 def message(*people: Any, **fields: Any) -> dict[str, Any]:
-    """Write a request to send the template `welcome`."""
+    """Build a request to send the template `welcome`."""
     body = {
         "channel": "EMAIL",
         "category": "TRANSACTIONAL",
@@ -81,7 +81,7 @@ def message(*people: Any, **fields: Any) -> dict[str, Any]:
 
 
 def error(code: str, text: str, *details: tuple[str, str], message_id: Any = None) -> Any:
-    """Write the whole body of an error."""
+    """Build the whole body of an error."""
     return {
         "error": {
             "code": code,
@@ -94,9 +94,9 @@ def error(code: str, text: str, *details: tuple[str, str], message_id: Any = Non
 
 
 def work(transport: Transport | None = None, *, once: bool = False) -> int:
-    """Do what workers do until nothing is ready; gives how many windows were sent.
+    """Send as the workers do until nothing is ready; return the number of windows.
 
-    What is put off for a random time may be ready again at once: `once` leaves it.
+    A delivery with a random backoff may be ready again at once: `once` leaves it.
     """
     windows = 0
     for channel in Channel:
@@ -109,7 +109,7 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
 
 
 def events(message_id: str) -> list[str]:
-    """Give the types of a message's events, in their order."""
+    """Return the types of a message's events, in their order."""
     return list(
         Event.objects.filter(message_id=message_id).order_by("id").values_list("type", flat=True)
     )

@@ -53,9 +53,9 @@ async def main(job: dict[str, Any]) -> None:
 
     wall, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*(send() for _ in range(job.get("under_way", 50))))
-    told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    measured = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     assert taken == len(requests), taken
-    print(json.dumps({**told, "count": taken}))
+    print(json.dumps({**measured, "count": taken}))
 
 
 asyncio.run(main(json.load(sys.stdin)))

@@ -40,9 +40,9 @@ def main(job: dict[str, Any]) -> None:
         messaging.send_each(messages[start : start + size]).success_count
         for start in range(0, len(messages), size)
     )
-    told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    measured = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     assert taken == len(messages), taken
-    print(json.dumps({**told, "count": taken}))
+    print(json.dumps({**measured, "count": taken}))
 
 
 main(json.load(sys.stdin))

@@ -36,9 +36,9 @@ def main(job: dict[str, Any]) -> None:
         assert all(pool.map(send, messages[:8]))
         wall, cpu = time.perf_counter(), time.process_time()
         taken = sum(pool.map(send, messages))
-        told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+        measured = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     assert taken == len(messages), taken
-    print(json.dumps({**told, "count": taken}))
+    print(json.dumps({**measured, "count": taken}))
 
 
 main(json.load(sys.stdin))

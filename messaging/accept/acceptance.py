@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.db import IntegrityError
 
 from messaging.accept import idempotency
-from messaging.accept.idempotency import RequestKey
+from messaging.accept.idempotency import CallerKey
 from messaging.accept.planning import plan
 from messaging.accept.plans import Plan
 from messaging.accept.requests import MessageInput
@@ -40,7 +40,7 @@ class Submission:
     """One request: checked, or the error found by checking it. A bulk's items have own keys."""
 
     message: MessageInput | errors.ApiError
-    key: RequestKey | None = None
+    key: CallerKey | None = None
 
 
 def accept(
@@ -69,7 +69,7 @@ def accept(
 
 
 def accept_bulk(
-    caller: Caller, submissions: Sequence[Submission], *, key: RequestKey | None, request_id: str
+    caller: Caller, submissions: Sequence[Submission], *, key: CallerKey | None, request_id: str
 ) -> BulkResult | StoredAnswer:
     """Accept up to 500 messages; one bad item fails no other. `key` covers the whole call."""
     with idempotency.holding(caller.organization.id, caller.application_id, key) as stored:
@@ -82,7 +82,7 @@ def _decide_and_store(
     caller: Caller,
     submissions: Sequence[Submission],
     request_id: str,
-    bulk_key: RequestKey | None = None,
+    bulk_key: CallerKey | None = None,
 ) -> list[Result]:
     """Decide requests and store them; again from the start if another call stored one of the keys.
 
@@ -140,7 +140,7 @@ def _decide(
     return [results[index] for index in range(len(submissions))]
 
 
-def _add_plan(rows: Rows, each: Plan, key: RequestKey | None, request_id: str) -> Result:
+def _add_plan(rows: Rows, each: Plan, key: CallerKey | None, request_id: str) -> Result:
     """Return the result of a plan, and add the rows of its message and its key."""
     if each.refusal:
         return Refusal(each.refusal, request_id)

@@ -1,4 +1,4 @@
-"""Which text each recipient gets: a version of a template in its language, or literal content."""
+"""The content of each recipient: a template's version in their language, or literal content."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
 
-def choose_texts(
+def choose_content(
     each: Plan, organization: OrganizationRecord, found: dict[templates.TemplateKey, ActiveTemplate]
 ) -> None:
-    """Leave each recipient the channels that there is a text for; refuse the plan if none has."""
+    """Keep the channels of each recipient that have content; refuse the plan if none has."""
     if each.error is not None:
         return
     if each.given.content is not None:
@@ -35,16 +35,16 @@ def choose_texts(
             _choose_templates(each, recipient, recipient.contact, organization, found)
 
 
-def _keep(recipient: Recipient, channels: Sequence[Channel], otherwise: str) -> None:
-    """Leave a recipient the channels that there is a text for, and note why not the others."""
+def _keep(recipient: Recipient, channels: Sequence[Channel], error_code: str) -> None:
+    """Keep a recipient's channels that have content, and note the error of the others."""
     for option in recipient.options:
         if option.channel not in channels:
-            recipient.note(option.channel, otherwise)
+            recipient.note(option.channel, error_code)
     recipient.options = [option for option in recipient.options if option.channel in channels]
 
 
 def suits(content: ContentInput, channel: Channel) -> bool:
-    """Say whether literal content has what a channel needs."""
+    """Return whether literal content has the texts that a channel needs."""
     match channel:
         case Channel.EMAIL:
             return bool(
@@ -85,7 +85,7 @@ def _choose_templates(
         return
     given = variables_of(each.given, recipient.given)
     gaps = [
-        errors.Detail(_place(each.given, recipient, path), message)
+        errors.Detail(_variable_path(each.given, recipient, path), message)
         for version in present
         for path, message in rendering.missing_variables(version.variables, given)
     ]
@@ -99,8 +99,8 @@ def _choose_templates(
     _keep(recipient, fitting, errors.TemplateNotFound.code)
 
 
-def _place(given: MessageInput, recipient: Recipient, path: str) -> str:
-    """Name the field in which a variable would have to stand."""
+def _variable_path(given: MessageInput, recipient: Recipient, path: str) -> str:
+    """Return the path of the field in which a variable is missing."""
     top = path.partition(".")[0].partition("[")[0]
     if top in recipient.given.variables or given.context is None:
         return f"to[{recipient.position}].variables.{path}"
@@ -108,6 +108,6 @@ def _place(given: MessageInput, recipient: Recipient, path: str) -> str:
 
 
 def variables_of(given: MessageInput, recipient: RecipientInput) -> dict[str, Any]:
-    """Give a recipient's variables: everybody's, and its own over them."""
+    """Return a recipient's variables: those of all recipients, overridden by its own."""
     common = given.context.variables if given.context else {}
     return {**common, **recipient.variables} if recipient.variables else common

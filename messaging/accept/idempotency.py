@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 from django.db import connection
+from django.db.models.functions import Now
 
 from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from messaging.models import IdempotencyKey
@@ -23,14 +24,14 @@ _TABLE = IdempotencyKey._meta.db_table
 
 
 @dataclass(frozen=True, slots=True)
-class RequestKey:
+class CallerKey:
     """The key of a request, with the digest of the request's body."""
 
     text: str
     digest: str
 
 
-def key_of(header: str | None, body: object) -> RequestKey | None:
+def key_of(header: str | None, body: object) -> CallerKey | None:
     """Read the Idempotency-Key header. A quoted key (the IETF draft's form) equals the bare one.
 
     Raises InvalidPayload for a key that is empty, too long or not printable ASCII.
@@ -42,7 +43,7 @@ def key_of(header: str | None, body: object) -> RequestKey | None:
         text = text[1:-1]
     if not 1 <= len(text) <= 255 or not (text.isascii() and text.isprintable()):
         raise errors.InvalidPayload.at("Idempotency-Key", "must be 1 to 255 printable characters")
-    return RequestKey(text, digest(body))
+    return CallerKey(text, digest(body))
 
 
 def digest(body: object) -> str:
@@ -51,7 +52,7 @@ def digest(body: object) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def replay(stored: StoredAnswer, key: RequestKey) -> StoredAnswer:
+def replay(stored: StoredAnswer, key: CallerKey) -> StoredAnswer:
     """Return a stored answer; raise IdempotencyKeyReused if it answered another request."""
     if key.digest != stored.request_digest:
         raise errors.IdempotencyKeyReused
@@ -89,7 +90,7 @@ LEFT JOIN {_TABLE} k ON k.organization_id = %s AND k.application_id = %s
 
 @contextmanager
 def holding(
-    organization_id: str, application_id: int, key: RequestKey | None
+    organization_id: str, application_id: int, key: CallerKey | None
 ) -> Iterator[StoredAnswer | None]:
     """Hold a key while its request runs, and yield the stored answer if the key was used before.
 
@@ -120,7 +121,7 @@ def holding(
 
 
 def amend(
-    organization_id: str, application_id: int, key: RequestKey, result: SendResult | Refusal
+    organization_id: str, application_id: int, key: CallerKey, result: SendResult | Refusal
 ) -> None:
     """Replace the stored answer of a key. A fault (5xx) frees the key instead."""
     rows = IdempotencyKey.objects.filter(
@@ -134,6 +135,5 @@ def amend(
 
 def purge() -> int:
     """Delete keys that have expired; return how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {_TABLE} WHERE expires_at <= now()")
-        return int(cursor.rowcount)
+    deleted, _ = IdempotencyKey.objects.filter(expires_at__lte=Now()).delete()
+    return deleted

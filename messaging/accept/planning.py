@@ -1,13 +1,13 @@
-"""What becomes of each recipient of each request: which channel, or why none.
+"""Planning: the channel, provider and time of each recipient of each request, or its error.
 
-Pure decisions over sets: everything that has to be read (contacts, devices, templates, gates) is
-read once for all requests, and each recipient is decided from that.
+Contacts, devices, records, templates and gates are read once for all requests; each recipient is
+then decided from what was read.
 """
 
 from collections.abc import Sequence
 
 from messaging.accept import timing
-from messaging.accept.content_choice import choose_texts
+from messaging.accept.content_choice import choose_content
 from messaging.accept.plans import Option, Plan, Recipient
 from messaging.accept.requests import MessageInput, duplicates
 from messaging.consent import gates
@@ -26,17 +26,17 @@ from rme.tenants.authentication import Caller, OrganizationRecord
 
 
 def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> list[Plan]:
-    """Decide requests, in order. Reads contacts, devices, templates and gates once for all."""
+    """Return the plan of each request, in order. The number of queries does not grow with them."""
     plans = [_outline(policy, request) for request in requests]
     open_plans = [p for p in plans if p.error is None]
-    _read_people(caller.organization, open_plans)
+    _read_contacts(caller.organization, open_plans)
     _read_records(caller.organization, open_plans)
     found = templates.find_active(
         caller.organization.id, {p.given.template.name for p in open_plans if p.given.template}
     )
     for each in open_plans:
         _schedule(each, caller.organization)
-        choose_texts(each, caller.organization, found)
+        choose_content(each, caller.organization, found)
     _pass_gates(caller, policy, [p for p in plans if p.error is None])
     return plans
 
@@ -53,9 +53,9 @@ def _outline(policy: Policy, given: MessageInput) -> Plan:
         outline.error = errors.InvalidPayload.at("category", "no such category")
         return outline
     outline.error = duplicates(given)
-    asked = given.from_.domain if given.from_ else None
-    outline.sender = policy.domains.get(asked) if asked else policy.default_domain
-    if asked and outline.sender is None:
+    domain = given.from_.domain if given.from_ else None
+    outline.sender = policy.domains.get(domain) if domain else policy.default_domain
+    if domain and outline.sender is None:
         outline.error = errors.InvalidPayload.at("from.domain", "not a verified sender domain")
     elif outline.sender is None and outline.channels == [Channel.EMAIL]:
         outline.error = errors.InvalidPayload.at(
@@ -72,8 +72,8 @@ def _channels(given: MessageInput, rules: CategoryRules | None) -> list[Channel]
     return list(rules.channel_order) if rules else []
 
 
-def _read_people(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
-    """Put contacts and their addresses on the recipients."""
+def _read_contacts(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
+    """Set each recipient's contact and the channels on which it has an address or a device."""
     wanted = list({r.given.contact_id for p in plans for r in p.recipients})
     contacts = get_contacts(organization.id, wanted)
     pushed = {r.given.contact_id for p in plans if Channel.PUSH in p.channels for r in p.recipients}
@@ -97,10 +97,10 @@ def _read_people(organization: OrganizationRecord, plans: Sequence[Plan]) -> Non
 
 
 def _read_records(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
-    """Put the record that a text may use on each plan, as it is now."""
-    asked = [(each, c.record_id) for each in plans if (c := each.given.context) and c.record_id]
-    records = get_records(organization.id, list({record_id for _, record_id in asked}))
-    for each, record_id in asked:
+    """Set the record of each plan that names one, as it is now; templates may use it."""
+    wanted = [(each, c.record_id) for each in plans if (c := each.given.context) and c.record_id]
+    records = get_records(organization.id, list({record_id for _, record_id in wanted}))
+    for each, record_id in wanted:
         each.record = records.get(record_id)
         if each.record is None:
             each.error = errors.NotFound.at("context.recordId", "no such record")
@@ -154,7 +154,7 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         )
         if error is None:
             recipient.note(option.channel, CHOSEN, result.entry)
-            _mind_quiet_hours(caller.organization, policy, each, recipient)
+            _apply_quiet_hours(caller.organization, policy, each, recipient)
             recipient.status = Status.SCHEDULED if recipient.scheduled_for else Status.ACCEPTED
         else:
             recipient.note(option.channel, error.code, result.entry)
@@ -164,7 +164,7 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
             if recipient.chosen is None and recipient.error is None:
                 error = refused.get(id(recipient)) or errors.Unreachable()
                 if isinstance(error, errors.RateLimited):
-                    each.error = error  # the whole request, so that it can be made again
+                    each.error = error  # of the whole request, so that it can be repeated
                 failed = isinstance(error, errors.ProviderError)
                 recipient.refuse(error, Status.FAILED if failed else Status.BLOCKED)
 
@@ -190,10 +190,10 @@ def _take_route(
     return None
 
 
-def _mind_quiet_hours(
+def _apply_quiet_hours(
     organization: OrganizationRecord, policy: Policy, each: Plan, recipient: Recipient
 ) -> None:
-    """Put a send that would fall into the quiet hours of its channel off to their end."""
+    """Move a send that would fall into the quiet hours of its channel to their end."""
     chosen, contact = recipient.chosen, recipient.contact
     hours = policy.quiet(chosen.channel, each.rules) if chosen else None
     if hours is None or chosen is None or contact is None:

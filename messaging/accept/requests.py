@@ -1,4 +1,4 @@
-"""What the calls that send take. OpenAPI is made from these."""
+"""The input of the calls that send. OpenAPI is made from these models."""
 
 from typing import Annotated, Any, Literal
 
@@ -34,7 +34,7 @@ from rme.core.http.fields import (
     Schema,
     Upper,
     Variables,
-    Whole,
+    WholeNumber,
     any_case,
     exactly_one,
     given,
@@ -70,7 +70,9 @@ class PushInput(Schema):
     badge: Badge | None = None
     image: Annotated[str, StringConstraints(max_length=2000)] | None = None
     link: Annotated[str, StringConstraints(max_length=2000)] | None = None
-    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), Whole] | None = None
+    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), WholeNumber] | None = (
+        None
+    )
     collapse_key: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
 
@@ -123,7 +125,7 @@ ScheduleInput = Annotated[
 
 
 def _filled(*names: str) -> JsonSchemaValue:
-    """Describe that one of these texts is there and not empty."""
+    """Return the JSON schema condition that one of these texts is present and not empty."""
     text = {"type": "string", "minLength": 1}
     return {"anyOf": [{"required": [name], "properties": {name: text}} for name in names]}
 
@@ -133,12 +135,12 @@ _SUITS: dict[str, JsonSchemaValue] = {
     "SMS": _filled("text", "body"),
     "PUSH": _filled("title", "body", "text"),
 }
-"""What literal content needs on each channel, as `messaging.accept.texts.suits` has it."""
+"""The texts that literal content needs on each channel, as `content_choice.suits` decides."""
 _ANY = {"type": "object", **_filled("text", "body", "title")}
 
 
 def _content_suits() -> JsonSchemaValue:
-    """Describe that literal content has what one of the channels needs."""
+    """Return the JSON schema condition that literal content suits one of the channels."""
     single = [
         {"properties": {"channel": any_case([name]), "content": {"type": "object", **needs}}}
         for name, needs in _SUITS.items()
@@ -188,7 +190,7 @@ class MessageInput(Schema):
     channels: Annotated[list[ChannelName], Field(min_length=1, max_length=3)] | None = None
     strategy: Annotated[Literal["FIRST_REACHABLE", "FIRST_DELIVERED"], Upper] = "FIRST_REACHABLE"
     fallback_after: (
-        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), Whole] | None
+        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), WholeNumber] | None
     ) = None
     category: CategoryName
     to: Annotated[list[RecipientInput], Field(min_length=1, max_length=100)]
@@ -216,7 +218,7 @@ class BulkItem(MessageInput):
         Annotated[
             str,
             StringConstraints(pattern=r"^[\x20-\x7e]{1,255}$"),
-            # As the header's: nothing between quotes, or nothing but spaces, is no key.
+            # As for the header: empty quotes or only spaces are not a key.
             WithJsonSchema({"type": "string", "pattern": '^(?! *("")? *$)[ -~]{1,255}$'}),
         ]
         | None
@@ -238,7 +240,7 @@ BULK = TypeAdapter(BulkInput)
 
 
 def duplicates(message: MessageInput) -> InvalidPayload | None:
-    """Say which contact stands twice among the recipients, if one does."""
+    """Return the error that names a contact that is twice among the recipients; None without."""
     if len(message.to) == 1:
         return None
     seen: set[str] = set()

@@ -59,7 +59,7 @@ class RecipientResult:
         }
 
 
-class _Answer:
+class _JsonResult:
     """Base of the results that are written as JSON: at most once each."""
 
     def as_json(self) -> JsonObject:
@@ -72,7 +72,7 @@ class _Answer:
 
 
 @dataclass(frozen=True)
-class SendResult(_Answer):
+class SendResult(_JsonResult):
     """A message that was accepted for at least one recipient."""
 
     message_id: str | None
@@ -103,7 +103,7 @@ class SendResult(_Answer):
 
 
 @dataclass(frozen=True)
-class Refusal(_Answer):
+class Refusal(_JsonResult):
     """A request that was refused. The error names the message if one was stored."""
 
     error: errors.ApiError
@@ -134,7 +134,7 @@ Result = SendResult | Refusal | StoredAnswer
 
 
 @dataclass(frozen=True)
-class BulkResult(_Answer):
+class BulkResult(_JsonResult):
     """The results of the messages of a bulk, in their order."""
 
     results: Sequence[Result]

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from messaging.accept import idempotency
-from messaging.accept.idempotency import RequestKey
+from messaging.accept.idempotency import CallerKey
 from messaging.accept.plans import Plan, Recipient
 from messaging.accept.results import BulkResult, Result
 from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
@@ -130,7 +130,7 @@ class Rows:
             )
 
     def add_key(
-        self, key: RequestKey, result: Result | BulkResult, latest_schedule: datetime | None
+        self, key: CallerKey, result: Result | BulkResult, latest_schedule: datetime | None
     ) -> None:
         """Add the answer to store under a key, until 24 hours after the latest schedule."""
         self._keys[key.text] = {

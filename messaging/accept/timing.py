@@ -1,4 +1,4 @@
-"""When a scheduled send goes: wall-clock times in zones, instants, and what is too late."""
+"""The time of a scheduled send: wall-clock times in zones, instants, and times in the past."""
 
 import datetime as dt
 from zoneinfo import ZoneInfo
@@ -8,16 +8,19 @@ from rme.core.errors import InvalidPayload
 from rme.core.zones import at_wall_clock, zone
 
 HORIZON = dt.timedelta(days=366)
+"""How far ahead a message may be scheduled."""
 LATE_INSTANT = dt.timedelta(seconds=60)
+"""How far in the past an instant may be; it is then sent at once."""
 LATE_LOCAL = dt.timedelta(minutes=15)
+"""The same for a recipient's wall-clock time."""
 
 
 class TooLate(Exception):
-    """The recipient's wall-clock time has passed."""
+    """The wall-clock time has passed where the recipient is."""
 
 
 def _next(clock: dt.time, where: ZoneInfo, now: dt.datetime) -> dt.datetime:
-    """Give the time today if it is still ahead there, else tomorrow's."""
+    """Return today's instant of a wall-clock time if it is still ahead there, else tomorrow's."""
     today = now.astimezone(where).date()
     moment = at_wall_clock(today, clock, where)
     return moment if moment > now else at_wall_clock(today + dt.timedelta(days=1), clock, where)
@@ -30,10 +33,10 @@ def due(
     organization_zone: str,
     now: dt.datetime,
 ) -> dt.datetime | None:
-    """Give the instant at which a recipient's send goes, None for at once.
+    """Return the instant at which a message is due for a recipient; None for at once.
 
-    Raises InvalidPayload for a time that no recipient could have, TooLate for one that has passed
-    where this recipient is.
+    Raises InvalidPayload for a time that is invalid for all recipients, and TooLate for one that
+    has passed where this recipient is.
     """
     match schedule:
         case AtSchedule(at=at):
@@ -59,7 +62,7 @@ def due(
 def _instant(at: dt.datetime, now: dt.datetime) -> dt.datetime:
     try:
         moment = at.astimezone(dt.UTC)
-    except OverflowError:  # the year 1 or 9999, moved across its border by the offset
+    except OverflowError:  # the offset moves it before the year 1 or after 9999
         raise InvalidPayload.at("schedule.at", "is out of range") from None
     if moment < now - LATE_INSTANT:
         raise InvalidPayload.at("schedule.at", "this time has passed")

@@ -1,4 +1,4 @@
-"""The description of the API as a page (Swagger UI), of files of our own."""
+"""The OpenAPI document as a page (Swagger UI), from files of this server."""
 
 import secrets
 from typing import Any
@@ -24,9 +24,9 @@ _POLICY = "; ".join(
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """Show the page. Whoever logs in on it trusts it with a token: nothing else may run there.
+    """The page. Callers enter a token on it, so its policy allows no foreign script.
 
-    It stands among the paths of programs, which pass no middleware for pages.
+    The middleware for pages does not apply to the paths of the API: the headers are set here.
     """
 
     url_name = "openapi"

@@ -14,7 +14,7 @@ PUBLIC: dict[str, Any] = {
 }
 
 urlpatterns = [
-    # first: Django tries one after the other
+    # first, since Django tries the paths in order
     path("messages", messages.MessagesView.as_view()),
     path("messages/bulk", messages.BulkView.as_view()),
     path("messages/<str:message_id>", messages.MessageView.as_view()),

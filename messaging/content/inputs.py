@@ -12,7 +12,7 @@ from rme.core.http.fields import (
     Schema,
     Upper,
     Variables,
-    Whole,
+    WholeNumber,
 )
 from rme.core.http.queries import Cursor, Limit, Query
 
@@ -54,7 +54,7 @@ class RenderInput(Schema):
         description="Left out: the first of EMAIL, SMS, PUSH that has the template; a warning "
         "names the others.",
     )
-    version: Annotated[int, Field(ge=1, le=2_147_483_647), Whole] | None = Field(
+    version: Annotated[int, Field(ge=1, le=2_147_483_647), WholeNumber] | None = Field(
         None, description="Any version, a draft too. Left out: the active one."
     )
     contact_id: RecordId | None = Field(

@@ -28,7 +28,7 @@ class Answered(NamedTuple):
     attempts: Sequence[SendAttempt]
 
 
-def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Part | None:
+def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
     """Begin the next attempts of deliveries, and return the step that writes them."""
     now = clock.now()
     return sql.insert_step(
@@ -97,12 +97,12 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
     }
 
 
-def removal(attempt_ids: Sequence[str]) -> sql.Part | None:
+def removal(attempt_ids: Sequence[str]) -> sql.Step | None:
     """Return the step that removes attempts that were not made after all."""
     if not attempt_ids:
         return None
     text = f"DELETE FROM {Attempt._meta.db_table} WHERE id = ANY(%s::uuid[])"
-    return sql.Part(text, [sql.array(attempt_ids)])
+    return sql.Step(text, [sql.array(attempt_ids)])
 
 
 def record(
@@ -121,7 +121,7 @@ def record(
             **event_steps(
                 [row for delivery in decided for row in delivery.event_rows(now)], "transitions"
             ),
-            "answer": sql.Part("SELECT count(*) FROM transitions") if decided else None,
+            "answer": sql.Step("SELECT count(*) FROM transitions") if decided else None,
         }
     )
     suppressions.suppress(

@@ -1,4 +1,4 @@
-"""Imports of suppressions: a file in parts, so that any worker can go on where another stopped."""
+"""Imports of suppressions: a file in parts, so that any worker can continue after another."""
 
 from typing import Any, ClassVar
 
@@ -8,11 +8,11 @@ from rme.tenants.imports import FileImport, FilePart
 
 
 class SuppressionImport(FileImport):
-    """One file that is imported. `unchanged` rows were on the list already, and as strong."""
+    """One imported file. `unchanged` rows were already listed with a reason as strong."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by rme.tenants.imports.work
+            # read by rme.tenants.imports.import_next_part
             models.Index(
                 fields=["turn_at"],
                 condition=models.Q(state="RUNNING"),
@@ -22,12 +22,12 @@ class SuppressionImport(FileImport):
 
 
 class SuppressionImportPart(FilePart):
-    """Some lines of such a file."""
+    """Some lines of an imported file."""
 
     run = models.ForeignKey(SuppressionImport, models.CASCADE, related_name="parts", db_index=False)
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
-            # read by rme.tenants.imports.step, in this order
+            # read by rme.tenants.imports.import_part_of, in this order
             models.UniqueConstraint(fields=["run", "number"], name="suppression_import_part_once")
         ]

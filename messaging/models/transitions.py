@@ -65,7 +65,7 @@ def apply_transitions(transitions: Sequence[Transition]) -> set[UUID]:
     return {identifier for (identifier,) in changed}
 
 
-def transition_step(transitions: Sequence[Transition]) -> sql.Part | None:
+def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
     """Return the UPDATE that changes the statuses where the table allows it, and returns the ids of
     the deliveries that changed.
     """
@@ -73,7 +73,7 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Part | None:
         return None
     first = transitions[0]
     columns = tuple(name for name in _COLUMNS if getattr(first, name) is not UNCHANGED)
-    return sql.Part(_update(columns), [sql.as_json(transitions), _ALLOWED], sql.BY_INDEX)
+    return sql.Step(_update(columns), [sql.as_json(transitions), _ALLOWED], sql.BY_INDEX)
 
 
 @lru_cache(maxsize=64)

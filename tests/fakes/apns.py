@@ -39,7 +39,7 @@ def key_pem() -> str:
 
 @dataclass
 class Apple:
-    """What Apple was sent, and what it answers: by token, else 200."""
+    """The requests that Apple received, and its answers: by token, else 200."""
 
     answers: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     expired: set[str] = field(default_factory=set)
@@ -72,18 +72,20 @@ class Apple:
         assert claims["iss"] == TEAM
         assert abs(claims["iat"] - time.time()) < 3600
         token = stream.headers[":path"].removeprefix("/3/device/")
-        status, said = self.answers.get(token, (200, {}))
+        status, content = self.answers.get(token, (200, {}))
         if provider_token in self.expired:
-            status, said = 403, {"reason": "ExpiredProviderToken"}
+            status, content = 403, {"reason": "ExpiredProviderToken"}
         used = jwt.get_unverified_header(provider_token)["kid"]
         if self.keys.setdefault(stream.connection, used) != used:
-            status, said = 403, {"reason": "UnrelatedKeyIdInToken"}
+            status, content = 403, {"reason": "UnrelatedKeyIdInToken"}
         identifier = stream.headers["apns-id"]
-        connection.respond(stream, status, orjson.dumps(said) if said else b"", apns_id=identifier)
+        connection.respond(
+            stream, status, orjson.dumps(content) if content else b"", apns_id=identifier
+        )
 
 
 def settings(port: int, ca: str, timeout: float, **given: Any) -> dict[str, Any]:
-    """Give an account's settings for a service on this machine."""
+    """Return an account's settings for a service on this machine."""
     return {
         "team_id": TEAM,
         "key_id": KEY,

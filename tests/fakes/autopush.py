@@ -1,4 +1,4 @@
-"""Mozilla's push service on loopback: browsers by websocket, and whoever sends by RFC 8030.
+"""Mozilla's push service on loopback: browsers by websocket, and senders by RFC 8030.
 
 https://mozilla-push-service.readthedocs.io/en/latest/design/ has the protocol of the websocket.
 """
@@ -33,15 +33,15 @@ class Channel:
 
 @dataclass
 class Autopush:
-    """What the service was asked and told."""
+    """What the service received."""
 
     channels: dict[str, Channel] = field(default_factory=dict)
     """By the end of their endpoints."""
     acknowledged: list[int] = field(default_factory=list)
-    """How browsers took what they were sent: 100 is well (decrypted, given to the worker)."""
+    """The codes browsers acknowledged with: 100 is success (decrypted, passed to the worker)."""
     greeted: int = 0
     answered: list[int] = field(default_factory=list)
-    """What senders were answered."""
+    """The statuses that senders received."""
     agent: str = field(default_factory=lambda: uuid4().hex)
     browsers: WebsocketServer = field(init=False)
     senders: Http2Server = field(init=False)
@@ -51,11 +51,11 @@ class Autopush:
         self.senders = Http2Server(self._take)
 
     def settings(self) -> dict[str, Any]:
-        """Give the settings of an account that trusts this service."""
+        """Return the settings of an account that trusts this service."""
         return {"subject": "mailto:ops@example.com", "ca_pem": ca_pem(), "timeout": 5.0}
 
     def forget_everything(self) -> None:
-        """Lose all subscriptions: browsers come again and are told that they are unknown."""
+        """Lose all subscriptions: browsers that connect again are unknown."""
         self.agent = uuid4().hex
         lost, self.channels = self.channels, {}
         for channel in lost.values():
@@ -65,29 +65,33 @@ class Autopush:
 
     def _listen(self, browser: Websocket) -> None:
         while (text := browser.receive()) is not None:
-            said = orjson.loads(text)
-            answer = self._answer(browser, said.get("messageType"), said)
+            received = orjson.loads(text)
+            answer = self._answer(browser, received.get("messageType"), received)
             if answer is not None:
                 browser.send(orjson.dumps(answer).decode())
 
-    def _answer(self, browser: Websocket, kind: Any, said: dict[str, Any]) -> Any:
+    def _answer(self, browser: Websocket, kind: Any, received: dict[str, Any]) -> Any:
         match kind:
             case "hello":
                 self.greeted += 1
                 known = {"uaid": self.agent, "use_webpush": True, "broadcasts": {}}
                 return {"messageType": "hello", "status": 200, **known}
             case "register":
-                name = said["channelID"]  # asked twice, it is the same subscription
-                self.channels[name] = Channel(name, said["key"], browser)
+                name = received["channelID"]  # a repeated request gets the same subscription
+                self.channels[name] = Channel(name, received["key"], browser)
                 endpoint = f"{self.senders.url}wpush/v2/{name}"
-                answer = {"channelID": said["channelID"], "status": 200, "pushEndpoint": endpoint}
+                answer = {
+                    "channelID": received["channelID"],
+                    "status": 200,
+                    "pushEndpoint": endpoint,
+                }
                 return {"messageType": "register", **answer}
             case "unregister":
-                self.channels.pop(said["channelID"], None)
-                gone = {"channelID": said["channelID"], "status": 200}
+                self.channels.pop(received["channelID"], None)
+                gone = {"channelID": received["channelID"], "status": 200}
                 return {"messageType": "unregister", **gone}
             case "ack":
-                self.acknowledged += [each["code"] for each in said["updates"]]
+                self.acknowledged += [each["code"] for each in received["updates"]]
             case None:
                 return {}  # a ping
         return None

@@ -37,7 +37,7 @@ def key_pem() -> str:
 
 
 def account(port: int, **given: Any) -> str:
-    """Give a service account's key file whose tokens come from this machine."""
+    """Return a service account's key file whose tokens come from this machine."""
     return orjson.dumps(
         {
             "type": "service_account",
@@ -82,18 +82,18 @@ class Google:
 
     def _answer(self, connection: Http2Connection, stream: Stream) -> None:
         if stream.headers[":path"] == "/token":
-            status, said = self._log_in(stream)
-            connection.respond(stream, status, orjson.dumps(said))
+            status, content = self._log_in(stream)
+            connection.respond(stream, status, orjson.dumps(content))
             return
         assert stream.headers[":path"] == f"/v1/projects/{PROJECT}/messages:send"
         self.sent.append(stream)
         message = orjson.loads(bytes(stream.body))["message"]
         name = {"name": f"projects/{PROJECT}/messages/{len(self.sent)}"}
         token = message.get("token") or message["fid"]
-        status, said, headers = self.answers.get(token, (200, name, {}))
+        status, content, headers = self.answers.get(token, (200, name, {}))
         if stream.headers["authorization"].removeprefix("Bearer ") in self.refused:
-            status, said = 401, {"error": {"code": 401, "status": "UNAUTHENTICATED"}}
-        body = said if isinstance(said, bytes) else orjson.dumps(said)
+            status, content = 401, {"error": {"code": 401, "status": "UNAUTHENTICATED"}}
+        body = content if isinstance(content, bytes) else orjson.dumps(content)
         connection.respond(stream, status, body, **headers)
 
     def _log_in(self, stream: Stream) -> tuple[int, Any]:

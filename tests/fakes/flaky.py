@@ -1,8 +1,8 @@
 """A mail server or an SMS service that is killed, slowed and muted from outside, as a process.
 
-`python -m tests.fakes.flaky smtp --port 1 --ids FILE`: each message that it takes is a line of the
-file, written before it is answered: the Message-ID of a mail, the `id` of an SMS. SIGUSR1 makes it
-slow, SIGUSR2 mute (it takes and does not answer), SIGHUP well again.
+`python -m tests.fakes.flaky smtp --port 1 --ids FILE`: it writes a line for each message to the
+file before it answers: the Message-ID of a mail, the `id` of an SMS. SIGUSR1 makes it slow, SIGUSR2
+mute (it accepts and does not answer), SIGHUP well again.
 """
 
 import argparse
@@ -20,24 +20,24 @@ Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 
 
 class Service:
-    """What is common to both: how it feels, and what it took."""
+    """The state of a service, and the messages that it accepted."""
 
     def __init__(self, ids: TextIO) -> None:
         self.ids = ids
-        self.mood = "well"
+        self.state = "well"
 
-    def feel(self, mood: str) -> None:
-        self.mood = mood
+    def set_state(self, state: str) -> None:
+        self.state = state
 
     def take(self, identifier: str) -> None:
         self.ids.write(f"{identifier}\n")
         self.ids.flush()
 
-    async def breathe(self) -> None:
-        """Wait as it feels before a message is answered."""
-        if self.mood == "slow":
+    async def delay(self) -> None:
+        """Wait before a message is answered, as long as the state requires."""
+        if self.state == "slow":
             await asyncio.sleep(SLOW_SECONDS)
-        while self.mood == "mute":
+        while self.state == "mute":
             await asyncio.sleep(0.1)
 
     async def serve(self, reader: Reader, writer: Writer) -> None:
@@ -53,7 +53,7 @@ class Service:
 
 
 class Smtp(Service):
-    """Just enough of RFC 5321."""
+    """The part of RFC 5321 that is needed."""
 
     async def talk(self, reader: Reader, writer: Writer) -> None:
         writer.write(b"220 flaky ESMTP\r\n")
@@ -64,7 +64,7 @@ class Smtp(Service):
                 mail = await reader.readuntil(b"\r\n.\r\n")
                 found = _MESSAGE_ID.search(mail)
                 self.take(found.group(1).decode() if found else "?")
-                await self.breathe()
+                await self.delay()
                 writer.write(b"250 2.0.0 queued\r\n")
             elif verb == b"EHLO":
                 writer.write(b"250-flaky\r\n250 8BITMIME\r\n")
@@ -85,7 +85,7 @@ class Sms(Service):
             body = await reader.readexactly(int(length.group(1)) if length else 0)
             identifier = json.loads(body)["id"]
             self.take(identifier)
-            await self.breathe()
+            await self.delay()
             answer = json.dumps({"id": identifier}).encode()
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
             await writer.drain()
@@ -98,8 +98,8 @@ MOODS = {signal.SIGUSR1: "slow", signal.SIGUSR2: "mute", signal.SIGHUP: "well"}
 async def run(kind: str, port: int, ids: TextIO) -> None:
     service = KINDS[kind](ids)
     loop = asyncio.get_running_loop()
-    for number, mood in MOODS.items():
-        loop.add_signal_handler(number, service.feel, mood)
+    for number, state in MOODS.items():
+        loop.add_signal_handler(number, service.set_state, state)
     server = await asyncio.start_server(service.serve, "127.0.0.1", port, backlog=200)
     async with server:
         await server.serve_forever()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on loopback, by hand, so that it can be broken anywhere."""
+"""HTTP/1.1 on loopback, without a library, so that a test can break it anywhere."""
 
 import socket
 import ssl
@@ -34,7 +34,7 @@ def ok(connection: socket.socket, seen: Seen) -> None:
 def respond(
     connection: socket.socket, status: int, body: bytes = b"", headers: dict[str, str] | None = None
 ) -> None:
-    head = f"HTTP/1.1 {status} Said\r\nContent-Length: {len(body)}\r\n"
+    head = f"HTTP/1.1 {status} Status\r\nContent-Length: {len(body)}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
     connection.sendall(head.encode() + b"\r\n" + body)
 

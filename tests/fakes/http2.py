@@ -1,4 +1,4 @@
-"""HTTP/2 over TLS on loopback (the h2 library), with a hand on every frame."""
+"""HTTP/2 over TLS on loopback (the h2 library); a test may write every frame itself."""
 
 import socket
 import struct
@@ -32,7 +32,7 @@ class Stream:
 
 @dataclass
 class Http2Connection:
-    """What an answer may play on."""
+    """The connection that an answer is written on."""
 
     socket: socket.socket
     h2: H2Connection
@@ -42,14 +42,14 @@ class Http2Connection:
         self.socket.sendall(self.h2.data_to_send())
 
     def respond(self, stream: Stream, status: int, body: bytes = b"", **headers: str) -> None:
-        lines = [(":status", str(status)), *((n.replace("_", "-"), v) for n, v in headers.items())]
-        self.h2.send_headers(stream.id, lines, end_stream=not body)
+        fields = [(":status", str(status)), *((n.replace("_", "-"), v) for n, v in headers.items())]
+        self.h2.send_headers(stream.id, fields, end_stream=not body)
         if body:
             self.h2.send_data(stream.id, body, end_stream=True)
 
 
 Answer = Callable[[Http2Connection, Stream], bool | None]
-"""Answers a whole request on a connection. False ends the connection."""
+"""Answers a complete request on a connection. False ends the connection."""
 
 
 def ok(connection: Http2Connection, stream: Stream) -> None:
@@ -57,7 +57,7 @@ def ok(connection: Http2Connection, stream: Stream) -> None:
 
 
 def leave_open(connection: Http2Connection, stream: Stream) -> None:
-    """Wait for the rest of a request before it is answered."""
+    """Do not answer before the request is complete."""
 
 
 Frame = tuple[int, int, int, bytes]
@@ -65,12 +65,12 @@ Frame = tuple[int, int, int, bytes]
 
 
 def raw(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """Write a frame, however wrong."""
+    """Return a frame, encoded, even an invalid one."""
     return struct.pack(">I", len(payload) << 8 | kind) + struct.pack(">BI", flags, stream) + payload
 
 
-def heard(sock: socket.socket) -> Iterator[Frame]:
-    """Read a client's frames, after the preface, until it leaves."""
+def frames_from(sock: socket.socket) -> Iterator[Frame]:
+    """Yield a client's frames, after the preface, until it closes."""
     with sock.makefile("rb") as stream:
         stream.read(24)
         while head := stream.read(9):
@@ -81,7 +81,7 @@ def heard(sock: socket.socket) -> Iterator[Frame]:
 class Http2Server(TcpServer):
     """Answer streams by a function and remember them.
 
-    `begun` may answer one whose body is yet to come; `first` has the first connection to itself.
+    `begun` may answer a request before its body arrives; `first` handles the first connection.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Http2Server(TcpServer):
         h2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         given = {SettingCodes[name.upper()]: value for name, value in self.settings.items()}
         h2.local_settings.update(given)
-        h2.local_settings.acknowledge()  # as if agreed on: what is above a limit ends a connection
+        h2.local_settings.acknowledge()  # as if acknowledged: exceeding a limit ends the connection
         h2.max_inbound_frame_size = h2.local_settings.max_frame_size
         h2.initiate_connection()
         connection = Http2Connection(sock, h2, number)

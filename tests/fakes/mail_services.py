@@ -1,5 +1,5 @@
-"""Email services: settings of an account, what they answer, and what they report, signed as their
-documentation says."""
+"""Email services: settings of an account, their responses, and their callbacks, signed as they are
+documented."""
 
 import base64
 import hashlib
@@ -34,7 +34,7 @@ def rsa_key() -> rsa.RSAPrivateKey:
 
 
 def public(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
-    """Give a public key as services show it: DER in base64."""
+    """Return a public key as services show it: DER in base64."""
     der = key.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -42,7 +42,7 @@ def public(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
 
 
 def settings(service: ServiceName, **given: str) -> dict[str, str]:
-    """Give the settings of an account whose reports are taken."""
+    """Return the settings of an account whose callbacks are accepted."""
     own = {
         "mailjet": {"secret_key": "second"},
         "scaleway": {"project_id": "p-1"},
@@ -125,10 +125,10 @@ def report(service: ServiceName, url: str, attempt: object, word: str, **more: A
     return signed(service, url, [event] if service in ARRAYS else {**event, **more})
 
 
-def signed(service: ServiceName, url: str, said: Any, at: float | None = None) -> Call:
+def signed(service: ServiceName, url: str, event: Any, at: float | None = None) -> Call:
     """Sign a payload as a service does, at a time (s) if it signs one."""
     at = time.time() if at is None else at
-    body = orjson.dumps(said)
+    body = orjson.dumps(event)
     key = SECRET.encode()
     headers = {**JSON, "user-agent": "webhooks/1"}
     match service:
@@ -140,9 +140,9 @@ def signed(service: ServiceName, url: str, said: Any, at: float | None = None) -
             stamp, token = str(int(at)), "t" * 50
             digest = hmac.new(key, f"{stamp}{token}".encode(), hashlib.sha256).hexdigest()
             mark = {"timestamp": stamp, "token": token, "signature": digest}
-            body = orjson.dumps({**said, "signature": mark})
+            body = orjson.dumps({**event, "signature": mark})
         case "mandrill":
-            events = orjson.dumps(said).decode()
+            events = orjson.dumps(event).decode()
             content = f"{url}mandrill_events{events}".encode()
             digest = base64.b64encode(hmac.new(key, content, hashlib.sha1).digest()).decode()
             headers |= {"x-mandrill-signature": digest, "content-type": FORM}

@@ -179,7 +179,7 @@ class OdooServer(Http1Server):
         return partner["email"] if partner else False
 
     def stage(self, name: str, *, fold: bool) -> str:
-        """Give a stage of tickets; a folded one is an end."""
+        """Return a stage of tickets; a folded one is final."""
         known = [row for row in self.rows["helpdesk.stage"] if row["name"] == name]
         return str(known[0]["id"]) if known else self.add("helpdesk.stage", name=name, fold=fold)
 

@@ -46,8 +46,8 @@ def twilio(url: str, query: str, form: dict[str, str], secret: str = SECRET) -> 
     return Call("POST", query, headers, urlencode(form).encode())
 
 
-def vonage(said: dict[str, Any], secret: str = SECRET, **claims: Any) -> Call:
-    body = orjson.dumps(said)
+def vonage(fields: dict[str, Any], secret: str = SECRET, **claims: Any) -> Call:
+    body = orjson.dumps(fields)
     digest = hashlib.sha256(body).hexdigest()
     signed = {"iat": int(time.time()), "iss": "Vonage", "payload_hash": digest, **claims}
     token = jwt.encode(signed, secret, algorithm="HS256")
@@ -83,8 +83,8 @@ def report(kind: str, url: str, attempt_id: Any, word: str, code: str = "") -> C
                 word, word
             )
             title = {"dead": "1240"}.get(word, code)
-            said: dict[str, Any] = {"client_ref": str(attempt_id), "status": status}
-            return vonage(said | ({"error": {"title": title}} if title else {}))
+            fields: dict[str, Any] = {"client_ref": str(attempt_id), "status": status}
+            return vonage(fields | ({"error": {"title": title}} if title else {}))
         case "kannel":
             status = {"sent": "8", "delivered": "1", "failed": "2"}[word]
             return signed(url, attempt_id, f"status={status}&reason={code}")

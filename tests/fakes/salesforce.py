@@ -58,7 +58,7 @@ class Refused(Exception):
 
 
 def identifier(prefix: str, number: int) -> str:
-    """Make a record id of 18 letters: 15 and a checksum of their case."""
+    """Return a record id of 18 characters: 15 and a checksum of their case."""
     bare = f"{prefix}aB{number:010d}"
     sums = [
         sum(1 << i for i, c in enumerate(bare[at : at + 5]) if c.isupper()) for at in (0, 5, 10)

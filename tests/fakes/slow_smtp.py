@@ -1,4 +1,4 @@
-"""A mail server that does not answer some recipients' mails until it is let go."""
+"""A mail server that answers the mails of some recipients only after `go` is set."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ from tests.fakes import tcp
 
 
 class SlowSmtp(tcp.TcpServer):
-    """Take mails, and hold the answer to those of which `holds` says so, by the recipient.
+    """Accept mails; delay the reply to those whose recipient `holds` returns True for.
 
     `taken` are the recipients in the order in which their mails were read to the end.
     """

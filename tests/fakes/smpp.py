@@ -1,4 +1,4 @@
-"""An SMSC on loopback, by hand, so that it can be broken anywhere."""
+"""An SMSC on loopback, without a library, so that a test can break it anywhere."""
 
 import socket
 import ssl
@@ -12,7 +12,7 @@ Step = Callable[[socket.socket, Pdu], bool | None]
 
 
 def accept(connection: socket.socket, request: Pdu) -> None:
-    """Take whatever is asked: binds, messages (by the number of the request), and so on."""
+    """Accept every request; the id of a message is the request's number."""
     connection.sendall(request.answer(0, f"id{request.sequence}\0".encode()).encode())
 
 
@@ -22,7 +22,7 @@ def refuse(status: int) -> Step:
 
 
 class SmppServer(TcpServer):
-    """Answer requests by a function for each command, or take them; remember them."""
+    """Answer requests by a function for each command, or accept them; store them."""
 
     def __init__(
         self,

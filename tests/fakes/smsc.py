@@ -1,4 +1,4 @@
-"""An SMSC of another's making on loopback: the server of smpp34, which is written in Rust."""
+"""An independent SMSC on loopback: the server of smpp34, which is written in Rust."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,15 @@ import smpp34
 
 from tests.fakes.tcp import free_port
 
-Judge = Callable[[smpp34.SubmitSmEvent], int | None]
-"""Gives the status that a message is refused with, 0 to take it, or None for no answer at all."""
+Decide = Callable[[smpp34.SubmitSmEvent], int | None]
+"""Returns the status that a message is refused with, 0 to accept it, or None for no answer."""
 
 
 class Smsc:
-    """Take binds and messages while the context is open; message ids are `m1`, `m2` and so on."""
+    """Accept binds and messages while the context is open; message ids are `m1`, `m2` and so on."""
 
-    def __init__(self, judge: Judge = lambda event: 0) -> None:
-        self.judge = judge
+    def __init__(self, decide: Decide = lambda event: 0) -> None:
+        self.decide = decide
         self.port = free_port()
         self.taken: list[smpp34.SubmitSmEvent] = []
         self.unanswered: list[smpp34.SubmitSmEvent] = []
@@ -62,7 +62,7 @@ class Smsc:
                 self.sessions.pop(event.session_id, None)
 
     def _answer(self, event: smpp34.SubmitSmEvent) -> None:
-        status = self.judge(event)
+        status = self.decide(event)
         if status is None:
             self.unanswered.append(event)
         elif status:
@@ -78,7 +78,7 @@ class Smsc:
         return asyncio.run_coroutine_threadsafe(work(), self._loop).result(10)
 
     def esme(self, seconds: float = 5.0) -> smpp34.Esme:
-        """Give the session that was bound last, when there is one."""
+        """Return the session that was bound last, when there is one."""
         wait_for(lambda: bool(self.sessions), seconds)
         return list(self.sessions.values())[-1]
 

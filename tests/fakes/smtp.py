@@ -37,7 +37,7 @@ USUAL: dict[str, Step] = {
 
 @dataclass(frozen=True)
 class Mail:
-    """A mail as it was taken, its dots unstuffed."""
+    """A mail as it arrived, without dot-stuffing."""
 
     connection: int
     mail_from: str
@@ -47,12 +47,12 @@ class Mail:
     login: str
 
 
-class _Over(Exception):
+class _Ended(Exception):
     """The script ends the connection."""
 
 
 class SmtpServer(tcp.TcpServer):
-    """Follow a script and keep what was taken. `heard` are all commands of all connections.
+    """Follow a script and store the mails. `commands` are those of all connections.
 
     A server that is not `strict` answers DATA with 354 though it has refused the recipient.
     """
@@ -71,21 +71,21 @@ class SmtpServer(tcp.TcpServer):
         self.starttls = starttls
         self.offers = offers
         self.strict = strict
-        self.heard: list[str] = []
+        self.commands: list[str] = []
         self.mails: list[Mail] = []
 
     def _converse(self, connection: socket.socket, number: int) -> None:
         try:
             self._say(connection, "GREETING")
             _Conversation(self, connection, number).run()
-        except _Over:
+        except _Ended:
             pass
 
     def _say(self, connection: socket.socket, step: str) -> None:
         answer = self.script[step]
         if callable(answer):
             answer(connection)
-            raise _Over
+            raise _Ended
         lines = answer.split("\n")
         if step == "EHLO" and lines[0].startswith("250"):
             extra = [f"250-{offer}" for offer in self.offers.split("\n") if offer]
@@ -111,7 +111,7 @@ class _Conversation:
     def run(self) -> None:
         while line := self.stream.readline():
             text = line.decode("utf-8", "replace").rstrip("\r\n")
-            self.server.heard.append(text)
+            self.server.commands.append(text)
             verb, _, rest = text.partition(" ")
             getattr(self, f"_{verb.lower()}", self._other)(verb.upper(), rest)
             if verb.upper() == "QUIT":
@@ -132,11 +132,11 @@ class _Conversation:
         if not initial:
             self.connection.sendall(b"334 \r\n")
             initial = self.stream.readline().decode().strip()
-        said = base64.b64decode(initial).decode()
+        credentials = base64.b64decode(initial).decode()
         if mechanism == "LOGIN":
             self.connection.sendall(b"334 UGFzc3dvcmQ6\r\n")
-            said += ":" + base64.b64decode(self.stream.readline()).decode()
-        self.login = said.strip("\0").replace("\0", ":")
+            credentials += ":" + base64.b64decode(self.stream.readline()).decode()
+        self.login = credentials.strip("\0").replace("\0", ":")
         self.server.say(self.connection, verb)
 
     def _mail(self, verb: str, rest: str) -> None:

@@ -61,7 +61,7 @@ class Sns(Http1Server):
         http1.respond(connection, 200 if known else 404, self.body if known else b"")
 
     def notification(self, event: Any, **changes: Any) -> dict[str, Any]:
-        """Give a message with an event of SES, not signed yet."""
+        """Return a message with an event of SES, not signed yet."""
         text = event if isinstance(event, str) else orjson.dumps(event).decode()
         return {
             "Type": "Notification",
@@ -75,7 +75,7 @@ class Sns(Http1Server):
         }
 
     def confirmation(self, **changes: Any) -> dict[str, Any]:
-        """Give the message by which SNS asks whether a subscription is wanted."""
+        """Return the message by which SNS asks whether a subscription is wanted."""
         query = f"Action=ConfirmSubscription&TopicArn={TOPIC}&Token=2336412f37"
         return self.notification(
             "You have chosen to subscribe to the topic.",
@@ -94,6 +94,6 @@ def signed(message: dict[str, Any], key: int = 0, **after: Any) -> Call:
     content = "".join(f"{name}\n{message[name]}\n" for name in names if name in message)
     digest = hashes.SHA1() if message["SignatureVersion"] == "1" else hashes.SHA256()
     mark = _key(key).sign(content.encode(), padding.PKCS1v15(), digest)
-    said = {**message, "Signature": base64.b64encode(mark).decode(), **after}
+    body = {**message, "Signature": base64.b64encode(mark).decode(), **after}
     headers = {"content-type": "text/plain; charset=UTF-8"}
-    return Call("POST", "", headers, orjson.dumps(said))
+    return Call("POST", "", headers, orjson.dumps(body))

@@ -1,4 +1,4 @@
-"""As much of SOQL and SOSL as a stub needs: read whole, and answered from rows.
+"""The part of SOQL and SOSL that a stub needs: parsed, and answered from rows.
 
 https://developer.salesforce.com/docs/atlas.en-us.soql_sosl.meta/soql_sosl/
 """
@@ -17,7 +17,7 @@ _SOSL = re.compile(r"FIND \{((?:[^{}\\]|\\.)*)\} IN PHONE FIELDS RETURNING (\w+)
 
 Row = Mapping[str, Any]
 Test = Callable[[Callable[[str], Any]], bool]
-"""Says of a row, given how its fields are read, whether it is one of those."""
+"""Returns whether a row matches; the argument reads the row's fields."""
 
 
 class Malformed(ValueError):

@@ -1,4 +1,4 @@
-"""A TCP server that does to each connection what a function says, however wrong that is."""
+"""A TCP server that handles each connection by a function of the test."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 Talk = Callable[[socket.socket, int], None]
-"""What is done with one connection: its socket, and how many there were before it."""
+"""Handles one connection: its socket, and the number of earlier connections."""
 
 
 class TcpServer:
@@ -46,7 +46,7 @@ class TcpServer:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def wait_until_closed(self) -> bool:
-        """Wait until this side has ended all connections (5 s at most); say whether it has."""
+        """Wait until this side has ended all connections (5 s at most); return whether it has."""
         until = time.monotonic() + 5
         while self._open and time.monotonic() < until:
             time.sleep(0.005)
@@ -72,14 +72,14 @@ class TcpServer:
                 self._open.add(talking)
             self.talk(talking, number)
         except (OSError, ValueError):
-            pass  # the client left, which is what many a test makes it do
+            pass  # the client closed, as many tests make it do
         finally:
             talking.close()
             self._open -= {connection, talking}
 
 
 def stall(connection: socket.socket) -> None:
-    """Say nothing until the other side leaves (10 s at most)."""
+    """Send nothing until the other side closes (10 s at most)."""
     connection.settimeout(10)
     while connection.recv(65536):
         pass
@@ -92,8 +92,8 @@ def reset(connection: socket.socket) -> None:
 
 
 def end_in_order(connection: socket.socket) -> None:
-    """Hear the other side out for a moment: to end with something unread would take back what was
-    written last.
+    """Read for a moment, then close: unread bytes would reset the connection, and what was
+    written last would be lost.
     """
     with contextlib.suppress(OSError):
         connection.settimeout(0.05)
@@ -109,7 +109,7 @@ def drip(connection: socket.socket, data: bytes, pause: float) -> None:
 
 
 def free_port() -> int:
-    """Give a port of 127.0.0.1 where nobody listens."""
+    """Return a port of 127.0.0.1 on which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

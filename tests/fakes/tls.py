@@ -39,13 +39,13 @@ def _authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
 
 
 def ca_pem() -> str:
-    """Give the authority's certificate, for `Request.ca_pem`."""
+    """Return the authority's certificate, for `Request.ca_pem`."""
     return _authority()[1].public_bytes(serialization.Encoding.PEM).decode()
 
 
 @lru_cache(maxsize=1)
 def server_pem() -> bytes:
-    """Give a server's key and certificate for loopback and the test names."""
+    """Return a server's key and certificate for loopback and the test names."""
     authority_key, authority = _authority()
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
@@ -72,7 +72,7 @@ def server_pem() -> bytes:
 
 @lru_cache(maxsize=8)
 def server_context(*protocols: str) -> ssl.SSLContext:
-    """Give a server's context for loopback and the test names; `protocols` go to ALPN."""
+    """Return a server's context for loopback and the test names; `protocols` go to ALPN."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "server.pem"

@@ -41,7 +41,7 @@ class Websocket:
         self._socket.sendall(("\r\n".join(answer) + "\r\n\r\n").encode())
 
     def receive(self) -> str | None:
-        """Give the next message; None when the other side is gone."""
+        """Return the next message; None when the other side has closed."""
         parts = b""
         while (head := self._stream.read(2)) and len(head) == 2:
             kind, body = head[0] & 15, self._body(head[1])

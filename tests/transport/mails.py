@@ -1,4 +1,4 @@
-"""Mails for the transport's tests, and a short form of what came of them."""
+"""Mails for the transport's tests, and a summary of their results."""
 
 from rme.transport import Envelope, Failure, FailureKind, MailSecurity, Reply, Request, Stage
 from tests.fakes import tcp
@@ -27,6 +27,6 @@ def mail(
     )
 
 
-def told(result: Reply | Failure) -> tuple[object, int, Stage | None]:
+def summary(result: Reply | Failure) -> tuple[object, int, Stage | None]:
     first = result.kind if isinstance(result, Failure) else Reply
     return first, result.status, result.stage

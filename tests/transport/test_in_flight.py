@@ -1,4 +1,4 @@
-"""A flight: what joins while others are under way, what is refused, and what is broken off."""
+"""A in_flight: what joins while others are under way, what is refused, and what is broken off."""
 
 import threading
 import time
@@ -20,21 +20,21 @@ OPEN = AddressPolicy(["127.0.0.1"])
 
 
 @pytest.fixture
-def flight():
+def in_flight():
     made = RequestsInFlight(Transport(OPEN, per_host=50))
     yield made
     made.close()
 
 
-def everything(flight, seconds=5.0):
+def everything(in_flight, seconds=5.0):
     """Step until all is given."""
     found, until = {}, time.monotonic() + seconds
-    while len(flight) and time.monotonic() < until:
-        found.update(flight.step(0.1))
+    while len(in_flight) and time.monotonic() < until:
+        found.update(in_flight.step(0.1))
     return found
 
 
-def test_added_request_does_not_wait_for_a_slow_one(flight):
+def test_added_request_does_not_wait_for_a_slow_one(in_flight):
     go = threading.Event()
 
     def answer(sock, seen):
@@ -43,26 +43,26 @@ def test_added_request_does_not_wait_for_a_slow_one(flight):
         respond(sock, 200, seen.path.encode())
 
     with Http1Server(answer) as server:
-        flight.add("slow", Request(f"{server.url}slow", b"x"))
-        assert flight.step(0.2) == []
+        in_flight.add("slow", Request(f"{server.url}slow", b"x"))
+        assert in_flight.step(0.2) == []
         given = {}
         for number in range(20):
-            flight.add(number, Request(f"{server.url}{number}", b"x"))
-        while len(flight) > 1:
-            given.update(flight.step(1.0))
+            in_flight.add(number, Request(f"{server.url}{number}", b"x"))
+        while len(in_flight) > 1:
+            given.update(in_flight.step(1.0))
         assert {key: reply.body for key, reply in given.items()} == {
             number: f"/{number}".encode() for number in range(20)
         }
         go.set()
-        ((key, reply),) = everything(flight).items()
+        ((key, reply),) = everything(in_flight).items()
         assert (key, reply.status, reply.body) == ("slow", 200, b"/slow")
 
 
-def test_a_step_waits_no_longer_than_it_may(flight):
+def test_a_step_waits_no_longer_than_it_may(in_flight):
     with Http1Server(lambda sock, seen: time.sleep(1)) as server:
-        flight.add("a", Request(server.url, b"x"))
+        in_flight.add("a", Request(server.url, b"x"))
         began = time.monotonic()
-        assert flight.step(0.2) == []
+        assert in_flight.step(0.2) == []
         assert time.monotonic() - began < 0.8
 
 
@@ -75,28 +75,28 @@ def test_a_step_waits_no_longer_than_it_may(flight):
         ("https://10.0.0.1/", "the address is not public"),
     ],
 )
-def test_refused_address_is_a_failure(flight, url, why):
-    flight.add("a", Request(url, b"x"))
-    assert len(flight) == 1
-    assert everything(flight) == {"a": Failure(FailureKind.REFUSED_ADDRESS, why)}
-    assert len(flight) == 0
+def test_refused_address_is_a_failure(in_flight, url, why):
+    in_flight.add("a", Request(url, b"x"))
+    assert len(in_flight) == 1
+    assert everything(in_flight) == {"a": Failure(FailureKind.REFUSED_ADDRESS, why)}
+    assert len(in_flight) == 0
 
 
-def test_refused_request_does_not_wait_for_others(flight):
+def test_refused_request_does_not_wait_for_others(in_flight):
     with Http1Server(lambda sock, seen: time.sleep(1)) as server:
-        flight.add("slow", Request(server.url, b"x"))
-        flight.add("bad", Request("smtp://127.0.0.1/", b"x"))
+        in_flight.add("slow", Request(server.url, b"x"))
+        in_flight.add("bad", Request("smtp://127.0.0.1/", b"x"))
         began = time.monotonic()
-        assert [key for key, _ in flight.step(5.0)] == ["bad"]
+        assert [key for key, _ in in_flight.step(5.0)] == ["bad"]
         assert time.monotonic() - began < 0.8
 
 
-def test_step_without_requests_returns_nothing(flight):
-    assert flight.step(5.0) == []
+def test_step_without_requests_returns_nothing(in_flight):
+    assert in_flight.step(5.0) == []
 
 
 def test_close_cancels_requests_in_flight():
-    flight = RequestsInFlight(Transport(OPEN))
+    in_flight = RequestsInFlight(Transport(OPEN))
     left = threading.Event()
 
     def answer(sock, seen):
@@ -105,19 +105,19 @@ def test_close_cancels_requests_in_flight():
         left.set()
 
     with Http1Server(answer) as server:
-        flight.add("a", Request(server.url, b"x"))
+        in_flight.add("a", Request(server.url, b"x"))
         while not server.seen:
-            flight.step(0.05)
-        flight.close()
+            in_flight.step(0.05)
+        in_flight.close()
         assert left.wait(5)
-    assert len(flight) == 0
+    assert len(in_flight) == 0
 
 
-def test_lost_connection_is_a_failure(flight):
+def test_lost_connection_is_a_failure(in_flight):
     with Http1Server(lambda sock, seen: False) as server:
-        flight.add("a", Request(server.url, b"x"))
-        flight.add("b", Request(server.url.replace("127.0.0.1", "[::1]"), b"x"))
-        given = everything(flight)
+        in_flight.add("a", Request(server.url, b"x"))
+        in_flight.add("b", Request(server.url.replace("127.0.0.1", "[::1]"), b"x"))
+        given = everything(in_flight)
     assert isinstance(given["a"], Failure)
     assert given["b"] == Failure(FailureKind.REFUSED_ADDRESS, "the address is not https")
     assert not any(isinstance(result, Reply) for result in given.values())

@@ -83,7 +83,9 @@ def test_fork_leaves_the_connections_of_the_parent_alone() -> None:
         assert [mail.connection for mail in server.mails] == [0, 1, 0]
         assert (
             "QUIT"
-            not in server.heard[: server.heard.index("QUIT") if "QUIT" in server.heard else None]
+            not in server.commands[
+                : server.commands.index("QUIT") if "QUIT" in server.commands else None
+            ]
         )
 
 

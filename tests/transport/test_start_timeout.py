@@ -37,8 +37,8 @@ def test_slow_results_are_reported_and_waiting_requests_not_started(root):
     with Http1Server(answer) as server:
         own = root.for_worker(0, start_timeout=0.3, streams=40)
         results = own.perform([Request(server.url, body) for body in bodies], note)
-    said = [result.body if isinstance(result, Reply) else result for result in results]
-    assert said == [b"fast"] * 3 + [b"slow"] * 10 + [NOT_STARTED] * 2
+    outcomes = [result.body if isinstance(result, Reply) else result for result in results]
+    assert outcomes == [b"fast"] * 3 + [b"slow"] * 10 + [NOT_STARTED] * 2
     first = [(place, True) for place in range(3)] + [(13, False), (14, False)]
     assert reports[0] == first
     later = sorted(each for report in reports[1:] for each in report)

@@ -57,12 +57,12 @@ def read(
 
 def query(
     addresses: Mapping[str, Collection[str]], contact_ids: Mapping[str, Collection[str]]
-) -> sql.Part:
+) -> sql.Step:
     """Return the query for the suppressions of addresses and contacts, given by organization.
 
     Both mappings must answer for each organization of `contact_ids`.
     """
-    return sql.Part(
+    return sql.Step(
         _ACTIVE,
         [
             sql.array(contact_ids),

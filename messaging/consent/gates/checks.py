@@ -75,7 +75,7 @@ def begin_check(candidates: Sequence[Candidate]) -> PendingCheck:
     return PendingCheck(candidates, caps, sql.send_queries(queries))
 
 
-def _queries(candidates: Sequence[Candidate]) -> list[sql.Part]:
+def _queries(candidates: Sequence[Candidate]) -> list[sql.Step]:
     addresses: defaultdict[str, set[str]] = defaultdict(set)
     contact_ids: defaultdict[str, set[str]] = defaultdict(set)
     for candidate in candidates:

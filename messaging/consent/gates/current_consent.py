@@ -117,10 +117,10 @@ def query(
     contact_ids: Mapping[str, Collection[str]],
     channels: Collection[str],
     categories: Collection[str],
-) -> sql.Part:
+) -> sql.Step:
     """Return the query for the current consent of contacts, which are given by organization."""
     parameters = [sql.array([*channels, ALL]), sql.array([*categories, ALL])]
-    return sql.Part(
+    return sql.Step(
         _NEWEST, [sql.array(contact_ids), sql.arrays(contact_ids.values()), *parameters]
     )
 

@@ -5,7 +5,7 @@ of the table. Measured against COPY (four tables, one transaction): 0.55 ms agai
 each, 22 ms against 25 for 500, at a third of the client's CPU; and several tables fit into one
 statement, which is a transaction by itself.
 
-All of these are executed by `prepared_statements`, which says what a statement costs. A `Part` is a
+All of these are executed by `prepared_statements`, which says what a statement costs. A `Step` is a
 statement that may be a step of a larger one.
 """
 
@@ -33,7 +33,7 @@ Rows = Sequence[Sequence[Any]]
 """The rows of a query: values in the order of its columns."""
 
 
-class Part(NamedTuple):
+class Step(NamedTuple):
     """A statement, alone or as a step of a larger one."""
 
     text: str
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     """A statement that has to be executed before it, such as `BY_INDEX`."""
 
 
-Steps = Mapping[str, Part | None]
+Steps = Mapping[str, Step | None]
 """The steps of a statement by name; None is no step."""
 
 
@@ -133,7 +133,7 @@ def read_in_order(text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, 
     return prepared_statements.execute(text, parameters, setting=BY_INDEX)
 
 
-def insert_step(model: type[models.Model], rows: Sequence[NewRow], tail: str = "") -> Part | None:
+def insert_step(model: type[models.Model], rows: Sequence[NewRow], tail: str = "") -> Step | None:
     """Return the INSERT of rows; `tail` follows its SELECT, such as a WHERE or RETURNING.
 
     All rows have the same keys or fields, which are its columns; the others take their
@@ -141,7 +141,7 @@ def insert_step(model: type[models.Model], rows: Sequence[NewRow], tail: str = "
     """
     if not rows:
         return None
-    return Part(_insert(model._meta.db_table, _columns(rows[0]), tail), [as_json(rows)])
+    return Step(_insert(model._meta.db_table, _columns(rows[0]), tail), [as_json(rows)])
 
 
 def _columns(row: NewRow) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
     )
 
 
-def update_step(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
+def update_step(model: type[models.Model], rows: Sequence[Row]) -> Step | None:
     """Return the UPDATE of many rows by `id`. All rows have the same keys.
 
     Rows of a table that has an index on organization and id need `organization_id` too, which is
@@ -165,7 +165,7 @@ def update_step(model: type[models.Model], rows: Sequence[Row]) -> Part | None:
     """
     if not rows:
         return None
-    return Part(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)])
+    return Step(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)])
 
 
 @lru_cache(maxsize=512)
@@ -207,7 +207,7 @@ def update(model: type[models.Model], rows: Sequence[Row]) -> None:
     execute({"updated": update_step(model, rows)})
 
 
-def read(queries: Sequence[Part]) -> list[Rows]:
+def read(queries: Sequence[Step]) -> list[Rows]:
     """Return the rows of several queries, read by one statement, so of one moment.
 
     Values are of JSON's types: a time is best read as `extract(epoch FROM …)::float8`.
@@ -215,7 +215,7 @@ def read(queries: Sequence[Part]) -> list[Rows]:
     return rows_of(send_queries(queries))
 
 
-def send_queries(queries: Sequence[Part]) -> prepared_statements.PendingRows:
+def send_queries(queries: Sequence[Step]) -> prepared_statements.PendingRows:
     """Execute several queries as `read` does; `rows_of` returns their rows."""
     parameters = [parameter for query in queries for parameter in query.parameters]
     return prepared_statements.send(

@@ -14,20 +14,9 @@ from django.utils.module_loading import import_string
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
-API_PREFIXES = (
-    "/rme/v1/",
-    "/services/",
-    "/.well-known/",
-    "/hooks/",
-    "/t/",
-    "/livez",
-    "/readyz",
-    "/metrics",
-)
-
 
 class BrowserMiddleware:
-    """Runs `BROWSER_MIDDLEWARE` for all requests but API calls."""
+    """Runs `BROWSER_MIDDLEWARE` for all requests but API calls (`API_PREFIXES`)."""
 
     def __init__(self, get_response: Handler) -> None:
         self.direct = get_response
@@ -40,12 +29,12 @@ class BrowserMiddleware:
         self.chain = chain
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        is_api = request.path_info.startswith(API_PREFIXES + settings.BOT_PATHS)
+        is_api = request.path_info.startswith(settings.API_PREFIXES)
         return self.direct(request) if is_api else self.chain(request)
 
     def process_view(self, request, view, args, kwargs):  # type: ignore[no-untyped-def]
         """Call the hooks of the chain: CSRF protection is one."""
-        if request.path_info.startswith(API_PREFIXES + settings.BOT_PATHS):
+        if request.path_info.startswith(settings.API_PREFIXES):
             return None
         for hook in self.view_hooks:
             response = hook(request, view, args, kwargs)

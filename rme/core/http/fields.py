@@ -1,7 +1,7 @@
-"""The types of fields that calls take, and the base of their schemas.
+"""The field types of request schemas, and the base of these schemas.
 
-Unknown fields are refused, numbers are not read out of strings, and enumerated values are read
-case-insensitively. The wire uses camelCase.
+Unknown fields are refused, numbers are not read from strings, and enumerated values are read
+case-insensitively. Names in JSON are camelCase.
 """
 
 import datetime as dt
@@ -31,12 +31,12 @@ DEPTH_LIMIT = 16
 
 
 def _upper(value: Any) -> Any:
-    # only letters of ASCII: the capital of a dotless i is an I
+    # only ASCII letters: the capital of a dotless i is an I
     return value.upper() if isinstance(value, str) and value.isascii() else value
 
 
 def any_case(names: Sequence[str]) -> JsonSchemaValue:
-    """Describe enumerated values, and that they are read in any case."""
+    """Return the JSON schema of enumerated values that are read in any case."""
     cases = ("".join(f"[{c}{c.lower()}]" if c.isalpha() else c for c in name) for name in names)
     return {
         "type": "string",
@@ -45,7 +45,7 @@ def any_case(names: Sequence[str]) -> JsonSchemaValue:
 
 
 class _AnyCase:
-    """Read an enumerated value in any case, and describe that."""
+    """An annotation: the enumerated value is read in any case, and its JSON schema says so."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -81,7 +81,7 @@ def _day(value: Any) -> Any:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
             return dt.date.fromisoformat(value)
     except ValueError:
-        pass  # well-formed and no day of the calendar: the same answer as below
+        pass  # well-formed, but not in the calendar: the same error as below
     raise PydanticCustomError("day", "must be a date like 2026-11-30")
 
 
@@ -91,7 +91,7 @@ def _instant(value: Any) -> Any:
         if moment is not None and moment.tzinfo is not None and moment.utcoffset() is not None:
             return moment
     except ValueError:
-        pass  # the same answer as for anything else that is no instant
+        pass  # the same error as for any other value that is not an instant
     raise PydanticCustomError("instant", "must be an ISO 8601 time with offset, like …T09:30:00Z")
 
 
@@ -103,7 +103,7 @@ def _domain(value: str) -> str:
 
 
 def at_most(count: int) -> BeforeValidator:
-    """Return a check of how many members an object has before each of them is checked."""
+    """Return a validator of an object's size, which runs before its members are checked."""
 
     def check(value: Any) -> Any:
         if isinstance(value, dict) and len(value) > count:
@@ -118,7 +118,7 @@ _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
 class _Printable:
-    """Refuse control characters and ends of lines; what joins and spaces letters may stand."""
+    """An annotation: no control characters and line ends. Joiners and spaces are allowed."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -138,22 +138,22 @@ def _printable(value: str) -> str:
 
 
 def given(name: str) -> JsonSchemaValue:
-    """Describe that a field is there and not null."""
+    """Return the JSON schema condition that a field is present and not null."""
     return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 
 def exactly_one(*names: str) -> JsonSchemaValue:
-    """Describe that one of these fields is given, and no other."""
+    """Return the JSON schema condition that exactly one of these fields is given."""
     return {"oneOf": [given(name) for name in names]}
 
 
-def _whole(value: Any) -> Any:
-    # JSON tells 5 from 5.0 no more than its schemas do
+def _whole_number(value: Any) -> Any:
+    # JSON and JSON Schema make no difference between 5 and 5.0
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Upper = _AnyCase()
-Whole = BeforeValidator(_whole)
+WholeNumber = BeforeValidator(_whole_number)
 Printable = _Printable()
 DomainName = AfterValidator(_domain)
 Clock = Annotated[
@@ -194,15 +194,15 @@ Data = Annotated[
     Field(max_length=50),
     at_most(50),
 ]
-Badge = Annotated[int, Field(ge=0, le=99_999), Whole]
+Badge = Annotated[int, Field(ge=0, le=99_999), WholeNumber]
 
 
 MEMBERS_LIMIT = 100
-"""More members than any object of ours has fields: each unknown one would be an error by itself."""
+"""More members than any schema has fields. It bounds the errors, one for each unknown member."""
 
 
 class Schema(BaseModel):
-    """Base: strict types, no unknown fields, camelCase on the wire."""
+    """Base of request schemas: strict types, no unknown fields, camelCase names."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=False

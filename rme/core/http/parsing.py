@@ -1,4 +1,4 @@
-"""Reading a body with its schema: the error of the contract names every field that is wrong."""
+"""Parsing a body by its schema; the InvalidPayload error names every field that is wrong."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ _MESSAGES = {
 
 
 def path(location: Sequence[str | int]) -> str:
-    """Write a place in a body as callers do: `to[0].contactId`."""
+    """Write the path of a field as callers read it: `to[0].contactId`."""
     text = ""
     for step in location:
         if isinstance(step, int):
@@ -36,7 +36,7 @@ def path(location: Sequence[str | int]) -> str:
 
 
 def invalid(error: ValidationError) -> InvalidPayload:
-    """Turn a schema's complaints into the error of the contract, each with its field."""
+    """Convert the errors of a schema to one InvalidPayload, with a detail for each field."""
     details = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         field = path(problem["loc"])
@@ -49,7 +49,7 @@ def invalid(error: ValidationError) -> InvalidPayload:
 
 
 def parse(adapter: TypeAdapter[M], body: Any) -> M:
-    """Check a body; raise INVALID_PAYLOAD that names every field that is wrong."""
+    """Parse a body; raise InvalidPayload, which names every field that is wrong."""
     try:
         return adapter.validate_python(body)
     except ValidationError as error:

@@ -27,7 +27,7 @@ Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema({"type": "bool
 
 
 class Query(Schema):
-    """Base: the parameters of one call."""
+    """Base of the query parameters of one call."""
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ class Query(Schema):
 
     @classmethod
     def read(cls, query: dict[str, Any]) -> Self:
-        """Check a query; raise INVALID_PAYLOAD that names every parameter that is wrong."""
+        """Parse a query; raise InvalidPayload, which names every parameter that is wrong."""
         return parse(TypeAdapter(cls), query)
 
 

@@ -1,16 +1,16 @@
-"""Steps that may take only so much CPU time, and which step a process was ended in.
+"""Limits on the CPU time of steps, and the record of the step in which a process was ended.
 
-A step that works on what strangers wrote is meant to be short. Should it not be:
+A step that processes untrusted input has to be short. If it is not:
 
-1. After its time `Overrun` is raised in it. Python and its regular expressions look for signals.
-2. Native code does not. After twice the time the kernel ends the process (SIGPROF), wherever it is.
-   The step was written down before, and the process that takes the place reads it (`begin`).
+1. After its time `Overrun` is raised in it: Python and its regular expressions check for signals.
+2. Native code does not check. After twice the time the kernel ends the process (SIGPROF). The step
+   was stored before, and the process that replaces this one reads it (`begin`).
 
-CPU time of the process, not time on the wall: a busy or frozen machine must not end anything.
+The time is CPU time of the process, so that a busy or frozen machine ends nothing.
 
-To set and stop timers for each step costs more than many steps do. So the timers run for many steps
-(`timers`), and tick: a step that is found at several ticks in a row has had its time, and the time
-until the kernel ends the process begins anew at each tick that finds another step.
+To set and stop timers for each step costs more than many steps take. So the timers run for many
+steps (`timers`) and tick: a step that is found at several ticks in a row has used up its time, and
+the time until the kernel ends the process restarts at each tick that finds another step.
 """
 
 import faulthandler
@@ -29,30 +29,30 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _STEP_BYTES = 1024
-"""What is written down of a step."""
+"""The bytes that are stored of a step."""
 _TRACE_BYTES = 20_000
 
 _TICKS = 8
-"""So often a step is found again before its time is over."""
+"""The number of ticks in a row at which a step may be found."""
 
 _files: list[IO[bytes]] = []
-"""One for each process of the pool, made before they are, so that the next one has it too."""
+"""One for each process of the pool, created before them, so that its successor has it too."""
 _steps: list[mmap] = []
-"""Likewise: memory that the processes share, where each writes the step that it is in."""
+"""Likewise: shared memory in which each process stores its current step."""
 
 
 class Overrun(BaseException):
-    """A step took too much CPU time. No `except Exception` on the way takes it for its own."""
+    """A step took too much CPU time. Not an Exception, so that no `except Exception` catches it."""
 
 
 class _Watch:
-    """The step that this process is in, and how often a tick has found it."""
+    """The current step of this process, and how often a tick has found it."""
 
     def __init__(self) -> None:
         self.place: mmap | None = None
-        """Where the steps are written; None: the process has no place in a pool."""
+        """The memory for the step; None: the process has no place in a pool."""
         self.seconds = 0.0
-        """What a step may take; 0: the timers are off."""
+        """The seconds that a step may take; 0: the timers are off."""
         self.count = 0
         self.step = 0
         """The step's number; 0 between steps."""
@@ -65,7 +65,7 @@ class _Watch:
         """Start the timers."""
         self.seconds, self.found = seconds, 0
         signal.signal(signal.SIGVTALRM, self._tick)
-        self._put_off_the_end()
+        self._restart_last_timer()
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds / _TICKS, seconds / _TICKS)
 
     def disarm(self) -> None:
@@ -75,7 +75,7 @@ class _Watch:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
     def enter(self, step: bytes) -> None:
-        """Write down the step that begins."""
+        """Store the step that begins."""
         if self.place is not None:
             self.place[:] = step[:_STEP_BYTES].ljust(_STEP_BYTES, b"\0")
         self.count += 1
@@ -88,18 +88,18 @@ class _Watch:
             self.place[0] = 0
 
     def _tick(self, *_: object) -> None:
-        """Raise Overrun if the step has had its time, and at each tick from then on, should
-        something on the way pass over it.
+        """Raise Overrun if the step has used up its time; again at each later tick, in case
+        something has swallowed it.
         """
         if not self.step or self.step != self.found:
             self.found, self.again = self.step, 0
-            self._put_off_the_end()
+            self._restart_last_timer()
             return
         self.again += 1
         if self.again >= _TICKS:
             raise Overrun
 
-    def _put_off_the_end(self) -> None:
+    def _restart_last_timer(self) -> None:
         if self.place is not None:
             signal.setitimer(signal.ITIMER_PROF, 2 * self.seconds)
 
@@ -108,13 +108,13 @@ _watch = _Watch()
 
 
 def prepare(count: int) -> None:
-    """Make room for the steps of so many processes; for the process that starts them."""
+    """Create the files and memory for `count` processes; called by the process that starts them."""
     _files[:] = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115 - kept open
     _steps[:] = [mmap(-1, _STEP_BYTES) for _ in range(count)]
 
 
 def begin(index: int) -> bytes:
-    """Take the place of a pool's process; return the step that ended the one before, if one did."""
+    """Take a place in the pool; return the step that ended its last process, b"" if none did."""
     if index >= len(_files):
         return b""
     place = _watch.place = _steps[index]
@@ -124,17 +124,17 @@ def begin(index: int) -> bytes:
     trace = os.pread(file, _TRACE_BYTES, 0).decode(errors="replace")
     os.ftruncate(file, 0)
     os.lseek(file, 0, os.SEEK_SET)
-    # It writes without waiting for native code, and then lets the signal end the process.
+    # Writes the traceback even while native code runs, and then lets the signal end the process.
     faulthandler.register(signal.SIGPROF, file=file, chain=True)
     if not trace:
-        return b""  # it ended by something else
+        return b""  # it ended for another reason
     log.error("process.overrun", trace=trace)
     return step
 
 
 @contextmanager
 def timers(seconds: float) -> Iterator[None]:
-    """Run the timers for all steps inside, each of which may take so long."""
+    """Run the timers for all steps inside, each of which may take `seconds`."""
     if _watch.seconds or not _is_main_thread():
         yield
         return
@@ -146,16 +146,16 @@ def timers(seconds: float) -> Iterator[None]:
 
 
 class Step(AbstractContextManager[None]):
-    """Raise Overrun in what takes longer, by an eighth at most; end the process where that cannot
-    be raised. Inside of `timers` their time counts.
+    """Raises Overrun in a step that takes longer (up to an eighth late), and ends the process where
+    that cannot be raised. Inside of `timers` their time counts.
 
-    Only where signals arrive: in the main thread, and the second in a process of a pool.
+    Only in the main thread, where signals arrive; processes are ended only in a pool.
     """
 
     __slots__ = ("own", "seconds", "step")
 
     def __init__(self, seconds: float, step: bytes) -> None:
-        """Take the seconds, and what `begin` returns where the process ends."""
+        """`step` is returned by `begin` if the process is ended."""
         self.seconds, self.step = seconds, step
         self.own: ExitStack | None = None
 

@@ -1,4 +1,4 @@
-"""`manage.py create_partitions`: create the partitions of the months to come now."""
+"""`manage.py create_partitions`: create the partitions of the next months now."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rme.core.db import clock, partitions
 
 
 class Command(BaseCommand):
-    help = "Create missing partitions, and move what the default partitions took to them."
+    help = "Create missing partitions, and move rows from the default partitions to them."
 
     def handle(self, *args: Any, **options: Any) -> None:
         tables = [model._meta.db_table for model in PARTITIONED]
@@ -18,4 +18,4 @@ class Command(BaseCommand):
             self.stdout.write(name)
         if left := partitions.missing(tables, now=now):
             names = ", ".join(each.name for each in left)
-            raise CommandError(f"Somebody uses the tables; not created: {names}. Try again.")
+            raise CommandError(f"The tables are in use; not created: {names}. Try again.")

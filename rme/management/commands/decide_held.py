@@ -1,4 +1,4 @@
-"""`manage.py decide_held`: decide deliveries held with an unknown outcome."""
+"""`manage.py decide_held`: decide deliveries in manual review, whose outcome is unknown."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,24 +13,26 @@ from rme.tenants.models import Organization, User
 
 BATCH = 1000
 LOG_NAME = "command-line"
-"""Whose decision the change log says it was where nobody is named; nobody can log in by it."""
+"""The user in the change log if --user is not given; the account cannot log in."""
 
 
 class Command(BaseCommand):
-    help = "Send again, or give up, what an organization has on hold with an unknown outcome."
+    help = "Send again, or give up, deliveries in manual review, whose outcome is unknown."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--organization", required=True, metavar="ID")
-        parser.add_argument("--reason", required=True, help="Kept with events and in the log.")
+        parser.add_argument(
+            "--reason", required=True, help="Stored in the events and the change log."
+        )
         parser.add_argument(
             "--message",
             nargs="+",
             action="extend",
             type=UUID,
             metavar="ID",
-            help="A message whose recipients are decided; without any: all that is held.",
+            help="Messages to decide; without any: all deliveries in manual review.",
         )
-        parser.add_argument("--user", help="Whose decision the change log says it was.")
+        parser.add_argument("--user", help="The user to name in the change log.")
         decision = parser.add_mutually_exclusive_group(required=True)
         for name, value in (("--send-again", Decision.SEND_AGAIN), ("--give-up", Decision.GIVE_UP)):
             decision.add_argument(name, dest="decision", action="store_const", const=value)
@@ -40,7 +42,7 @@ class Command(BaseCommand):
         if not Organization.objects.filter(pk=organization_id).exists():
             raise CommandError("There is no such organization.")
         if not reason:
-            raise CommandError("Say why.")
+            raise CommandError("The reason must not be empty.")
         user_id = _user(options["user"]).pk
         rows = Delivery.objects.filter(
             manual_review.HELD, organization_id=organization_id

@@ -1,4 +1,4 @@
-"""`manage.py demo`: make the demo organization and say how to reach it."""
+"""`manage.py demo`: create the demo organization and print how to reach it."""
 
 import json
 from argparse import ArgumentParser
@@ -40,20 +40,20 @@ Ctrl-C stops everything; the next `make run` goes on with the same data.
 
 
 class Command(BaseCommand):
-    help = "Make the demo organization (once) and say how to reach it."
+    help = "Create the demo organization (once) and print how to reach it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print all of it as JSON.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        made = demo.ensure(settings.VAR / "demo.json", base_url=settings.BASE_URL)
+        printed = demo.ensure(settings.VAR / "demo.json", base_url=settings.BASE_URL)
         if settings.SMTP_URL:
             try:
-                demo_mail.use(settings.SMTP_URL, made["org"])
+                demo_mail.use(settings.SMTP_URL, printed["org"])
             except ValueError as error:
                 raise CommandError(str(error)) from error
         if options["json"]:
-            self.stdout.write(json.dumps(made, indent=2))
+            self.stdout.write(json.dumps(printed, indent=2))
             return
         mail = (
             "Email goes out by SMTP_URL."
@@ -61,4 +61,6 @@ class Command(BaseCommand):
             else "Nothing leaves this machine: the simulator takes it (admin, Outbox).\n"
             "For real email: make run SMTP_URL=smtp://user:password@mail.example:587"
         )
-        self.stdout.write(SUMMARY.format(**made, contact_id=made["contact_ids"][0], mail=mail))
+        self.stdout.write(
+            SUMMARY.format(**printed, contact_id=printed["contact_ids"][0], mail=mail)
+        )

@@ -12,7 +12,7 @@ from messaging.consent import data_export
 
 
 class Command(BaseCommand):
-    help = "Write all that one organization has stored on a person, as JSON."
+    help = "Write all data that one organization stores about a contact, as JSON."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("contact_id")
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
 
 def _write(path: Path, text: bytes) -> None:
-    """Write a new file that only its owner may read. One that is there may be open to others."""
+    """Write a new file that only its owner may read; an existing one may be open to others."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""`manage.py migrate`: Django's, but it holds up nobody who uses the tables.
+"""`manage.py migrate`: Django's, without blocking the users of the tables.
 
-A change of a table waits for whoever reads it, and all who come later wait behind the change. So
-a change waits for LOCK_MS at most; then the others go on, and it is tried again a little later.
+A change of a table waits for current readers, and later statements wait behind the change. So a
+change waits for LOCK_MS at most, lets the others go on, and is tried again a little later.
 """
 
 import time
@@ -17,10 +17,10 @@ from rme.core.db import locks
 from rme.core.db.partitions import LOCK
 
 LOCK_MS = 1000
-"""How long a migration waits for a lock: whoever comes after it waits as long."""
+"""How long a migration waits for a lock, and later statements on the table with it."""
 TRIES = 40
 LONGEST_PAUSE_SECONDS = 15.0
-"""The pauses between tries begin with a second and double: all tries take some ten minutes."""
+"""The pauses start with a second and double: all tries together take some ten minutes."""
 
 _OLDEST = """
 SELECT format('process %s (%s), for %s s', pid, coalesce(nullif(application_name, ''), usename),
@@ -48,13 +48,13 @@ class Command(migrate.Command):
     def migration_progress_callback(
         self, action: str, migration: Any = None, fake: bool = False
     ) -> None:
-        """Remember the migration, to name it when it is tried again."""
+        """Store the name of the migration, for the message when it is tried again."""
         if migration is not None:
             self.current = str(migration)
         super().migration_progress_callback(action, migration, fake)
 
     def _wait_for_others(self, stack: ExitStack) -> None:
-        """Hold the lock of whoever changes tables: another `migrate`, or the partitions' job."""
+        """Take the lock for changes of tables, held by another `migrate` or the periodic job."""
         while True:
             try:
                 stack.enter_context(locks.holding([LOCK], time.monotonic() + 5))
@@ -64,7 +64,7 @@ class Command(migrate.Command):
                 return
 
     def _migrate(self, *args: Any, **options: Any) -> None:
-        """Migrate; what was applied stays, so that each try begins where the last one failed."""
+        """Migrate; applied migrations stay, so that each try continues where the last failed."""
         for number in range(1, TRIES + 1):
             try:
                 super().handle(*args, **options)

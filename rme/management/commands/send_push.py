@@ -19,7 +19,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 class Command(BaseCommand):
-    help = "Send a push to one contact, and print what became of it as JSON."
+    help = "Send a push to one contact, and print the result as JSON."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--org", metavar="ID", required=True, help="The organization.")
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--body", required=True)
         parser.add_argument(
             "--data", metavar="NAME=VALUE", action="append", type=_pair, default=[],
-            help="What the app is given; may be repeated.",
+            help="Data for the app; may be repeated.",
         )  # fmt: skip
         parser.add_argument("--badge", type=int)
         parser.add_argument(

@@ -243,7 +243,7 @@ def test_create_partitions_moves_what_default_partitions_took():
             query(f"SELECT 1 FROM {TABLE} WHERE id = %s FOR UPDATE", identifier)
             thread, refused = in_thread(create_partitions)
             thread.join(60)
-        assert refused == [f"Somebody uses the tables; not created: {name}. Try again."]
+        assert refused == [f"The tables are in use; not created: {name}. Try again."]
         assert create_partitions() == f"{name}\n"
         assert where(identifier) == name
     finally:

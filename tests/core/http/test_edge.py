@@ -9,7 +9,6 @@ from django.urls import resolve
 
 from messaging.models import SuppressionImport
 from rme.core.csv_lines import BYTES_LIMIT
-from rme.core.http.browser import API_PREFIXES
 from rme.core.http.edge import ANY_HOST, IN_CLEAR
 from rme.core.http.json import BODY_LIMIT
 from rme.tenants.models import Membership
@@ -58,7 +57,7 @@ def test_a_foreign_host_is_refused_on_every_route(path):
     answer = refusal(path)  # without a database: nothing may be asked
     assert answer.status_code == 400
     assert answer["X-Request-Id"] == REQUEST_ID
-    is_api = path.startswith((*API_PREFIXES, *BOT))
+    is_api = path.startswith(configured.API_PREFIXES)
     assert not (is_api and answer["Content-Type"].startswith("text/html"))
 
 

@@ -1,4 +1,4 @@
-"""Accepting: what is answered and stored, with how many statements."""
+"""Accepting: the answers, the stored rows, and the number of statements."""
 
 import orjson
 import pytest
@@ -49,7 +49,7 @@ def test_statements_do_not_grow_with_the_recipients(org, count):
     assert len(captured) == 3
 
 
-def test_single_answers_the_send_result(api, org):
+def test_a_single_send_answers_the_send_result(api, org):
     person = factories.contact(org)
     response = api.send(message(person))
     body = response.json()
@@ -65,7 +65,7 @@ def test_single_answers_the_send_result(api, org):
     assert response["X-Request-Id"] == "7b0f9f0e-6a53-4a0b-9a53-0d6d8f3c2a11"
 
 
-def test_several_recipients_are_answered_each(api, org):
+def test_each_of_several_recipients_has_its_result(api, org):
     ada, bob = factories.contacts(org, 2)
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=bob.email, reason="MANUAL"
@@ -138,7 +138,7 @@ def test_values_are_stored_as_they_were_given(api, org):
     assert stored["variables"] == {"note": note, "n": [1, None]}
 
 
-def test_first_reachable_takes_the_first_channel_that_may_be_used(api, org):
+def test_first_reachable_chooses_the_first_usable_channel(api, org):
     ada = factories.contact(org, mobile="")
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=ada.email, reason="MANUAL"
@@ -148,7 +148,7 @@ def test_first_reachable_takes_the_first_channel_that_may_be_used(api, org):
     assert api.send(body).json()["resolvedChannel"] == "PUSH"
 
 
-def test_auto_takes_the_categorys_order(api, org):
+def test_auto_uses_the_channel_order_of_the_category(api, org):
     ada = factories.contact(org)
     Category.objects.create(
         organization=org,
@@ -189,7 +189,7 @@ def test_from_chooses_among_verified_domains(api, org):
     }
 
 
-def test_nothing_is_stored_when_a_request_is_refused_whole(api, org):
+def test_a_request_refused_as_a_whole_stores_nothing(api, org):
     ada = factories.contact(org)
     for wrong in ({"template": {"name": "nope"}}, {"category": "NOPE"}, {"to": []}):
         response = api.send(message(ada) | wrong, **{"Idempotency-Key": "k"})
@@ -199,7 +199,7 @@ def test_nothing_is_stored_when_a_request_is_refused_whole(api, org):
     assert not IdempotencyKey.objects.exists()
 
 
-def test_a_required_variable_that_nobody_gave_is_named(api, org):
+def test_a_missing_required_variable_is_named(api, org):
     ada = factories.contact(org)
     schema = {"type": "object", "required": ["note"], "properties": {"note": {"type": "string"}}}
     factories.template(org, name="strict", variables=schema)

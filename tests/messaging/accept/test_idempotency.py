@@ -1,4 +1,4 @@
-"""Idempotency keys: repeated, reused, held, in bulks, and when they do not count."""
+"""Idempotency keys: replayed, reused, in progress, in bulks, and when a key stays free."""
 
 import threading
 import time
@@ -52,7 +52,7 @@ def test_bad_key_is_named(api, org, key):
     ]
 
 
-def test_a_refused_send_is_repeated_too(api, org):
+def test_a_refusal_is_replayed_too(api, org):
     person = factories.contact(org)
     entry = Suppression.objects.create(
         organization=org, channel="EMAIL", address=person.email, reason="MANUAL"
@@ -63,7 +63,7 @@ def test_a_refused_send_is_repeated_too(api, org):
     assert (again.status_code, again.content) == (403, first.content)
 
 
-def test_a_failed_validation_does_not_use_the_key_up(api, org):
+def test_a_failed_validation_does_not_use_the_key(api, org):
     person = factories.contact(org)
     assert api.send(message(person, category="NOPE"), **KEY).status_code == 400
     assert api.send(message(person), **KEY).status_code == 202
@@ -222,10 +222,10 @@ def test_a_key_whose_request_still_waits_is_in_progress(api, org):
     assert (again.status_code, again.content) == (waiting[0].status_code, waiting[0].content)
 
 
-def test_a_replay_looks_and_locks_by_one_statement(api, org):
+def test_a_replay_reads_and_locks_by_one_statement(api, org):
     body = message(factories.contact(org))
     api.send(body, **KEY)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as captured:
         api.send(body, **KEY)
-    found = [each["sql"] for each in asked if "advisory" in each["sql"]]
-    assert (len(found), len(asked)) == (2, 2)
+    found = [each["sql"] for each in captured if "advisory" in each["sql"]]
+    assert (len(found), len(captured)) == (2, 2)

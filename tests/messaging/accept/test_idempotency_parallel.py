@@ -1,4 +1,4 @@
-"""One Idempotency-Key in many hands at once: one message, and one answer."""
+"""Many concurrent requests with one Idempotency-Key: one message, and one answer."""
 
 import copy
 import threading
@@ -67,7 +67,7 @@ def test_a_thousand_requests_with_one_key_are_one_message(api, org):
     assert str(Message.objects.get().pk) == first[0].json()["messageId"]
 
 
-def test_a_hundred_keys_in_ten_hands_each_are_a_hundred_messages(api, org):
+def test_a_hundred_keys_used_ten_times_each_are_a_hundred_messages(api, org):
     """Every key is new to all ten at the same time: the race at the start, a hundred times."""
     body = message(factories.contact(org))
     requests = [(body, f"order-{i // THREADS}") for i in range(100 * THREADS)]

@@ -23,7 +23,7 @@ def offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
 
 
 def transitions(zone: ZoneInfo) -> Iterator[dt.datetime]:
-    """Give the first second of each new offset: days are walked, and the day bisected."""
+    """Return the first second of each new offset: days are compared, and the day bisected."""
     before, known = FIRST, offset(zone, FIRST)
     while before < LAST:
         after = before + DAY
@@ -38,7 +38,7 @@ def transitions(zone: ZoneInfo) -> Iterator[dt.datetime]:
 
 
 def wall_clocks(zone: ZoneInfo, change: dt.datetime) -> set[dt.datetime]:
-    """Give the times that clocks show around a change, and those within its gap or overlap."""
+    """Return the wall-clock times around a change, and those within its gap or overlap."""
     naive = change.replace(tzinfo=None)
     old, new = naive + offset(zone, change - SECOND), naive + offset(zone, change)
     middle = (old + (new - old) / 2).replace(microsecond=0)

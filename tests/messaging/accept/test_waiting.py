@@ -1,4 +1,4 @@
-"""`Prefer: wait`: the answer comes when the message has left, or failed, or the time is over."""
+"""`Prefer: wait`: the answer comes when the message was sent or failed, or the time is over."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ from tests.rest import error, message, work
         ("wait=" + "9" * 40, 0),
     ],
 )
-def test_how_long_a_header_wishes_to_wait(prefer, seconds):
+def test_the_seconds_of_a_prefer_header(prefer, seconds):
     assert waiting.seconds(prefer) == seconds
 
 
@@ -55,14 +55,14 @@ def worker(transactional_db):
 
 @pytest.mark.django_db(transaction=True)
 class TestWaiting:
-    def test_it_answers_when_the_message_has_left(self, api, org, worker):
+    def test_the_answer_comes_when_the_message_was_sent(self, api, org, worker):
         worker()
         answer = api.send(message(factories.contact(org)), Prefer="wait=20")
-        told = answer.json()
-        message_id = told.pop("messageId")
+        body = answer.json()
+        message_id = body.pop("messageId")
         assert (answer.status_code, answer["Preference-Applied"]) == (200, "wait=20")
-        assert told.pop("status") in ("SENT", "DELIVERED")
-        assert told == {
+        assert body.pop("status") in ("SENT", "DELIVERED")
+        assert body == {
             "resolvedChannel": "EMAIL",
             "provider": "simulator",
             "scheduledFor": None,
@@ -81,7 +81,7 @@ class TestWaiting:
         )
         assert not IdempotencyKey.objects.exists()  # what ends in 5xx does not use its key up
 
-    def test_the_key_gives_the_answer_that_was_given(self, api, org, worker):
+    def test_the_key_stores_the_final_answer(self, api, org, worker):
         worker()
         headers = {"Prefer": "wait=20", "Idempotency-Key": "k"}
         body = message(factories.contact(org))
@@ -91,13 +91,13 @@ class TestWaiting:
         assert (again["Idempotent-Replayed"], "Preference-Applied" in again) == ("true", False)
         assert Delivery.objects.count() == 1
 
-    def test_still_under_way_is_accepted_as_usual(self, api, org):
+    def test_a_message_still_under_way_is_answered_202(self, api, org):
         started = time.monotonic()
         answer = api.send(message(factories.contact(org)), Prefer="wait=1")
         assert (answer.status_code, answer.json()["status"]) == (202, "ACCEPTED")
         assert time.monotonic() - started >= 1
 
-    def test_what_is_scheduled_waits_for_nothing(self, api, org):
+    def test_a_scheduled_message_does_not_wait(self, api, org):
         started = time.monotonic()
         schedule = {"mode": "LOCAL", "time": "09:00"}
         answer = api.send(message(factories.contact(org), schedule=schedule), Prefer="wait=20")
@@ -109,7 +109,7 @@ class TestWaiting:
         answer = api.send(message(person), Prefer="wait=20")
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "UNREACHABLE")
 
-    def test_a_gate_that_closed_meanwhile_is_told_as_itself(self, api, org, worker):
+    def test_the_error_of_a_gate_that_closed_meanwhile_is_its_own(self, api, org, worker):
         person = factories.contact(org)
 
         def close():
@@ -128,7 +128,7 @@ class TestWaiting:
         thread.join()
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "SUPPRESSED")
 
-    def test_several_recipients_wait_for_the_last(self, api, org, worker):
+    def test_with_several_recipients_the_last_is_awaited(self, api, org, worker):
         worker()
         good, bad = factories.contacts(org, 2)
         type(bad).objects.filter(pk=bad.pk).update(email="reject@simulator.rme.test")
@@ -138,7 +138,7 @@ class TestWaiting:
         assert statuses[0] in ("SENT", "DELIVERED")
         assert statuses[1] == "FAILED"
 
-    def test_who_finds_no_place_is_not_kept_waiting(self, api, org, settings):
+    def test_with_too_many_waiting_requests_the_answer_comes_at_once(self, api, org, settings):
         taken = [
             waiting._waiting_requests.acquire(blocking=False)
             for _ in range(settings.WAITING_REQUESTS)

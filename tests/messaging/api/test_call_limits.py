@@ -1,4 +1,4 @@
-"""Limits of calls: counted for each organization, told on every answer, never in the way."""
+"""Call limits: counted for each organization, and in the headers of every answer."""
 
 import time
 from dataclasses import replace
@@ -38,7 +38,7 @@ def standing(response):
     return response.status_code, response.get("RateLimit"), response.get("RateLimit-Policy")
 
 
-def test_every_answer_tells_where_the_organization_stands(org, api):
+def test_every_answer_has_the_remaining_calls_of_the_organization(org, api):
     calls = [
         ("GET", "/messages", None, 200),
         ("GET", "/messages?x=1", None, 400),
@@ -55,7 +55,7 @@ def test_every_answer_tells_where_the_organization_stands(org, api):
         assert second.startswith('"second";r=9') and second.endswith(";t=1")
 
 
-def test_a_call_without_a_valid_token_counts_for_nobody(org, api):
+def test_a_call_without_a_valid_token_is_not_counted(org, api):
     answer = api.call("GET", "/messages", Authorization="Bearer nobody")
     assert standing(answer) == (401, None, None)
     assert redis_client().keys("rme:bucket:calls:*") == []
@@ -68,7 +68,7 @@ def test_a_call_without_a_valid_token_counts_for_nobody(org, api):
         ({"calls_per_day": 1}, 86_400, '"second";r=99;t=1, "day";r=0;t=86400'),
     ],
 )
-def test_a_call_too_many_is_refused_and_told_when_to_come_again(org, api, fields, wait, rate):
+def test_a_call_above_the_limit_is_refused_with_retry_after(org, api, fields, wait, rate):
     limit(org, **fields)
     assert api.call("GET", GONE).status_code == 404
     answer = api.call("GET", GONE)
@@ -77,7 +77,7 @@ def test_a_call_too_many_is_refused_and_told_when_to_come_again(org, api, fields
     assert (answer["Retry-After"], answer["RateLimit"]) == (str(wait), rate)
 
 
-def test_a_refused_call_does_not_use_its_key_up(org, api, redis):
+def test_a_refused_call_does_not_use_its_key(org, api, redis):
     limit(org, calls_per_day=1)
     body = message(factories.contact(org))
     api.call("GET", GONE)
@@ -96,7 +96,7 @@ def test_a_bulk_is_one_call(org, api):
 
 
 def test_organizations_tests_and_health_count_apart(org, api):
-    stranger = Api(factories.organization("other"))
+    other = Api(factories.organization("other"))
     testing = Api(org, mode="TEST")
     limit(org, calls_per_day=1)
     assert api.call("GET", GONE).status_code == 404
@@ -105,7 +105,7 @@ def test_organizations_tests_and_health_count_apart(org, api):
     assert testing.call("GET", GONE).status_code == 429
     assert api.call("GET", "/health").status_code == 200
     assert testing.call("GET", "/health").status_code == 429
-    assert stranger.call("GET", GONE).status_code == 404
+    assert other.call("GET", GONE).status_code == 404
 
 
 def test_programs_of_one_organization_share_its_limits(org, api):
@@ -125,9 +125,9 @@ def test_without_redis_calls_pass_and_all_remains(org, api, settings):
     finally:
         settings.REDIS_URL = address
         redis_client.cache_clear()
-    told = (404, '"second";r=1, "day";r=1', '"second";q=1;w=1, "day";q=1;w=86400')
-    assert answers == [told] * 3
-    time.sleep(rate_limits.AWAY_SECONDS)  # Redis is back, and asked again
+    expected = (404, '"second";r=1, "day";r=1', '"second";q=1;w=1, "day";q=1;w=86400')
+    assert answers == [expected] * 3
+    time.sleep(rate_limits.AWAY_SECONDS)  # Redis is back, and used again
     assert [api.call("GET", GONE).status_code for _ in range(2)] == [404, 429]
 
 
@@ -181,7 +181,7 @@ def test_a_bulk_above_the_ceiling_of_a_second_passes_once_and_holds_up_the_next(
     assert send_limits.take(org.pk, rules, 500).retry_after == 5
 
 
-def test_what_tests_send_counts_against_no_ceiling(org):
+def test_sends_of_test_applications_count_against_no_ceiling(org):
     rules = sending(org, sends_per_day=1)
     assert send_limits.take(org.pk, rules, 500, test=True) == LimitDecision(allowed=True)
     assert send_limits.take(org.pk, rules, 0) == LimitDecision(allowed=True)

@@ -1,4 +1,4 @@
-"""What the contract says of statuses, pauses, categories and fairness."""
+"""The contract's rules for statuses, pauses, categories and fairness."""
 
 import ast
 import re
@@ -57,7 +57,7 @@ def test_of_two_statuses_the_earlier_of_the_contracts_list_is_the_messages():
 
 
 def _writes_a_status(source):
-    """Say whether a file sets a column `status` by Django or by SQL."""
+    """Return whether a file sets a column `status` by Django or by SQL."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     updates = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "update"]
     return (
@@ -86,13 +86,13 @@ def test_no_other_place_writes_a_status():
 @pytest.mark.parametrize(
     "kinds", [["open"], ["click"], ["delivered", "open"], ["open", "delivered", "sent"]]
 )
-def test_an_open_or_click_implies_a_delivery_however_often_it_is_told(api, org, script, kinds):
+def test_an_open_or_click_implies_a_delivery_however_often_it_is_reported(api, org, script, kinds):
     script("mail", Accepted())
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
-    told = [receipts.Receipt(delivery().pk, kind) for kind in kinds]
+    reported = [receipts.Receipt(delivery().pk, kind) for kind in kinds]
     for _ in range(10):
-        receipts.apply(told)
+        receipts.apply(reported)
     last = "click" if "click" in kinds else "open"
     assert events(message_id) == ["accepted", "sent", "delivered", last]
     assert delivery().status == "DELIVERED"
@@ -101,7 +101,9 @@ def test_an_open_or_click_implies_a_delivery_however_often_it_is_told(api, org, 
 @pytest.mark.parametrize(
     ("kind", "reason"), [("bounced", "HARD_BOUNCE"), ("complained", "COMPLAINT")]
 )
-def test_a_bounce_or_complaint_told_later_suppresses_the_address(api, org, script, kind, reason):
+def test_a_bounce_or_complaint_reported_later_suppresses_the_address(
+    api, org, script, kind, reason
+):
     script("mail", Accepted())
     person = factories.contact(org)
     api.send(message(person))
@@ -228,7 +230,7 @@ def test_the_oldest_of_a_category_goes_first(api, org, script):
     assert [to for _, to in Scripted.sent] == [person.email for person in people]
 
 
-def test_a_page_of_the_history_has_fifty_messages_unless_told(api, org):
+def test_a_page_of_the_history_has_fifty_messages_by_default(api, org):
     people = factories.contacts(org, 51)
     api.bulk([message(person) for person in people])
     assert len(api.call("GET", "/messages").json()["messages"]) == 50

@@ -1,4 +1,4 @@
-"""What becomes of messages when parts are away, come twice, or have a wrong clock."""
+"""Messages while a component is unavailable, runs twice, or has a wrong clock."""
 
 import datetime as dt
 import sys
@@ -44,7 +44,7 @@ def redis_away(settings):
 
 @contextmanager
 def broker_away():
-    """Lead Celery to an address at which nobody answers."""
+    """Point Celery at an address without a server."""
     address, current_app.conf.broker_write_url = current_app.conf.broker_write_url, NOWHERE
     try:
         _connect_anew()
@@ -96,9 +96,9 @@ def test_tasks_have_no_ids_and_no_time(org, api, redis):
     """What is enqueued names a channel, at once, and nothing that could be lost."""
     api.send(message(factories.contact(org), channel="SMS"))
     (raw,) = redis.lrange("sms", 0, -1)
-    told = orjson.loads(raw)["headers"]
-    assert (told["task"], told["argsrepr"]) == ("messaging.send_ready", "('SMS',)")
-    assert (told["eta"], told["retries"]) == (None, 0)
+    headers = orjson.loads(raw)["headers"]
+    assert (headers["task"], headers["argsrepr"]) == ("messaging.send_ready", "('SMS',)")
+    assert (headers["eta"], headers["retries"]) == (None, 0)
 
 
 def test_a_202_is_committed_whole(api, org):
@@ -192,7 +192,7 @@ def full_disk(table):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_full_disk_takes_nothing_and_uses_no_key_up(api, org):
+def test_a_full_disk_accepts_nothing_and_uses_no_key(api, org):
     body, key = message(factories.contact(org)), {"Idempotency-Key": "k"}
     with full_disk(Message._meta.db_table):
         refused = api.send(body, **key)

@@ -1,4 +1,4 @@
-"""What the contract says of keys and of bulks."""
+"""The contract's rules for idempotency keys and bulks."""
 
 import datetime as dt
 
@@ -68,7 +68,7 @@ def test_a_key_lives_for_a_day_after_the_latest_time_of_its_message(api, org):
     )
 
 
-def test_what_no_provider_takes_does_not_use_the_key_up(api, org):
+def test_a_message_without_a_provider_does_not_use_the_key(api, org):
     body = message(factories.contact(org), channel="SMS")
     row = ProviderAccount.objects.create(
         organization=org, name="mail", kind="simulator", channel="EMAIL"

@@ -1,4 +1,4 @@
-"""What the contract says of consent, suppressions and tokens that no other test holds."""
+"""The contract's rules for consent, suppressions and tokens that no other file tests."""
 
 import pytest
 from django.test import Client
@@ -67,11 +67,11 @@ def test_ids_and_secrets_of_programs_are_letters_and_digits(api):
     )
 
 
-def test_a_token_is_believed_for_half_a_minute_at_most():
+def test_a_token_is_cached_for_half_a_minute_at_most():
     assert authentication.CACHE_SECONDS == authentication._known.seconds == 30
 
 
-def test_the_token_endpoint_is_told_of_without_a_token():
+def test_the_token_endpoint_is_described_without_a_token():
     described = Client().get("/.well-known/oauth-authorization-server")
     assert described.status_code == 200
     assert described.json()["revocation_endpoint"].endswith("/services/oauth2/revoke")

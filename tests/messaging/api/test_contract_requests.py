@@ -1,4 +1,4 @@
-"""What the contract says of every call: ids, codes, the description, its examples, the probes."""
+"""The contract's rules for every call: ids, codes, the OpenAPI document, its examples, probes."""
 
 import time
 import uuid
@@ -108,12 +108,12 @@ ALWAYS = {"400", "401", "405", "429", "500", "503"}
         ("get", "/rme/v1/health", {"200"}),
     ],
 )
-def test_the_description_tells_every_status(described, method, path, statuses):
+def test_the_description_has_every_status(described, method, path, statuses):
     assert set(described["paths"][path][method]["responses"]) == statuses | ALWAYS
 
 
 def examples(described):
-    """Give each request's examples, by the path that takes it."""
+    """Return each request's examples, by the path that accepts it."""
     for path, operations in described["paths"].items():
         content = operations.get("post", {}).get("requestBody", {}).get("content", {})
         for media in content.values():
@@ -155,7 +155,7 @@ def test_readyz_waits_for_migrations():
     assert probe("/readyz") == (503, b"migrations\n")
 
 
-def test_readyz_says_that_the_database_is_away():
+def test_readyz_reports_that_the_database_is_unavailable():
     def away(*_):
         raise OperationalError("server closed the connection unexpectedly")
 
@@ -169,27 +169,27 @@ def test_readyz_says_that_the_database_is_away():
 
 def test_another_organizations_contact_answers_as_one_that_does_not_exist(api, org):
     theirs = factories.contact(factories.organization("other"))
-    told = []
+    answers = []
     for contact_id in (str(theirs.pk), "nobody"):
         body = message() | {"to": [{"contactId": contact_id}]}
         single, listed = api.send(body), api.call("GET", f"/messages?contactId={contact_id}")
-        told.append((single.status_code, single.json(), listed.status_code, listed.json()))
-    assert told[0] == told[1]
-    assert told[0][0] == 404
+        answers.append((single.status_code, single.json(), listed.status_code, listed.json()))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 404
 
 
 def test_another_organizations_message_is_not_cancelled_nor_repeated(api, org):
     schedule = {"mode": "LOCAL", "time": "09:00"}
     body = message(factories.contact(org), schedule=schedule)
     mine = api.send(body, **{"Idempotency-Key": "k"}).json()["messageId"]
-    stranger = Api(factories.organization("other"))
-    assert stranger.call("DELETE", f"/messages/{mine}").status_code == 404
-    answer = stranger.send(body, **{"Idempotency-Key": "k"})  # the scope is the organization's
+    other = Api(factories.organization("other"))
+    assert other.call("DELETE", f"/messages/{mine}").status_code == 404
+    answer = other.send(body, **{"Idempotency-Key": "k"})  # the scope is the organization's
     assert (answer.status_code, answer.get("Idempotent-Replayed")) == (404, None)
     assert api.get(mine)["status"] == "SCHEDULED"
 
 
-def test_a_reached_ceiling_says_when_to_come_again_and_uses_no_key_up(api, org, redis):
+def test_a_reached_ceiling_has_retry_after_and_uses_no_key(api, org, redis):
     SendingRules.objects.create(organization=org, sends_per_day=1)
     TtlCache.clear_all()
     person = factories.contact(org)

@@ -1,4 +1,4 @@
-"""What the contract says of routes, of waiting for a provider, and of unknown outcomes."""
+"""The contract's rules for routes, waiting for a provider, and unknown outcomes."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -69,18 +69,18 @@ def test_accounts_go_by_priority_and_by_weight_within_one(org):
     assert 2800 < orders["first", "heavy", "light", "last"] < 3200  # three of four
 
 
-def test_the_route_of_the_answer_may_change_and_the_message_tells(api, org, script):
+def test_the_route_may_change_after_the_answer_and_the_message_shows_it(api, org, script):
     script("first", Retryable("451 busy"), priority=1)
     script("second", Accepted(), priority=2)
     sent = api.send(message(factories.contact(org))).json()
     work()
-    told = api.get(sent["messageId"])
-    assert (sent["provider"], told["provider"]) == ("first", "second")
-    (failover,) = [event for event in told["events"] if event["type"] == "failover"]
+    shown = api.get(sent["messageId"])
+    assert (sent["provider"], shown["provider"]) == ("first", "second")
+    (failover,) = [event for event in shown["events"] if event["type"] == "failover"]
     assert failover == {
         "type": "failover",
         "at": failover["at"],
-        "contactId": told["recipients"][0]["contactId"],
+        "contactId": shown["recipients"][0]["contactId"],
         "channel": "EMAIL",
         "provider": "first",
         "detail": {"reason": "451 busy"},
@@ -91,7 +91,7 @@ def test_the_route_of_the_answer_may_change_and_the_message_tells(api, org, scri
 
 
 def waited(org, tries, after=None):
-    """Give how many seconds a delivery waits after so many tries."""
+    """Return how many seconds a delivery waits after a number of tries."""
     (claimed,) = claims.claim(org.pk, "EMAIL", 0).deliveries
     Delivery.objects.update(status="ACCEPTED")
     now = datetime.now(UTC)
@@ -125,8 +125,8 @@ def test_a_wait_past_the_expiry_ends_as_a_provider_error(api, org, script):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     Delivery.objects.update(expires_at=datetime.now(UTC) + timedelta(seconds=60))
     work()
-    told = api.get(message_id)
-    assert (told["status"], told["error"]) == (
+    shown = api.get(message_id)
+    assert (shown["status"], shown["error"]) == (
         "FAILED",
         {"code": "PROVIDER_ERROR", "message": "429 slow down"},
     )
@@ -145,7 +145,7 @@ def test_an_unknown_outcome_waits_a_minute_for_a_receipt(api, org, script):
     assert (sweeper.resolve_unknown(), delivery().status) == (0, "UNKNOWN")
 
 
-def test_marketing_is_held_and_a_late_receipt_ends_it(api, org, script):
+def test_marketing_goes_to_manual_review_and_a_late_receipt_ends_it(api, org, script):
     script("only", Unknown("no answer"))
     person = factories.contact(org)
     yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)

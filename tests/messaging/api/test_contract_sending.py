@@ -1,4 +1,4 @@
-"""What the contract says of sending: each field, and what is answered."""
+"""The contract's rules for sending: each field, and the answers."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def handed(org):
         ({"schedule": {"mode": "AT", "at": "2026-01-01T00:00:00"}}, "schedule.at", None),
     ],
 )
-def test_what_cannot_be_meant_is_named(api, org, fields, field, why):
+def test_a_contradictory_request_is_refused_with_its_field(api, org, fields, field, why):
     response = api.send(message(factories.contact(org), **fields))
     (detail,) = response.json()["error"]["details"]
     assert (response.status_code, detail["field"]) == (400, field)
@@ -86,7 +86,7 @@ def test_what_cannot_be_meant_is_named(api, org, fields, field, why):
     assert not Message.objects.exists()
 
 
-def test_a_hundred_recipients_are_taken(api, org):
+def test_a_hundred_recipients_are_accepted(api, org):
     answer = api.send(message(*factories.contacts(org, 100)))
     assert (answer.status_code, len(answer.json()["recipients"])) == (202, 100)
 
@@ -120,7 +120,7 @@ def test_a_template_without_a_version_for_the_channel_is_not_found(api, org):
     )
 
 
-def test_content_is_sent_as_it_stands_and_metadata_goes_to_nobody(api, org, handed):
+def test_content_is_sent_unchanged_and_metadata_is_not_sent(api, org, handed):
     content = {"subject": "{{ contact.first_name }}", "text": "{% if x %} {{ note }}"}
     body = message(
         factories.contact(org), template=None, content=content, metadata={"order": "secret-42"}
@@ -144,7 +144,7 @@ def test_from_names_the_sender_on_each_channel(api, org, handed):
     assert sms.sender == "ACME"
 
 
-def test_a_recipients_variables_go_over_everybodys(api, org, handed):
+def test_a_recipients_variables_override_the_common_ones(api, org, handed):
     ada, bob = factories.contacts(org, 2)
     body = message(ada, bob, channel="SMS")
     body["to"][1]["variables"] = {"note": "own"}
@@ -173,7 +173,7 @@ def test_when_all_are_refused_the_first_ones_error_is_the_answer(api, org):
     ]
 
 
-def test_who_no_channel_reaches_is_blocked_and_the_others_go(api, org):
+def test_an_unreachable_recipient_is_blocked_and_the_others_are_sent(api, org):
     ada, bob = factories.contact(org), factories.contact(org, email="", mobile="")
     answer = api.send(message(ada, bob)).json()
     text = "No channel asked for has an address or device for this recipient."

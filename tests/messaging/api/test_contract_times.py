@@ -1,4 +1,4 @@
-"""What the contract says of times, zones, cancelling, and the order of events."""
+"""The contract's rules for times, zones, cancelling, and the order of events."""
 
 import datetime as dt
 
@@ -50,7 +50,7 @@ def test_a_local_time_that_passed_just_now_goes_at_once(api, org):
     assert (answer.status_code, answer.json()["status"]) == (202, "ACCEPTED")
 
 
-def test_org_takes_the_organizations_zone_for_everybody(api, org):
+def test_org_uses_the_organizations_zone_for_all_recipients(api, org):
     type(org).objects.filter(pk=org.pk).update(zone="Asia/Kolkata")
     TtlCache.clear_all()
     person = factories.contact(org, zone="America/New_York")
@@ -106,10 +106,10 @@ def test_several_that_are_cancelled_answer_as_they_were_answered(api, org):
         one["status"] = "CANCELLED"
     sent["recipients"][2]["error"]["details"] = []  # which field it was is not kept
     answer = api.call("DELETE", f"/messages/{sent['messageId']}").json()
-    for told in (sent, answer):  # what is left of the message as a whole
+    for shown in (sent, answer):  # what is left of the message as a whole
         for name in ("status", "resolvedChannel", "provider", "scheduledFor"):
-            told.pop(name)
-        told["recipients"][2].pop("resolvedChannel")
+            shown.pop(name)
+        shown["recipients"][2].pop("resolvedChannel")
     assert answer == sent
 
 

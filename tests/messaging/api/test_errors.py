@@ -115,7 +115,7 @@ def test_not_found_path(api):
     check(api.call("GET", "/nope"), 404, error("NOT_FOUND", "There is no such path."))
 
 
-def test_method_not_allowed_says_what_is(api):
+def test_method_not_allowed_names_the_allowed_methods(api):
     response = api.call("PUT", "/messages")
     check(response, 405, error("METHOD_NOT_ALLOWED", "This path does not take that method."))
     assert response["Allow"] == "GET, POST, HEAD"
@@ -151,7 +151,7 @@ def test_every_path_is_swept():
 
 @pytest.mark.parametrize("wrong", ["", "?nope=1", "?limit=x&limit=y", "?dryRun=maybe", "?q=%00"])
 @pytest.mark.parametrize("path", ROUTES)
-def test_method_not_allowed_goes_before_what_else_is_wrong(api, path, wrong):
+def test_method_not_allowed_precedes_all_other_errors(api, path, wrong):
     for method in METHODS:
         if method in ROUTES[path].split(", "):
             continue
@@ -160,11 +160,11 @@ def test_method_not_allowed_goes_before_what_else_is_wrong(api, path, wrong):
             assert (method, response.status_code) == (method, 405)
             assert response["Allow"] == ROUTES[path]
             if method != "HEAD":
-                told = "This path does not take that method."
-                assert response.json() == error("METHOD_NOT_ALLOWED", told)
+                text = "This path does not take that method."
+                assert response.json() == error("METHOD_NOT_ALLOWED", text)
 
 
-def test_a_stranger_is_refused_before_the_method(api):
+def test_a_caller_without_a_token_is_refused_before_the_method(api):
     response = api.call("PUT", "/messages?nope=1", Authorization="Bearer nope")
     assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHORIZED")
 
@@ -233,7 +233,7 @@ def _away(execute, sql, params, many, context):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_internal_error_says_nothing_of_the_inside(api, org):
+def test_an_internal_error_contains_no_internals(api, org):
     def broken(*_):
         raise RuntimeError("a secret of the inside")
 
@@ -243,16 +243,16 @@ def test_internal_error_says_nothing_of_the_inside(api, org):
     check(response, 500, error("INTERNAL_ERROR", "Something went wrong on our side."))
 
 
-def test_stranger_sees_what_does_not_exist(api, org):
+def test_another_organization_gets_not_found(api, org):
     person = factories.contact(org)
     message_id = api.send(message(person)).json()["messageId"]
-    stranger = Api(factories.organization("other"))
+    other = Api(factories.organization("other"))
     for method in ("GET", "DELETE"):
         check(
-            stranger.call(method, f"/messages/{message_id}"),
+            other.call(method, f"/messages/{message_id}"),
             404,
             error("NOT_FOUND", "There is no such message."),
         )
-    assert stranger.call("GET", "/messages").json() == {"messages": [], "nextCursor": None}
+    assert other.call("GET", "/messages").json() == {"messages": [], "nextCursor": None}
     body = message(person, template=None, content={"subject": "a", "text": "b"})
-    assert stranger.send(body).json()["error"]["code"] == "NOT_FOUND"
+    assert other.send(body).json()["error"]["code"] == "NOT_FOUND"

@@ -1,4 +1,4 @@
-"""Values that look odd and are right, and such as look right and are not."""
+"""Values of fields at the border between valid and invalid."""
 
 import pytest
 
@@ -10,14 +10,14 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("subject", ["Prix : 5\u00a0€", "👩‍👩‍👧 and family", "مرحبا\u200f!"])
-def test_what_joins_and_spaces_letters_may_stand_in_a_line(api, org, subject):
+def test_joiners_and_spaces_are_allowed_in_a_line(api, org, subject):
     body = message(factories.contact(org), template=None, context=None)
     answer = api.send({**body, "content": {"subject": subject, "text": "x"}})
     assert answer.status_code == 202, answer.json()
 
 
 @pytest.mark.parametrize("subject", ["a\nb", "a\x7fb", "a\x85b", "a\u2028b"])
-def test_control_characters_and_ends_of_lines_may_not(api, org, subject):
+def test_control_characters_and_line_ends_are_refused_in_a_line(api, org, subject):
     body = message(factories.contact(org), template=None, context=None)
     answer = api.send({**body, "content": {"subject": subject, "text": "x"}})
     why = "must not contain control characters"
@@ -27,7 +27,7 @@ def test_control_characters_and_ends_of_lines_may_not(api, org, subject):
     )
 
 
-def test_a_whole_number_may_be_written_with_a_point(api, org):
+def test_a_whole_number_may_have_a_decimal_point(api, org):
     body = message(factories.contact(org), channel=None, channels=["EMAIL", "SMS"])
     fields = {"strategy": "FIRST_DELIVERED", "push": {"badge": 1.0, "ttl": 1e3}}
     assert api.send({**body, **fields, "fallbackAfter": 60.0}).status_code == 202
@@ -37,7 +37,7 @@ def test_a_whole_number_may_be_written_with_a_point(api, org):
     ]
 
 
-def test_only_the_letters_of_ascii_have_two_cases(api, org):
+def test_only_ascii_letters_are_read_in_any_case(api, org):
     person = factories.contact(org)
     assert api.send(message(person, channel="eMail")).status_code == 202
     answer = api.send(message(person, channel="emaıl"))  # whose capital is an I

@@ -1,4 +1,4 @@
-"""The description: valid, complete, and true of what the calls do."""
+"""The OpenAPI document: valid, complete, and true of what the calls do."""
 
 import re
 from contextlib import contextmanager
@@ -109,7 +109,7 @@ WITH_KEYS = {"/rme/v1/messages", "/rme/v1/messages/bulk"}
 
 
 def _checks(path, method):
-    """Give the statuses that the contract has for a call beyond those that Schemathesis knows."""
+    """Return the statuses that the contract has for a call beyond those that Schemathesis knows."""
     positive = [*checks.POSITIVE_DATA_ACCEPTANCE_EXPECTED_STATUSES]
     positive += ["400"] if (path, method) in REFUSES else []
     # a key that was used for another request; and a recipient without an address
@@ -160,7 +160,7 @@ def one_connection():
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), MODES)
-def test_no_call_breaks_its_description(org, path, method, mode):
+def test_every_answer_conforms_to_the_description(org, path, method, mode):
     api = Api(org)
     ada = str(factories.contact(org).pk)
     with one_connection():
@@ -184,7 +184,7 @@ def _aim(case, contact_id):
     """Name what there is, so that more of what is allowed is looked at to its end."""
     if case.headers:
         case.headers.pop("Idempotency-Key", None)
-        case.headers.pop("Prefer", None)  # nobody sends here: it would wait in vain
+        case.headers.pop("Prefer", None)  # no worker runs here: it would wait in vain
     if isinstance(case.query, dict):
         case.query.pop("cursor", None)
     if "name" in (case.path_parameters or {}):
@@ -218,8 +218,8 @@ def _says_only_what_no_schema_tells(path, method, answer):
     found = [each["error"] for each in (body, *results) if each.get("error")]
     allowed = "|".join(REFUSES.get((path, method), ()))
     for detail in (d for error in found if error["code"] == INVALID for d in error["details"]):
-        said = f"{detail['field']}: {detail['message']}"
-        assert re.fullmatch(allowed, said), said
+        text = f"{detail['field']}: {detail['message']}"
+        assert re.fullmatch(allowed, text), text
 
 
 def test_docs_page_has_a_policy_of_its_own():

@@ -172,7 +172,7 @@ def test_refusal_has_its_outcome(transport: Transport, code: int) -> None:
     ],
 )
 def test_refusal_of_the_smsc(smsc: Smsc, send: Send, code: int, expected: Outcome) -> None:
-    smsc.judge = lambda event: code
+    smsc.decide = lambda event: code
     assert send("Hi") == [expected]
 
 
@@ -199,13 +199,13 @@ def test_refused_bind_has_its_outcome(transport: Transport, code: int, expected:
 
 def test_throttling_spares_what_was_taken(smsc: Smsc, send: Send) -> None:
     """Half of a window is refused for now: each message has its own outcome."""
-    smsc.judge = lambda event: 0x58 if event.short_message.endswith(b"odd") else 0
+    smsc.decide = lambda event: 0x58 if event.short_message.endswith(b"odd") else 0
     outcomes = send(*(f"{n} {'odd' if n % 2 else 'even'}" for n in range(20)))
     assert [type(outcome) for outcome in outcomes] == [Accepted, Retryable] * 10
 
 
 def test_no_answer_is_unknown(smsc: Smsc, send: Send) -> None:
-    smsc.judge = lambda event: None if event.short_message == b"silent" else 0
+    smsc.decide = lambda event: None if event.short_message == b"silent" else 0
     assert send("silent", "Hi", timeout=0.3) == [Unknown("time-out"), Accepted("m1")]
 
 

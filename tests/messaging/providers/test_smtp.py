@@ -105,7 +105,7 @@ def test_account_says_its_name_and_where_bounces_go(transport: Transport) -> Non
     with SmtpServer() as server:
         account = provider(server.port, helo="out.y.test", bounce_address="bounces@y.test")
         assert account.send([email_dispatch()], transport) == [Accepted("1@y.test")]
-    assert server.heard[0] == "EHLO out.y.test"
+    assert server.commands[0] == "EHLO out.y.test"
     assert [(mail.mail_from, mail.recipient) for mail in server.mails] == [
         ("<bounces@y.test>", "<to@x.test>")
     ]

@@ -114,7 +114,7 @@ def test_body_respects_windows_that_are_zero_grow_and_shrink(transport: Transpor
     arrived: list[int] = []
 
     def talk(sock: socket.socket, _: int) -> None:
-        frames = http2.heard(sock)
+        frames = http2.frames_from(sock)
 
         def take(grant: bytes, size: int) -> None:
             """Let a client go on; a PING's answer comes behind all that it could write."""
@@ -283,7 +283,7 @@ def test_response_before_the_end_of_the_body_counts(
 
 def test_response_before_the_end_of_the_body_and_a_close_counts(transport: Transport) -> None:
     def talk(sock: socket.socket, _: int) -> None:
-        frames = http2.heard(sock)
+        frames = http2.frames_from(sock)
         sock.sendall(raw(SETTINGS, 0, 0, b"\0\4" + number(2**31 - 1)))
         sock.sendall(raw(WINDOW_UPDATE, 0, 0, number(2**30)))
         while next(frames)[0] != HEADERS:

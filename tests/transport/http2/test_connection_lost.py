@@ -172,16 +172,16 @@ def test_server_without_settings_is_sent_nothing(transport: Transport) -> None:
 
 
 def test_later_request_does_not_wait_for_a_dead_connection() -> None:
-    flight: RequestsInFlight[str] = RequestsInFlight(Transport(AddressPolicy(["localhost"])))
+    in_flight: RequestsInFlight[str] = RequestsInFlight(Transport(AddressPolicy(["localhost"])))
     with Http2Server(first=lambda sock, _: tcp.stall(sock)) as server:
-        flight.add("early", ask(server, connect_timeout=0.8))
-        ended = flight.step(0.2)
-        flight.add("late", ask(server, connect_timeout=5.0))
-        while flight:
-            ended += flight.step(0.2)
+        in_flight.add("early", ask(server, connect_timeout=0.8))
+        ended = in_flight.step(0.2)
+        in_flight.add("late", ask(server, connect_timeout=5.0))
+        while in_flight:
+            ended += in_flight.step(0.2)
         assert [key for key, _ in ended] == ["early", "late"]
         assert statuses([result for _, result in ended]) == [NOT_SENT, 200]
-    flight.close()
+    in_flight.close()
 
 
 def test_connection_that_received_nothing_is_not_reused(transport: Transport) -> None:
@@ -241,20 +241,20 @@ def test_goaway_lets_requests_end_and_the_next_use_another_connection(
 
 
 def test_goaway_on_an_idle_connection_costs_nothing(transport: Transport) -> None:
-    said = threading.Event()
+    answered = threading.Event()
 
     def answer(connection: Http2Connection, stream: Stream) -> None:
         http2.ok(connection, stream)
         connection.flush()
-        time.sleep(0.05)  # so that nobody hears it any more
+        time.sleep(0.05)  # so that the client reads it later
         connection.socket.sendall(raw(GOAWAY, 0, 0, b"\0\0\0\1" + bytes(4)))
-        said.set()
+        answered.set()
 
     with Http2Server(answer) as server:
         for _ in range(3):
             assert statuses(transport.perform([ask(server)])) == [200]
-            assert said.wait(5)
-            said.clear()
+            assert answered.wait(5)
+            answered.clear()
         assert [seen.connection for seen in server.seen] == [0, 1, 2]
 
 

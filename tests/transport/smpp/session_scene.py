@@ -1,4 +1,4 @@
-"""Lines to an SMSC, and what is asked over them."""
+"""Clients of an SMSC, and requests over them."""
 
 import socket
 from typing import Any
@@ -11,13 +11,13 @@ POLICY = AddressPolicy(["127.0.0.1"])
 BODY = ShortMessage(Address("1"), Address("2"), b"Hi").encode()
 
 
-def line(port: int, **given: Any) -> smpp.SmppClient:
+def client(port: int, **given: Any) -> smpp.SmppClient:
     settings = {"timeout": 5.0, **given}
     return smpp.client_for(smpp.Login("127.0.0.1", port, "esme", "secret", **settings))
 
 
-def ask(port: int, count: int = 1, **given: Any) -> list[Answer]:
-    return line(port, **given).submit([BODY] * count, POLICY)
+def submit(port: int, count: int = 1, **given: Any) -> list[Answer]:
+    return client(port, **given).submit([BODY] * count, POLICY)
 
 
 def statuses(answers: list[Answer]) -> list[object]:
@@ -25,4 +25,4 @@ def statuses(answers: list[Answer]) -> list[object]:
 
 
 def never(connection: socket.socket, request: Pdu) -> None:
-    """Say nothing."""
+    """Do not answer."""

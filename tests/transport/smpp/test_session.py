@@ -13,20 +13,20 @@ from rme.transport.smpp import session
 from rme.transport.smpp.pdu import RESPONSE, CommandId, Pdu
 from tests.fakes.smpp import SmppServer, accept
 from tests.fakes.smsc import wait_for
-from tests.transport.smpp.session_scene import BODY, POLICY, ask, line, never, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, client, never, statuses, submit
 
 SUBMIT = CommandId.SUBMIT_SM
 
 
 @pytest.fixture(autouse=True)
-def _no_links() -> Iterator[None]:
+def _no_sessions() -> Iterator[None]:
     yield
     smpp.close_all(2)
 
 
 def test_session_is_bound_once_and_reused() -> None:
     with SmppServer() as server:
-        assert statuses([*ask(server.port, 3), *ask(server.port)]) == [0] * 4
+        assert statuses([*submit(server.port, 3), *submit(server.port)]) == [0] * 4
         assert (server.connections, len(server.of(CommandId.BIND_TRANSMITTER))) == (1, 1)
         sequences = [each.sequence for each in server.seen]
         assert sequences == sorted(set(sequences))
@@ -42,7 +42,7 @@ def test_answers_are_matched_by_number_in_any_order() -> None:
                 accept(connection, each)
 
     with SmppServer({SUBMIT: backwards}) as server:
-        answers = ask(server.port, 10)
+        answers = submit(server.port, 10)
     assert [a.body for a in answers if isinstance(a, Pdu)] == [
         f"id{each.sequence}\0".encode() for each in waiting
     ]
@@ -64,7 +64,7 @@ def test_window_is_never_exceeded() -> None:
         threading.Timer(0.01, answer).start()
 
     with SmppServer({SUBMIT: slowly}) as server:
-        assert statuses(ask(server.port, 40, window=4)) == [0] * 40
+        assert statuses(submit(server.port, 40, window=4)) == [0] * 40
     assert most == 4
 
 
@@ -73,7 +73,8 @@ def test_several_threads_share_a_session() -> None:
     with SmppServer() as server:
         port = server.port
         threads = [
-            threading.Thread(target=lambda: found.extend(statuses(ask(port, 50)))) for _ in range(4)
+            threading.Thread(target=lambda: found.extend(statuses(submit(port, 50))))
+            for _ in range(4)
         ]
         for thread in threads:
             thread.start()
@@ -84,15 +85,15 @@ def test_several_threads_share_a_session() -> None:
 
 def test_no_answer_in_time_is_unknown_and_the_session_continues() -> None:
     with SmppServer({SUBMIT: never}) as server:
-        assert ask(server.port, timeout=0.2) == [Failure(FailureKind.UNKNOWN, "time-out")]
+        assert submit(server.port, timeout=0.2) == [Failure(FailureKind.UNKNOWN, "time-out")]
         server.steps = {}
-        assert statuses(ask(server.port, timeout=0.2)) == [0]
+        assert statuses(submit(server.port, timeout=0.2)) == [0]
         assert server.connections == 1
 
 
 def test_request_without_room_in_the_window_is_not_sent() -> None:
     with SmppServer({SUBMIT: never}) as server:
-        answers = ask(server.port, 3, window=1, timeout=0.2)
+        answers = submit(server.port, 3, window=1, timeout=0.2)
     assert statuses(answers) == ["UNKNOWN", "NOT_SENT", "NOT_SENT"]
     assert len(server.of(SUBMIT)) == 1
 
@@ -100,10 +101,10 @@ def test_request_without_room_in_the_window_is_not_sent() -> None:
 def test_late_answer_is_dropped() -> None:
     late: list[Pdu] = []
     with SmppServer({SUBMIT: lambda c, request: late.append(request)}) as server:
-        assert statuses(ask(server.port, timeout=0.2)) == ["UNKNOWN"]
+        assert statuses(submit(server.port, timeout=0.2)) == ["UNKNOWN"]
         server.steps = {}
         server.last.sendall(late[0].answer(0, b"late\0").encode())
-        (answer,) = ask(server.port, timeout=0.2)
+        (answer,) = submit(server.port, timeout=0.2)
         assert isinstance(answer, Pdu)
         assert answer.body != b"late\0"
 
@@ -113,12 +114,12 @@ def test_generic_nack_is_an_answer() -> None:
         connection.sendall(Pdu(CommandId.GENERIC_NACK, request.sequence, 3).encode())
 
     with SmppServer({SUBMIT: nack}) as server:
-        assert statuses(ask(server.port)) == [3]
+        assert statuses(submit(server.port)) == [3]
 
 
 def test_silent_bind_is_not_sent() -> None:
     with SmppServer(otherwise=never) as server:
-        assert ask(server.port, timeout=0.2) == [Failure(FailureKind.NOT_SENT, "time-out")]
+        assert submit(server.port, timeout=0.2) == [Failure(FailureKind.NOT_SENT, "time-out")]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_silent_bind_is_not_sent() -> None:
 )
 def test_address_is_checked(policy: AddressPolicy, tls: bool, reason: str) -> None:
     with SmppServer() as server:
-        answers = line(server.port, tls=tls).submit([BODY], policy)
+        answers = client(server.port, tls=tls).submit([BODY], policy)
         assert (answers, server.connections) == (
             [Failure(FailureKind.REFUSED_ADDRESS, reason)],
             0,
@@ -140,17 +141,17 @@ def test_address_is_checked(policy: AddressPolicy, tls: bool, reason: str) -> No
 
 def test_unbind_of_the_other_side_is_answered() -> None:
     with SmppServer() as server:
-        ask(server.port)
+        submit(server.port)
         server.send(Pdu(CommandId.UNBIND, 77))
         wait_for(lambda: Pdu(CommandId.UNBIND | RESPONSE, 77) in server.seen)
         wait_for(lambda: not server._open)
-        wait_for(lambda: statuses(ask(server.port)) == [0])
+        wait_for(lambda: statuses(submit(server.port)) == [0])
         assert server.connections == 2
 
 
 def test_requests_of_the_other_side_are_answered() -> None:
     with SmppServer() as server:
-        ask(server.port)
+        submit(server.port)
         server.send(Pdu(CommandId.ENQUIRE_LINK, 5))
         server.send(Pdu(0x103, 6))  # data_sm
         wait_for(lambda: len(server.seen) >= 4)
@@ -161,39 +162,39 @@ def test_requests_of_the_other_side_are_answered() -> None:
 
 
 def test_client_binds_as_transceiver_only_to_listen() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     with SmppServer() as server:
-        ask(server.port)
-        line(server.port).listen(lambda bodies: not heard.extend(bodies), POLICY)
+        submit(server.port)
+        client(server.port).listen(lambda bodies: not received.extend(bodies), POLICY)
         wait_for(lambda: len(server.of(CommandId.BIND_TRANSCEIVER)) == 1)
         assert len(server.of(CommandId.UNBIND)) == 1
-        assert statuses(ask(server.port)) == [0]
-        server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"said"))
+        assert statuses(submit(server.port)) == [0]
+        server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"text"))
         answer = Pdu(CommandId.DELIVER_SM | RESPONSE, 9, 0, b"\0")
         wait_for(lambda: answer in server.seen)
-    assert heard == [b"said"]
+    assert received == [b"text"]
 
 
 def test_delivery_that_is_not_stored_is_requested_again() -> None:
     with SmppServer() as server:
-        line(server.port).listen(lambda bodies: False, POLICY)
+        client(server.port).listen(lambda bodies: False, POLICY)
         wait_for(lambda: server.connections == 1)
         wait_for(lambda: len(server.seen) == 1)
-        server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"said"))
+        server.send(Pdu(CommandId.DELIVER_SM, 9, body=b"text"))
         answer = Pdu(CommandId.DELIVER_SM | RESPONSE, 9, session.TRY_AGAIN, b"\0")
         wait_for(lambda: answer in server.seen)
 
 
 def test_deliveries_that_arrive_together_are_handled_together() -> None:
-    heard: list[int] = []
+    received: list[int] = []
     with SmppServer() as server:
-        line(server.port).listen(lambda bodies: not heard.append(len(bodies)), POLICY)
+        client(server.port).listen(lambda bodies: not received.append(len(bodies)), POLICY)
         wait_for(lambda: len(server.seen) == 1)
         wire = b"".join(Pdu(CommandId.DELIVER_SM, n, body=b"x").encode() for n in range(1, 501))
         server.last.sendall(wire)
         wait_for(lambda: len(server.of(CommandId.DELIVER_SM | RESPONSE)) == 500)
-    assert sum(heard) == 500
-    assert len(heard) < 50
+    assert sum(received) == 500
+    assert len(received) < 50
 
 
 def test_close_waits_for_requests_in_flight_and_unbinds() -> None:
@@ -204,7 +205,7 @@ def test_close_waits_for_requests_in_flight_and_unbinds() -> None:
     found: list[object] = []
     with SmppServer({SUBMIT: slowly}) as server:
         port = server.port
-        asking = threading.Thread(target=lambda: found.extend(statuses(ask(port))))
+        asking = threading.Thread(target=lambda: found.extend(statuses(submit(port))))
         asking.start()
         wait_for(lambda: len(server.of(SUBMIT)) == 1)
         smpp.close_all(5)
@@ -214,17 +215,17 @@ def test_close_waits_for_requests_in_flight_and_unbinds() -> None:
 
 def test_forked_child_leaves_its_parents_session_alone() -> None:
     with SmppServer() as server:
-        ask(server.port)
+        submit(server.port)
         child = os.fork()
         if not child:
             try:
-                taken = statuses(ask(server.port)) == [0]
+                taken = statuses(submit(server.port)) == [0]
                 smpp.close_all(2)
                 os._exit(0 if taken else 1)
             finally:
                 os._exit(2)
         assert os.waitpid(child, 0)[1] == 0
-        assert statuses(ask(server.port)) == [0]
+        assert statuses(submit(server.port)) == [0]
         assert server.connections == 2
 
 
@@ -240,7 +241,7 @@ def test_session_being_bound_when_all_are_closed_is_unbound() -> None:
         accept(connection, request)
 
     with SmppServer({CommandId.BIND_TRANSCEIVER: slowly}) as server:
-        line(server.port).listen(lambda bodies: True, POLICY)
+        client(server.port).listen(lambda bodies: True, POLICY)
         wait_for(lambda: len(server.of(CommandId.BIND_TRANSCEIVER)) == 1)
         smpp.close_all(3)
         assert len(server.of(CommandId.UNBIND)) == 1
@@ -248,7 +249,7 @@ def test_session_being_bound_when_all_are_closed_is_unbound() -> None:
 
 def test_closed_client_opens_no_session() -> None:
     with SmppServer() as server:
-        own = line(server.port)
+        own = client(server.port)
         smpp.close_all(1)
         (answer,) = own.submit([BODY], POLICY)
         assert answer == Failure(FailureKind.NOT_SENT, "the line was closed")

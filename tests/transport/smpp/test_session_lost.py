@@ -11,22 +11,22 @@ from rme.transport.smpp.pdu import Address, CommandId, Pdu, ShortMessage
 from tests.fakes.smpp import SmppServer, accept, refuse
 from tests.fakes.smsc import wait_for
 from tests.fakes.tcp import free_port, reset
-from tests.transport.smpp.session_scene import BODY, POLICY, ask, line, never, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, client, never, statuses, submit
 
 SUBMIT = CommandId.SUBMIT_SM
 
 
 @pytest.fixture(autouse=True)
-def _no_links() -> Iterator[None]:
+def _no_sessions() -> Iterator[None]:
     yield
     smpp.close_all(2)
 
 
 def test_loss_is_unknown_for_what_was_written_and_the_next_binds_again() -> None:
     with SmppServer({SUBMIT: lambda c, r: False}) as server:
-        assert statuses(ask(server.port, 3, window=2)) == ["UNKNOWN", "UNKNOWN", "NOT_SENT"]
+        assert statuses(submit(server.port, 3, window=2)) == ["UNKNOWN", "UNKNOWN", "NOT_SENT"]
         server.steps = {}
-        assert statuses(ask(server.port, window=2)) == [0]
+        assert statuses(submit(server.port, window=2)) == [0]
         assert server.connections == 2
 
 
@@ -36,12 +36,12 @@ def test_answers_before_a_loss_count() -> None:
         return False
 
     with SmppServer({SUBMIT: once}) as server:
-        assert statuses(ask(server.port, 2)) == [0, "UNKNOWN"]
+        assert statuses(submit(server.port, 2)) == [0, "UNKNOWN"]
 
 
 def test_reset_is_a_loss() -> None:
     with SmppServer({SUBMIT: lambda c, r: reset(c)}) as server:
-        assert statuses(ask(server.port)) == ["UNKNOWN"]
+        assert statuses(submit(server.port)) == ["UNKNOWN"]
 
 
 def test_server_that_reads_nothing_has_received_nothing() -> None:
@@ -54,7 +54,7 @@ def test_server_that_reads_nothing_has_received_nothing() -> None:
         stop.wait(5)
 
     with SmppServer(otherwise=deaf) as server:
-        answers = line(server.port, timeout=0.5, window=400).submit([body] * 400, POLICY)
+        answers = client(server.port, timeout=0.5, window=400).submit([body] * 400, POLICY)
         stop.set()
     kinds = statuses(answers)
     assert kinds == sorted(kinds, reverse=True)  # first what may have been taken, then the rest
@@ -64,8 +64,8 @@ def test_server_that_reads_nothing_has_received_nothing() -> None:
 @pytest.mark.parametrize("junk", [b"\0" * 16, b"\xff" * 16, b"HTTP/1.1 400 Bad Request\r\n"])
 def test_invalid_answer_ends_the_session(junk: bytes) -> None:
     with SmppServer({SUBMIT: lambda c, r: c.sendall(junk)}) as server:
-        assert statuses(ask(server.port)) == ["UNKNOWN"]
-        assert statuses(ask(server.port)) == ["UNKNOWN"]
+        assert statuses(submit(server.port)) == ["UNKNOWN"]
+        assert statuses(submit(server.port)) == ["UNKNOWN"]
         assert server.connections == 2
 
 
@@ -73,15 +73,15 @@ def test_invalid_answer_ends_the_session(junk: bytes) -> None:
 def test_refused_bind_has_its_status_and_a_backoff(status: int) -> None:
     with SmppServer({CommandId.BIND_TRANSMITTER: refuse(status)}) as server:
         expected = [Failure(FailureKind.LOGIN, "the bind was refused", status)]
-        assert (ask(server.port), ask(server.port)) == (expected, expected)
+        assert (submit(server.port), submit(server.port)) == (expected, expected)
         assert server.connections == 1
 
 
 def test_backoff_grows_with_each_failure() -> None:
     port = free_port()
-    assert statuses(ask(port)) == ["NOT_SENT"]
+    assert statuses(submit(port)) == ["NOT_SENT"]
     with SmppServer() as server:
-        made = line(server.port)
+        made = client(server.port)
         made._record_failure(Failure(FailureKind.NOT_SENT, "no connection"))
         assert statuses(made.submit([BODY], POLICY)) == ["NOT_SENT"]
         wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0])
@@ -89,13 +89,13 @@ def test_backoff_grows_with_each_failure() -> None:
 
 def test_enquire_link_detects_a_dead_connection() -> None:
     with SmppServer() as server:
-        ask(server.port, enquire=0.1, timeout=0.3)
+        submit(server.port, enquire=0.1, timeout=0.3)
         wait_for(lambda: len(server.of(CommandId.ENQUIRE_LINK)) >= 3)
         assert server.connections == 1
         server.otherwise = never
         wait_for(lambda: len(server._open) == 0)
         server.otherwise = accept
-        assert statuses(ask(server.port, enquire=0.1, timeout=0.3)) == [0]
+        assert statuses(submit(server.port, enquire=0.1, timeout=0.3)) == [0]
         assert server.connections == 2
 
 
@@ -103,7 +103,7 @@ def test_listening_client_binds_again() -> None:
     with SmppServer() as server:
 
         def listen() -> bool:
-            line(server.port).listen(lambda bodies: True, POLICY)
+            client(server.port).listen(lambda bodies: True, POLICY)
             return server.connections == 2
 
         listen()
@@ -114,11 +114,11 @@ def test_listening_client_binds_again() -> None:
 
 def test_client_that_stops_listening_unbinds() -> None:
     with SmppServer() as server:
-        line(server.port).listen(lambda bodies: True, POLICY, 0.2)
+        client(server.port).listen(lambda bodies: True, POLICY, 0.2)
         wait_for(lambda: len(server.seen) == 1)
 
         def has_left() -> bool:
-            line(1)  # as any other account's does when it is used
+            client(1)  # as any other account's does when it is used
             return bool(server.of(CommandId.UNBIND))
 
         assert not has_left()

@@ -6,7 +6,7 @@ import threading
 from rme.transport import NOT_STARTED
 from rme.transport.smpp.pdu import Pdu
 from tests.fakes.smpp import SmppServer, accept
-from tests.transport.smpp.session_scene import BODY, POLICY, line, statuses
+from tests.transport.smpp.session_scene import BODY, POLICY, client, statuses
 
 
 def test_requests_waiting_for_the_window_end_as_not_started() -> None:
@@ -23,7 +23,7 @@ def test_requests_waiting_for_the_window_end_as_not_started() -> None:
         go.set()
 
     with SmppServer(otherwise=slow) as server:
-        made = line(server.port, window=3)
+        made = client(server.port, window=3)
         answers = made.submit([BODY] * 12, POLICY, 0.3, report)
         assert answers[5:] == [NOT_STARTED] * 7
         assert statuses(answers[:5]) == [0] * 5

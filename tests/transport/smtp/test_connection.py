@@ -7,13 +7,13 @@ import pytest
 from rme.transport import Envelope, FailureKind, MailSecurity, Reply, Request, Stage, Transport
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import Mail, SmtpServer
-from tests.transport.mails import MESSAGE, NOT_SENT, UNKNOWN, mail, told
+from tests.transport.mails import MESSAGE, NOT_SENT, UNKNOWN, mail, summary
 
 
 def test_mail_arrives_as_it_was_given(transport: Transport) -> None:
     with SmtpServer() as server:
         (result,) = transport.perform([mail(server)])
-    assert server.heard == [
+    assert server.commands == [
         "EHLO me.test",
         f"MAIL FROM:<a@x.test> SIZE={len(MESSAGE)}",
         "RCPT TO:<b@y.test>",
@@ -21,7 +21,7 @@ def test_mail_arrives_as_it_was_given(transport: Transport) -> None:
     ]
     assert server.mails == [Mail(0, "<a@x.test>", "<b@y.test>", MESSAGE, False, "")]
     assert isinstance(result, Reply)
-    assert told(result) == (Reply, 250, Stage.END)
+    assert summary(result) == (Reply, 250, Stage.END)
     assert result.lines == ("250 2.0.0 queued as 4F2A",)
 
 
@@ -52,7 +52,7 @@ def test_incompletely_written_message_is_not_sent(transport: Transport) -> None:
     with SmtpServer({"DATA": some}) as server:
         request = mail(server, b"0123456789\r\n" * 2_000_000)
         (result,) = transport.perform([request])
-    assert told(result) == (NOT_SENT, 354, Stage.END)
+    assert summary(result) == (NOT_SENT, 354, Stage.END)
 
 
 def test_slow_reply_is_read(transport: Transport) -> None:
@@ -85,7 +85,7 @@ def test_refusal_is_an_answer_with_its_stage(
 ) -> None:
     with SmtpServer({stage: reply}) as server:
         (result,) = transport.perform([mail(server)])
-    assert told(result) == (Reply, int(reply[:3]), Stage(seen_as))
+    assert summary(result) == (Reply, int(reply[:3]), Stage(seen_as))
     assert result.lines == tuple(reply.split("\n"))
 
 
@@ -107,7 +107,7 @@ def test_lost_connection_is_unknown_once_the_message_was_written(
     with SmtpServer({stage: what}) as server:
         (result,) = transport.perform([mail(server, wait=0.4 if what is tcp.stall else 5)])
     where = Stage.CONNECT if stage in ("GREETING", "EHLO") else Stage[stage]
-    assert (told(result)[0], result.stage) == (kind, where)
+    assert (summary(result)[0], result.stage) == (kind, where)
 
 
 @pytest.mark.parametrize("what", ["354 odd", "199 odd"])
@@ -119,7 +119,7 @@ def test_invalid_reply_is_a_failure(
 ) -> None:
     with SmtpServer({stage: what}) as server:
         (result,) = transport.perform([mail(server)])
-    assert told(result)[0] is kind
+    assert summary(result)[0] is kind
 
 
 def test_endless_reply_is_ended(transport: Transport) -> None:
@@ -128,4 +128,4 @@ def test_endless_reply_is_ended(transport: Transport) -> None:
 
     with SmtpServer({"RCPT": endless}) as server:
         (result,) = transport.perform([mail(server)])
-    assert told(result)[0] is NOT_SENT
+    assert summary(result)[0] is NOT_SENT

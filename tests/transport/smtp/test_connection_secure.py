@@ -17,7 +17,7 @@ from rme.transport import (
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import SmtpServer
 from tests.fakes.tls import server_context
-from tests.transport.mails import NOT_SENT, mail, told
+from tests.transport.mails import NOT_SENT, mail, summary
 
 # TLS and log-in
 
@@ -35,15 +35,15 @@ def test_log_in_goes_inside_tls(
         offers=f"AUTH {mechanisms}" if implicit else f"STARTTLS\nAUTH {mechanisms}",
     ) as server:
         (result,) = transport.perform([mail(server, security=security, username="me")])
-    assert told(result) == (Reply, 250, Stage.END)
+    assert summary(result) == (Reply, 250, Stage.END)
     assert [(one.encrypted, one.login) for one in server.mails] == [(True, "me:secret")]
 
 
 def test_mail_is_never_sent_without_starttls(transport: Transport) -> None:
     with SmtpServer() as server:
         (result,) = transport.perform([mail(server, security=MailSecurity.STARTTLS, username="me")])
-    assert told(result) == (FailureKind.TLS, 250, Stage.CONNECT)
-    assert [line for line in server.heard if not line.startswith(("EHLO", "QUIT"))] == []
+    assert summary(result) == (FailureKind.TLS, 250, Stage.CONNECT)
+    assert [line for line in server.commands if not line.startswith(("EHLO", "QUIT"))] == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_refused_tls_and_refused_log_in_differ(
     with SmtpServer(script, starttls=server_context(), offers="STARTTLS\nAUTH PLAIN") as server:
         request = mail(server, security=MailSecurity.STARTTLS, username="me", wait=wait)
         (result,) = transport.perform([request])
-    assert told(result) == expected
+    assert summary(result) == expected
     assert server.mails == []
 
 
@@ -80,27 +80,27 @@ def test_certificate_is_checked_in_both_ways_of_tls(transport: Transport) -> Non
                 mail(other, security=MailSecurity.STARTTLS, trust=""),
             ]
         )
-    assert [told(result)[0] for result in results] == [FailureKind.TLS] * 2
+    assert [summary(result)[0] for result in results] == [FailureKind.TLS] * 2
     assert one.mails + other.mails == []
 
 
 def test_replies_before_tls_do_not_count_inside(transport: Transport) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     def talk(connection: socket.socket, number: int) -> None:
-        for said in (
+        for replies in (
             b"220 mail.test\r\n",
             b"250-mail.test\r\n250 STARTTLS\r\n",
             b"220 go on\r\n250-mail.test\r\n250 AUTH PLAIN\r\n",
         ):
-            connection.sendall(said)
-            heard.append(connection.recv(9999))
+            connection.sendall(replies)
+            received.append(connection.recv(9999))
 
     with tcp.TcpServer(talk) as server:
         (result,) = transport.perform([mail(server, security=MailSecurity.STARTTLS)])
         server.wait_until_closed()
-    assert told(result) == (NOT_SENT, 220, Stage.CONNECT)
-    assert heard == [b"EHLO me.test\r\n", b"STARTTLS\r\n", b""]
+    assert summary(result) == (NOT_SENT, 220, Stage.CONNECT)
+    assert received == [b"EHLO me.test\r\n", b"STARTTLS\r\n", b""]
 
 
 # What cannot be written

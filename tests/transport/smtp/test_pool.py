@@ -9,7 +9,7 @@ import pytest
 from rme.transport import AddressPolicy, Reply, Stage, Transport
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import SmtpServer
-from tests.transport.mails import MESSAGE, UNKNOWN, mail, told
+from tests.transport.mails import MESSAGE, UNKNOWN, mail, summary
 
 
 def test_connections_are_limited_and_reused_between_calls() -> None:
@@ -17,7 +17,7 @@ def test_connections_are_limited_and_reused_between_calls() -> None:
     with SmtpServer() as server:
         for _ in range(4):
             results = transport.perform([mail(server)] * 25)
-            assert [told(one) for one in results] == [(Reply, 250, Stage.END)] * 25
+            assert [summary(one) for one in results] == [(Reply, 250, Stage.END)] * 25
         assert (len(server.mails), server.connections <= 3) == (100, True)
     transport.close()
 
@@ -31,20 +31,20 @@ def test_connection_is_reused_after_a_refusal(
     transport: Transport, stage: str, offers: str
 ) -> None:
     with SmtpServer({stage: "550 5.7.1 no"}, offers=offers) as server:
-        assert told(transport.perform([mail(server)])[0]) == (Reply, 550, Stage[stage])
+        assert summary(transport.perform([mail(server)])[0]) == (Reply, 550, Stage[stage])
         server.script[stage] = smtp.USUAL[stage]
         for _ in range(2):
-            assert told(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
+            assert summary(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
         assert server.connections == 1
-    assert server.heard.count("RSET") == (0 if stage == "END" else 1)
+    assert server.commands.count("RSET") == (0 if stage == "END" else 1)
     assert [one.data for one in server.mails[-2:]] == [MESSAGE] * 2
 
 
 def test_refusal_of_a_pipelined_command_never_sends_the_message(transport: Transport) -> None:
     with SmtpServer({"RCPT": "550 5.1.1 no"}, offers=PIPELINING, strict=False) as server:
-        assert told(transport.perform([mail(server)])[0]) == (Reply, 550, Stage.RCPT)
+        assert summary(transport.perform([mail(server)])[0]) == (Reply, 550, Stage.RCPT)
         server.script["RCPT"] = smtp.USUAL["RCPT"]
-        assert told(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
+        assert summary(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
     assert [one.connection for one in server.mails] == [1]
 
 
@@ -64,7 +64,7 @@ def test_commands_are_pipelined_if_the_server_allows(transport: Transport) -> No
 
     with tcp.TcpServer(talk) as server:
         (result,) = transport.perform([mail(server, b"x\r\n")])
-    assert told(result) == (Reply, 250, Stage.END)
+    assert summary(result) == (Reply, 250, Stage.END)
     assert turns == [
         b"EHLO me.test\r\n",
         b"MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\n",
@@ -75,8 +75,8 @@ def test_commands_are_pipelined_if_the_server_allows(transport: Transport) -> No
 def test_server_without_extensions_gets_helo(transport: Transport) -> None:
     with SmtpServer({"EHLO": "502 5.5.1 what?"}) as server:
         (result,) = transport.perform([mail(server)])
-    assert told(result) == (Reply, 250, Stage.END)
-    assert server.heard[:3] == ["EHLO me.test", "HELO me.test", "MAIL FROM:<a@x.test>"]
+    assert summary(result) == (Reply, 250, Stage.END)
+    assert server.commands[:3] == ["EHLO me.test", "HELO me.test", "MAIL FROM:<a@x.test>"]
 
 
 def test_slow_reply_to_one_message_does_not_delay_others(transport: Transport) -> None:
@@ -89,7 +89,7 @@ def test_slow_reply_to_one_message_does_not_delay_others(transport: Transport) -
         requests = [mail(waiting), *[mail(going) for _ in range(30)]]
         threading.Thread(target=lambda: _when_taken(going, 30, others)).start()
         results = transport.perform(requests)
-    assert [told(one) for one in results] == [(Reply, 250, Stage.END)] * 31
+    assert [summary(one) for one in results] == [(Reply, 250, Stage.END)] * 31
 
 
 def _when_taken(server: SmtpServer, count: int, then: threading.Event) -> None:
@@ -107,16 +107,16 @@ def test_late_reply_never_goes_to_the_next_mail() -> None:
         tcp.stall(connection)
 
     with SmtpServer({"END": late}) as server:
-        assert told(transport.perform([mail(server, wait=0.3)])[0])[0] is UNKNOWN
+        assert summary(transport.perform([mail(server, wait=0.3)])[0])[0] is UNKNOWN
         server.script["END"] = smtp.USUAL["END"]
         time.sleep(0.2)
-        assert told(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
+        assert summary(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
         assert [one.connection for one in server.mails] == [0, 1]
     transport.close()
 
 
 def test_idle_connection_with_unexpected_bytes_is_not_reused(transport: Transport) -> None:
-    said = threading.Semaphore(0)
+    answered = threading.Semaphore(0)
 
     def talk(connection: socket.socket, number: int) -> None:
         connection.sendall(b"220 mail.test\r\n")
@@ -125,14 +125,14 @@ def test_idle_connection_with_unexpected_bytes_is_not_reused(transport: Transpor
             connection.sendall(answer + b"\r\n")
         time.sleep(0.05)
         connection.sendall(b"421 4.4.2 idle for long\r\n")
-        said.release()
+        answered.release()
         tcp.stall(connection)
 
     with tcp.TcpServer(talk) as server:
         for _ in range(3):
             (result,) = transport.perform([mail(server, b"x\r\n")])
-            assert told(result) == (Reply, 250, Stage.END)
-            assert said.acquire(timeout=5)
+            assert summary(result) == (Reply, 250, Stage.END)
+            assert answered.acquire(timeout=5)
         assert server.connections == 3
 
 
@@ -151,5 +151,5 @@ def test_next_address_is_tried_when_one_does_not_answer() -> None:
         transport.close()
         for one in waiting:
             one.close()
-    assert told(result) == (Reply, 250, Stage.END)
+    assert summary(result) == (Reply, 250, Stage.END)
     assert 0.9 < time.monotonic() - began < 4

@@ -16,16 +16,16 @@ def replies_of(parts: list[bytes]) -> list[SmtpReply]:
     replies, found = ReplyReader(), []
     for part in parts:
         replies.add(part)
-        while said := replies.take():
-            found.append(said)
+        while reply := replies.take():
+            found.append(reply)
     return found
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
-    heard = b"250-one\r\n250-two\r\n250 three\r\n354\r\n550 5.1.1 no \xff\n"
-    ends = sorted({0, len(heard), *(min(cut, len(heard)) for cut in cuts)})
-    parts = [heard[start:end] for start, end in pairwise(ends)]
+    received = b"250-one\r\n250-two\r\n250 three\r\n354\r\n550 5.1.1 no \xff\n"
+    ends = sorted({0, len(received), *(min(cut, len(received)) for cut in cuts)})
+    parts = [received[start:end] for start, end in pairwise(ends)]
     assert replies_of(parts) == [
         SmtpReply(250, ("250-one", "250-two", "250 three")),
         SmtpReply(354, ("354",)),
@@ -34,7 +34,7 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "heard",
+    "received",
     [
         b"hello\r\n",
         b"\r\n",
@@ -50,9 +50,9 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
         b"250-x\r\n" * 10_000 + b"250 x\r\n",
     ],
 )
-def test_bytes_that_are_no_reply_are_invalid(heard: bytes) -> None:
+def test_bytes_that_are_no_reply_are_invalid(received: bytes) -> None:
     with pytest.raises(InvalidReply):
-        replies_of([heard])
+        replies_of([received])
 
 
 def written(message: bytes) -> bytes:

@@ -1,0 +1,16 @@
+"""Messages: /messages, /messages/bulk and /messages/{id}."""
+
+from messaging.api.messages.history import ListMessages, ReadMessage
+from messaging.api.messages.sending import BulkView, CancelMessage, SendMessage
+
+__all__ = ["BulkView", "MessageView", "MessagesView"]
+
+
+class MessagesView(SendMessage, ListMessages):
+    """Send a message, and query what was sent."""
+
+    query_parameters = {**SendMessage.query_parameters, **ListMessages.query_parameters}
+
+
+class MessageView(ReadMessage, CancelMessage):
+    """Read one message, and cancel it."""

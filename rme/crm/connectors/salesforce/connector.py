@@ -1,0 +1,236 @@
+"""Salesforce by its REST API, through simple-salesforce."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import Field, SecretStr, model_validator
+
+from rme.core.credentials import DESTINATION
+from rme.crm import platforms
+from rme.crm.connectors.base import (
+    Deadline,
+    MappingWrong,
+    PlatformAway,
+    PlatformRefused,
+    PlatformSlow,
+)
+from rme.crm.connectors.conditions import Description, Where, digits_of
+from rme.crm.connectors.mapped import SCAN, MappedConnector
+from rme.crm.connectors.records import New
+from rme.crm.connectors.remote_settings import RemoteSettings
+from rme.crm.connectors.salesforce import sessions
+from rme.crm.connectors.salesforce.errors import codes_of, error_of
+from rme.crm.connectors.values import Row
+from rme.crm.mapping import Condition, ObjectMapping, Scalar
+from rme.transport import Transport
+
+if TYPE_CHECKING:
+    from simple_salesforce.api import Salesforce as Client
+
+T = TypeVar("T")
+
+_ID = re.compile(r"[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?")
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+_PREFIXES = {"Account": "001", "Contact": "003", "Case": "500", "Campaign": "701"}
+_PREFIXES |= {"CampaignMember": "00v", "Lead": "00Q", "User": "005", "Opportunity": "006"}
+"""What ids of an object begin with; those of custom objects are each organization's own."""
+
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What simple-salesforce meets in an answer of another shape; no JSON is a ValueError."""
+
+
+class SalesforcePlatformSettings(RemoteSettings):
+    """Where the Salesforce is, and as whom we come."""
+
+    address: Annotated[str, DESTINATION] = Field(
+        description="The My Domain: https://acme.my.salesforce.com."
+    )
+    client_id: str = Field(description="The consumer key of the connected app.")
+    client_secret: SecretStr | None = Field(
+        default=None, description="The consumer secret: for the client credentials flow."
+    )
+    username: str = Field(default="", description="With a private key: the integration user.")
+    private_key: SecretStr | None = Field(
+        default=None, description="PEM: for the JWT bearer flow, instead of a secret."
+    )
+    audience: Annotated[str, DESTINATION] = Field(
+        default="https://login.salesforce.com",
+        description="With a private key: https://test.salesforce.com for a sandbox.",
+    )
+    api_version: str = Field(default="62.0", pattern=r"^[1-9][0-9]\.0$")
+
+    @model_validator(mode="after")
+    def _has_a_flow(self) -> "SalesforcePlatformSettings":
+        if self.private_key is None and self.client_secret is None:
+            raise ValueError("A client secret or a private key is needed.")
+        if self.private_key is not None and not self.username:
+            raise ValueError("With a private key the user's name is needed.")
+        return self
+
+
+class SalesforceConnector(MappedConnector):
+    """Read and write records of one organization in its Salesforce."""
+
+    Settings = SalesforcePlatformSettings
+    label = "Salesforce"
+    id_path = "Id"
+    created_path = "CreatedDate"
+    batch: ClassVar[int] = 200
+
+    def __init__(
+        self,
+        organization_id: str,
+        *,
+        platform: platforms.PlatformRecord | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        super().__init__(organization_id, platform=platform, transport=transport)
+        self.adapter = sessions.TransportAdapter(self.caller)
+
+    def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
+        self.caller.deadline = deadline
+        described: dict[str, Mapping[str, str] | None] = {}
+        for name in dict.fromkeys(objects):
+            try:
+                described[name] = self._described(name)
+            except MappingWrong:
+                described[name] = None
+        return described
+
+    def _described(self, name: str) -> dict[str, str]:
+        return self._ask(lambda client: _described(_object(client, name).describe()))
+
+    # --- reading --------------------------------------------------------------------------------
+    def _select(
+        self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
+    ) -> list[Row]:
+        mapped = self._mapped(kind)
+        terms = [_condition(each) for each in where] + [_filter(c) for c in mapped.filter]
+        by = [f"{path} DESC NULLS LAST" for path in mapped.paths([newest])[:1]]
+        order = ", ".join([*by, "Id DESC"]) if newest else f"{mapped.fields['name'][0]}, Id"
+        query = (
+            f"SELECT {_fields(mapped)} FROM {mapped.object} WHERE {' AND '.join(terms)} "
+            f"ORDER BY {order} LIMIT {limit}"
+        )
+        return _rows(self._ask(lambda client: client.query_all(query)), "records")
+
+    def _select_by_phone(self, phone: str) -> list[Row]:
+        """Search phones by SOSL, which finds them however they are formatted."""
+        mapped = self._mapped("Contact")
+        digits = " OR ".join(each for each in digits_of(phone) if each.isdigit())
+        terms = " AND ".join(_filter(condition) for condition in mapped.filter)
+        where = f" WHERE {terms}" if terms else ""
+        search = (
+            f"FIND {{{digits}}} IN PHONE FIELDS RETURNING {mapped.object}({_fields(mapped)}{where} "
+            f"ORDER BY {self.created_path} DESC LIMIT {SCAN})"
+        )
+        found = self._ask(lambda client: client.search(search))
+        return [] if found is None else _rows(found, "searchRecords")
+
+    # --- ids ------------------------------------------------------------------------------------
+    def _key(self, record_id: str) -> str:
+        """Give an id with its checksum, which those of 15 letters lack."""
+        if not _ID.fullmatch(record_id):
+            return ""
+        bare = record_id[:15]
+        sums = (
+            sum(1 << i for i, letter in enumerate(bare[at : at + 5]) if "A" <= letter <= "Z")
+            for at in (0, 5, 10)
+        )
+        key = bare + "".join(_ALPHABET[each] for each in sums)
+        return key if record_id in (bare, key) else ""
+
+    def _may_be(self, kind: str, record_id: str) -> bool:
+        key = self._key(record_id)
+        if not key or not self._has(kind):
+            return False
+        prefix = _PREFIXES.get(self._mapped(kind).object)
+        return key.startswith(prefix) if prefix else key[:3] not in _PREFIXES.values()
+
+    # --- creates --------------------------------------------------------------------------------
+    def _insert(self, kind: str, row: dict[str, Scalar], new: New) -> str:
+        mapped = self._mapped(kind)
+        made = self._ask(lambda client: _object(client, mapped.object).create(row), mapped)
+        if not isinstance(made, dict) or not isinstance(made.get("id"), str):
+            raise PlatformSlow
+        return str(made["id"])
+
+    # --- calls ----------------------------------------------------------------------------------
+    def _ask(self, act: Callable[["Client"], T], creates: ObjectMapping | None = None) -> T:
+        """Do something with a client, with one new login where its session has ended.
+
+        `creates`: the mapping of what is made. Raises PlatformError.
+        """
+        from simple_salesforce.exceptions import SalesforceError, SalesforceExpiredSession
+
+        for last in (False, True):
+            self.adapter.creates = False  # of the login
+            client = sessions.client(self.platform, self.adapter)
+            self.adapter.creates = creates is not None
+            try:
+                return act(client)
+            except SalesforceExpiredSession as error:
+                sessions.forget(self.platform, client.session_id)
+                if last or "INVALID_SESSION_ID" not in codes_of(error.content):
+                    raise PlatformRefused from error
+            except SalesforceError as error:
+                raise error_of(error.status, error.content, creates) from error
+            except _UNREADABLE as error:
+                # an answer that is no JSON, or not of the shape that simple-salesforce reads
+                raise (PlatformSlow if creates else PlatformAway) from error
+        raise PlatformRefused
+
+
+def _object(client: "Client", name: str) -> Any:
+    from simple_salesforce.api import SFType
+
+    return SFType(
+        name, client.session_id, client.sf_instance, client.sf_version, session=client.session
+    )
+
+
+def quote(value: Scalar) -> str:
+    """Write a value in SOQL: the one place where they are escaped."""
+    from simple_salesforce.format import quote_soql_value
+
+    return quote_soql_value(value)
+
+
+def _fields(mapped: ObjectMapping) -> str:
+    names = (name for name in mapped.fields if not name.startswith("find_"))
+    return ", ".join(mapped.paths(names))
+
+
+def _filter(condition: Condition) -> str:
+    return f"{condition.path} {condition.operator} {quote(condition.value)}"
+
+
+def _condition(where: Where) -> str:
+    """Write a condition. Texts are compared without case by Salesforce itself."""
+    terms: list[str] = []
+    for path in where.paths:
+        if where.equals:
+            terms.append(f"{path} IN ({', '.join(quote(each) for each in where.equals)})")
+        if where.like:
+            terms.append(f"{path} LIKE {quote(where.like)}")
+        if where.since:
+            terms.append(f"{path} >= {where.since.strftime('%Y-%m-%dT%H:%M:%SZ')}")
+    return f"({' OR '.join(terms)})"
+
+
+def _rows(said: Any, name: str) -> list[Row]:
+    found = said.get(name) if isinstance(said, dict) else None
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise PlatformAway
+    return found
+
+
+def _described(said: Any) -> dict[str, str]:
+    """Give fields, and the names by which a field's record is reached, with its object."""
+    fields = said["fields"]
+    described = {str(each["name"]): "" for each in fields}
+    for each in fields:
+        if each.get("relationshipName") and each.get("referenceTo"):
+            described[str(each["relationshipName"])] = str(each["referenceTo"][0])
+    return described

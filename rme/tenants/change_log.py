@@ -1,0 +1,76 @@
+"""What the admin's log says of a change: each value before and after, secrets without theirs."""
+
+import json
+from typing import Any
+
+from django.contrib.admin.models import DELETION, LogEntry
+from django.db.models import Model
+from django.forms import BaseForm
+
+REDACTED = "…"
+SECRETS = frozenset(
+    {
+        "client_secret",
+        "credentials",
+        "digest",
+        "password",
+        "password1",
+        "password2",
+        "token",
+        "token_digest",
+    }
+)
+"""Columns and form fields that are secret on every page; a page may name more."""
+
+Values = dict[str, list[str]]
+"""Before and after, by field."""
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)[:500]
+
+
+def of_form(form: BaseForm, secrets: frozenset[str]) -> Values:
+    """Give what a form changed."""
+    return {
+        name: [REDACTED, REDACTED]
+        if name in secrets | SECRETS
+        else [_text(form.initial.get(name)), _text(form.cleaned_data.get(name))]
+        for name in form.changed_data
+    }
+
+
+def log_deletion(user_id: Any, row: Model, secrets: frozenset[str], reason: str = "") -> None:
+    """Log that a row goes, with what it held."""
+    held: Values = {
+        field.name: [
+            REDACTED if field.name in secrets | SECRETS else _text(getattr(row, field.attname)),
+            "",
+        ]
+        for field in row._meta.concrete_fields
+    }
+    told: list[dict[str, Any]] = [{"deleted": {"name": row._meta.verbose_name, "object": str(row)}}]
+    LogEntry.objects.log_actions(
+        user_id=user_id,
+        queryset=[row],
+        action_flag=DELETION,
+        change_message=[*told, {"values": held}, *([{"reason": reason}] if reason else [])],
+        single_object=True,
+    )
+
+
+def describe(entry: LogEntry) -> list[str]:
+    """Give a log entry's lines for people (shape: `["name: Ada → Grace", …]`)."""
+    try:
+        parts = json.loads(entry.change_message or "[]")
+    except ValueError:
+        return []
+    lines = []
+    for part in parts if isinstance(parts, list) else []:
+        lines += [
+            f"{name}: {before or '–'} → {after or '–'}"
+            for name, (before, after) in part.get("values", {}).items()
+        ]
+        if "reason" in part:
+            lines.append(f"reason: {part['reason']}")
+    return lines

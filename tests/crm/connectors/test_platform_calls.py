@@ -1,0 +1,133 @@
+"""Calls to a platform: how long one may take, and when none is made any more."""
+
+import time
+from typing import Any
+
+import pytest
+
+from rme.crm.connectors import circuit
+from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
+from rme.crm.connectors.circuit import FAILURES, Circuit
+from rme.crm.connectors.platform_calls import PlatformCaller, limit_of
+from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request
+
+URL = "https://platform.example/"
+HANGS = Failure(FailureKind.UNKNOWN, TIME_OUT)
+RESETS = Failure(FailureKind.UNKNOWN, "reset")
+GOOD = Reply(200, {}, b"{}")
+
+
+class Wire:
+    """Stands in for the transport: takes requests, and gives what is next."""
+
+    def __init__(self, *results: Reply | Failure) -> None:
+        self.results = list(results)
+        self.seen: list[Request] = []
+
+    def perform(self, requests: list[Request]) -> list[Reply | Failure]:
+        self.seen += requests
+        return [self.results.pop(0)]
+
+
+def caller(wire: Any, known: Circuit | None = None, seconds: float = 60.0) -> PlatformCaller:
+    made = PlatformCaller(wire, circuit=known)
+    made.deadline = Deadline.after(seconds)
+    return made
+
+
+def test_a_connection_takes_a_second_and_an_answer_three():
+    wire = Wire(GOOD)
+    caller(wire).call(URL)
+    assert [(each.connect_timeout, each.timeout) for each in wire.seen] == [(1.0, 3.0)]
+
+
+def test_the_time_that_is_left_bounds_both():
+    wire = Wire(GOOD)
+    caller(wire, seconds=0.5).call(URL)
+    assert 0.4 < wire.seen[0].connect_timeout <= 0.5
+    assert 0.4 < wire.seen[0].timeout <= 0.5
+
+
+def test_a_read_is_tried_once_more_and_a_create_never():
+    wire = Wire(RESETS, GOOD)
+    assert caller(wire).call(URL) is GOOD
+    wire = Wire(RESETS, RESETS, GOOD)
+    with pytest.raises(PlatformAway):
+        caller(wire).call(URL)
+    assert len(wire.seen) == 2
+    wire = Wire(RESETS, GOOD)
+    with pytest.raises(PlatformSlow):
+        caller(wire).call(URL, creates=True)
+    assert len(wire.seen) == 1
+
+
+# --- the circuit --------------------------------------------------------------------------------
+def opened(clock: Any = time.monotonic) -> Circuit:
+    known = Circuit(clock)
+    for _ in range(FAILURES):
+        known.enter()
+        known.leave(3.0, PlatformSlow)
+    return known
+
+
+def test_a_platform_that_hangs_is_called_no_more():
+    wire, known = Wire(GOOD), opened()
+    with pytest.raises(PlatformSlow):
+        caller(wire, known).call(URL)
+    assert wire.seen == []
+
+
+def test_what_comes_soon_or_well_is_no_reason():
+    known = Circuit()
+    for took, failed in ((3.0, PlatformSlow), (3.0, PlatformSlow), (0.1, PlatformAway)) * 3:
+        known.enter()
+        known.leave(took, failed)
+    for took, failed in ((3.0, PlatformSlow), (3.0, PlatformSlow), (3.0, None)) * 3:
+        known.enter()
+        known.leave(took, failed)
+
+
+def test_one_call_at_a_time_looks_whether_it_is_back():
+    now = [1000.0]
+    known = opened(lambda: now[0])
+    now[0] += circuit.REST_SECONDS + 0.1
+    known.enter()  # this one looks
+    with pytest.raises(PlatformSlow):
+        known.enter()
+    known.leave(3.0, PlatformAway)
+    with pytest.raises(PlatformAway):
+        known.enter()
+    now[0] += circuit.REST_SECONDS + 0.1
+    known.enter()
+    known.leave(0.2, None)
+    for _ in range(5):
+        known.enter()
+
+
+def test_those_that_still_wait_count_with_the_first_that_failed():
+    now = [1000.0]
+    known = Circuit(lambda: now[0])
+    for _ in range(FAILURES):
+        known.enter()
+    now[0] += 3.0
+    known.enter()  # none has failed yet
+    known.leave(3.0, PlatformSlow)
+    with pytest.raises(PlatformSlow):
+        known.enter()
+    known.leave(3.0, None)  # it answers after all
+    known.enter()
+
+
+def test_each_platform_has_its_own():
+    one = circuit.circuit_of("acme", "https://a.example")
+    assert circuit.circuit_of("acme", "https://a.example") is one
+    assert circuit.circuit_of("acme", "https://b.example") is not one
+    assert circuit.circuit_of("other", "https://a.example") is not one
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("5", 5), ("0", 1), ("x", 60), ("", 60), ("9" * 5000, 3600)],
+)
+def test_quota_lasts_as_long_as_is_said_within_bounds(given, seconds):
+    assert limit_of(Reply(429, {"retry-after": given})).retry_after == seconds

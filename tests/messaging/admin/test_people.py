@@ -1,0 +1,127 @@
+"""Consent is only added; suppressions are normalised, and some are lifted only with a reason."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from messaging.models import ConsentEntry, Suppression
+from push.models import Device, token_digest
+from rme.tenants import change_log
+from tests import factories
+from tests.admin.scene import page
+
+pytestmark = pytest.mark.django_db
+
+CONSENT = {
+    "contact_id": "ada", "channel": "EMAIL", "category": "marketing", "status": "OPTED_IN",
+    "evidence": "{}", "occurred_at_0": "2026-01-01", "occurred_at_1": "10:00",
+}  # fmt: skip
+
+
+def test_consent_is_added_and_never_changed(root, org):
+    form = {"organization": org.pk, **CONSENT}
+    response = root.post(page(ConsentEntry, "add"), form)
+    assert response.status_code == 302, response.context["errors"]
+    row = ConsentEntry.objects.get()
+    assert (row.category, row.source, row.recorded_by) == ("MARKETING", "ADMIN", "root")
+    assert root.post(page(ConsentEntry, "change", row.pk), form).status_code == 403
+    assert root.post(page(ConsentEntry, "delete", row.pk), {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+    root.post(page(ConsentEntry, "changelist"), chosen)
+    assert ConsentEntry.objects.get() == row
+
+
+def test_consent_to_an_unknown_category_is_refused(root, org):
+    form = {"organization": org.pk, **CONSENT, "category": "nonsense"}
+    errors = root.post(page(ConsentEntry, "add"), form).context["adminform"].form.errors
+    assert set(errors) == {"category"}
+
+
+def suppression(**fields):
+    return {"channel": "EMAIL", "address": "Ada@EXAMPLE.com", "reason": "STOP", **fields}
+
+
+@pytest.mark.parametrize(
+    ("channel", "typed", "kept"),
+    [
+        ("EMAIL", "Ada@EXAMPLE.com", "ada@example.com"),
+        ("SMS", "(212) 736-5000", "+12127365000"),
+        ("ALL", "Ada@EXAMPLE.com", "ada@example.com"),
+    ],
+)
+def test_addresses_are_normalised(root, org, channel, typed, kept):
+    form = suppression(organization=org.pk, channel=channel, address=typed)
+    assert root.post(page(Suppression, "add"), form).status_code == 302
+    assert Suppression.objects.get().address == kept
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"address": "nobody"}, "address"),
+        ({"address": ""}, "__all__"),
+        ({"contact_id": "ada"}, "__all__"),
+    ],
+)
+def test_what_is_no_address_is_refused(root, org, fields, wrong):
+    form = suppression(organization=org.pk, **fields)
+    errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
+    assert set(errors) == {wrong}
+
+
+def test_an_unknown_contact_is_an_error_of_its_field(root, org):
+    theirs = factories.contact(factories.organization("other"))
+    for contact_id in (str(theirs.pk), "ada"):
+        form = suppression(organization=org.pk, address="", contact_id=contact_id)
+        errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
+        assert errors == {"contact_id": ["There is no such contact."]}
+    ours = str(factories.contact(org).pk)
+    form = suppression(organization=org.pk, address="", contact_id=ours)
+    assert root.post(page(Suppression, "add"), form).status_code == 302
+    assert Suppression.objects.get().contact_id == ours
+
+
+def test_an_address_is_listed_once(root, org):
+    form = suppression(organization=org.pk)
+    root.post(page(Suppression, "add"), form)
+    assert root.post(page(Suppression, "add"), form).status_code == 200
+    assert Suppression.objects.count() == 1
+
+
+@pytest.mark.parametrize("reason", ["COMPLAINT", "STOP"])
+def test_the_recipients_own_word_is_lifted_only_with_a_reason(root, org, reason):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address="a@b.example", reason=reason
+    )
+    url = page(Suppression, "delete", row.pk)
+    assert b"required" in root.get(url).content
+    root.post(url, {"post": "yes", "reason": "  "})
+    root.post(page(Suppression, "change", row.pk), {"note": "n", "expires_at_0": "2020-01-01"})
+    row.refresh_from_db()
+    assert row.expires_at is None
+    root.post(url, {"post": "yes", "reason": "asked by phone"})
+    assert not Suppression.objects.exists()
+    assert "reason: asked by phone" in change_log.describe(LogEntry.objects.order_by("-id")[0])
+
+
+def test_a_manual_entry_needs_no_reason(root, org):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address="a@b.example", reason="MANUAL"
+    )
+    root.post(page(Suppression, "delete", row.pk), {"post": "yes"})
+    assert not Suppression.objects.exists()
+
+
+def test_a_token_is_registered_once_and_never_shown(root, org):
+    form = {
+        "organization": org.pk, "contact_id": "ada", "platform": "ANDROID", "token": "secret-token",
+        "environment": "PRODUCTION", "active": "on",
+    }  # fmt: skip
+    assert root.post(page(Device, "add"), form).status_code == 302
+    row = Device.objects.get()
+    assert row.token_digest == token_digest("secret-token")
+    again = root.post(page(Device, "add"), form)
+    assert set(again.context["adminform"].form.errors) == {"token"}
+    for name in ("change", "history", "delete"):
+        shown = root.get(page(Device, name, row.pk)).content.decode()
+        assert "secret-token" not in shown
+        assert row.token_digest not in shown

@@ -1,0 +1,178 @@
+"""Provider accounts, pauses, messages and the first page."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.models import Category, Delivery, Message, Pause, ProviderAccount
+from messaging.policy import organization_policy
+from rme.tenants import change_log
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import button, fill, page, person
+from tests.rest import Api, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+def account(org, **fields):
+    return {
+        "organization": org.pk, "name": "mail", "kind": "smtp", "channel": "EMAIL", "priority": 1,
+        "weight": 1, "match": "", "state": "ACTIVE", "setting_smtp_host": "mail.example",
+        "setting_smtp_port": "587", "setting_smtp_security": "STARTTLS",
+        "setting_smtp_username": "u", "setting_smtp_password": "hunter2-secret",
+        "setting_smtp_timeout": "20", **fields,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"setting_smtp_port": "0"}, "setting_smtp_port"),
+        ({"setting_smtp_host": ""}, "setting_smtp_host"),
+        ({"channel": "SMS"}, "channel"),
+        ({"setting_smtp_security": "NONE"}, "__all__"),  # a log-in in clear
+    ],
+)
+def test_wrong_settings_are_errors_at_their_field(root, org, fields, wrong):
+    shown = root.post(page(ProviderAccount, "add"), account(org, **fields))
+    assert set(shown.context["adminform"].form.errors) == {wrong}
+    assert b"hunter2" not in shown.content
+
+
+def test_a_provider_account_keeps_its_password(root, org):
+    response = root.post(page(ProviderAccount, "add"), account(org))
+    assert response.status_code == 302, response.context["adminform"].form.errors
+    row = ProviderAccount.objects.get()
+    assert '"hunter2-secret"' in row.credentials
+    assert organization_policy.of(org.pk).accounts[0].active
+    shown = root.get(page(ProviderAccount, "change", row.pk)).content
+    assert b"mail.example" in shown
+    assert b"hunter2" not in shown
+    form = account(org, setting_smtp_password="", setting_smtp_helo="other.example")
+    assert root.post(page(ProviderAccount, "change", row.pk), form).status_code == 302
+    row.refresh_from_db()
+    assert '"hunter2-secret"' in row.credentials
+    assert "other.example" in row.credentials
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT credentials FROM messaging_provideraccount")
+        assert "hunter2" not in cursor.fetchone()[0]
+    root.post(page(ProviderAccount, "delete", row.pk), {"post": "yes"})
+    logged = [line for entry in LogEntry.objects.all() for line in change_log.describe(entry)]
+    assert "setting_smtp_helo: – → other.example" in logged
+    assert [line for line in logged if "hunter2" in line] == []
+
+
+def test_what_sending_reads_is_read_anew(root, org):
+    assert "NEWS" not in organization_policy.of(org.pk).categories
+    form = {
+        "organization": org.pk, "name": "NEWS", "regime": "OPT_IN", "on_unknown": "HOLD",
+        "expires_after": 60, "cap_window": 60, "channel_order": "",
+    }  # fmt: skip
+    root.post(page(Category, "add"), form)
+    assert "NEWS" in organization_policy.of(org.pk).categories
+    chosen = {"action": "delete_selected", "post": "yes"}
+    chosen["_selected_action"] = [Category.objects.get().pk]
+    root.post(page(Category, "changelist"), chosen)
+    assert "NEWS" not in organization_policy.of(org.pk).categories
+
+
+def test_accounts_are_paused_and_activated(root, org):
+    row = ProviderAccount.objects.create(
+        organization=org, name="sim", kind="simulator", channel="EMAIL"
+    )
+    for name, state in (("pause", "PAUSED"), ("activate", "ACTIVE")):
+        chosen = {"action": name, "_selected_action": [row.pk]}
+        assert root.post(page(ProviderAccount, "changelist"), chosen).status_code == 302
+        row.refresh_from_db()
+        assert row.state == state
+
+
+def test_a_test_send_shows_the_outcome(root, org):
+    row = ProviderAccount.objects.create(
+        organization=org, name="sim", kind="simulator", channel="EMAIL"
+    )
+    url = button(ProviderAccount, row, "test-send")
+    assert root.get(url).status_code == 200
+    assert b"Accepted" in root.post(url, {"to": "ada@example.com"}).content
+    assert b"Retryable" in root.post(url, {"to": "down@simulator.rme.test"}).content
+    assert b"not an address" in root.post(url, {"to": "nobody"}).content
+
+
+@pytest.mark.parametrize("how", ["delete", "end"])
+def test_what_was_paused_goes_when_the_pause_ends(root, org, how):
+    api = Api(org)
+    pause = Pause.objects.create(organization=org, reason="maintenance")
+    api.send(message(factories.contact(org)))
+    work()
+    assert Delivery.objects.get().waiting == "PAUSED"
+    if how == "delete":
+        root.post(page(Pause, "delete", pause.pk), {"post": "yes"})
+    else:
+        form = {"reason": "over", "ends_at_0": "2026-01-01", "ends_at_1": "00:00"}
+        assert root.post(page(Pause, "change", pause.pk), form).status_code == 302
+    work()
+    assert Delivery.objects.get().status == "DELIVERED"
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("provider=simulator", True), ("provider=mail", False), ("status=DELIVERED", True),
+        ("status=FAILED", False), ("channel=EMAIL", True), ("channel=SMS", False),
+        ("category=TRANSACTIONAL", True), ("category=MARKETING", False), ("hours=1", True),
+        ("test__exact=1", True), ("test__exact=0", False), ("q={contact}", True),
+        ("q={message}", True), ("q=nobody", False), ("organization=acme", True),
+    ],
+)  # fmt: skip
+def test_messages_are_found(root, org, query, found):
+    fill(org)
+    factories.organization("other")
+    row, delivery = Message.objects.get(), Delivery.objects.get()
+    asked = query.format(contact=delivery.contact_id, message=row.pk)
+    shown = root.get(f"{page(Message, 'changelist')}?{asked}").content.decode()
+    assert (page(Message, "change", row.pk) in shown) is found
+
+
+def test_a_messages_page_tells_all_that_happened(root, org):
+    fill(org)
+    shown = root.get(page(Message, "change", Message.objects.get().pk)).content.decode()
+    for text in ("ada@simulator.rme.test", "DELIVERED", "simulator", "hello", "accepted", "CHOSEN"):
+        assert text in shown
+
+
+def test_the_first_page_tells_what_there_is_to_do(root, org):
+    fill(org)
+    ProviderAccount.objects.create(
+        organization=org, name="bad", kind="smtp", channel="SMS", credentials="{}", state="PAUSED"
+    )
+    shown = root.get("/admin/").content.decode()
+    for text in (
+        "Acme: no provider for PUSH: what is sent there is refused.",
+        "Acme: no provider account for SMS is active.",
+        "Acme: the settings of bad are broken.",
+        "Acme: Pause of SMS: maintenance",
+    ):
+        assert text in shown
+    assert root.get("/admin/").context["rows"] == [("EMAIL", [1])]
+
+
+def test_the_first_page_tells_nothing_of_other_organizations(org):
+    fill(org)
+    stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
+    shown = stranger.get("/admin/")
+    assert shown.context["rows"] == []
+    assert "Acme" not in shown.content.decode()
+
+
+def test_the_first_page_asks_no_more_for_more_organizations(root, org):
+    root.get("/admin/")
+    found = []
+    for count in (3, 30):
+        for i in range(count):
+            factories.organization(f"o{count}x{i}")
+        with CaptureQueriesContext(connection) as captured:
+            root.get("/admin/")
+        found.append(len(captured))
+    assert found == [13, 13]
