@@ -20,6 +20,7 @@ from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets,
 from rme.tenants.admin.choices import TenantForm
 
 
+# The theme has no types.
 class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
     """A field for a secret of several lines, which is never shown."""
 

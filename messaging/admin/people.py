@@ -146,6 +146,7 @@ class SuppressionAdmin(ImportPages):
     ) -> HttpResponse:
         """Look up the contact before Django's view opens its transaction."""
         if request.method == "POST" and object_id is None:
+            # Django keeps no other place for what belongs to a request.
             request.contact_problem = self._contact_problem(request)  # type: ignore[attr-defined]
         return super().changeform_view(request, object_id, form_url, extra_context)
 
