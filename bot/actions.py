@@ -9,7 +9,7 @@ from typing import Any
 
 from bot import records
 from bot.schemas import Kind, Parameter
-from rme.crm import finding
+from rme.crm import lookups
 from rme.crm.connectors.base import Connector, Deadline
 from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
 
@@ -54,24 +54,24 @@ class Create:
 
 # --- look-ups -----------------------------------------------------------------------------------
 def _contacts_by_email(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = finding.contacts_by_email(search.connector, values["email"], **search.bounds)
+    found = lookups.contacts_by_email(search.connector, values["email"], **search.bounds)
     return [records.contact(each) for each in found]
 
 
 def _contacts_by_phone(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = finding.contacts_by_phone(
+    found = lookups.contacts_by_phone(
         search.connector, values["phone"], region=search.region, **search.bounds
     )
     return [records.contact(each) for each in found]
 
 
 def _cases(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = finding.cases(search.connector, values["email"], **search.bounds)
+    found = lookups.cases(search.connector, values["email"], **search.bounds)
     return [records.case(each) for each in found]
 
 
 def _registrations(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = finding.registrations(search.connector, values["email"], **search.bounds)
+    found = lookups.registrations(search.connector, values["email"], **search.bounds)
     return [records.registration(each) for each in found]
 
 
@@ -89,7 +89,7 @@ def _accounts(search: Search, values: Values) -> list[dict[str, Any]]:
     name = values["accountName"]
     return [
         records.account(each, name)
-        for each in finding.accounts(search.connector, name, **search.bounds)
+        for each in lookups.accounts(search.connector, name, **search.bounds)
     ]
 
 

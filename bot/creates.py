@@ -12,7 +12,7 @@ from bot.envelope import Failure
 from bot.idempotency import CreateKey
 from bot.policy import OnDuplicate, Policy
 from rme.core.db import locks
-from rme.crm import finding, folding
+from rme.crm import folding, lookups
 from rme.crm.connectors.base import (
     Connector,
     Deadline,
@@ -145,10 +145,10 @@ class _Create:
     def _look_up(self) -> str:
         match self.new:
             case NewAccount(name=name):
-                accounts = finding.accounts(self.connector, name, limit=1, deadline=self.deadline)
+                accounts = lookups.accounts(self.connector, name, limit=1, deadline=self.deadline)
                 return accounts[0].id if accounts else ""
             case NewContact(email=email) if email:
-                contacts = finding.contacts_by_email(
+                contacts = lookups.contacts_by_email(
                     self.connector, email, limit=1, deadline=self.deadline
                 )
                 return contacts[0].id if contacts else ""

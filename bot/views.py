@@ -176,7 +176,7 @@ def _idempotency_key(request: HttpRequest) -> str:
     return text
 
 
-def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Build the response to an unexpected error (called by `rme.core.http.api`)."""
     failure = (
         Unauthorized()
@@ -187,4 +187,4 @@ def speak(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
 
 
 api, api_create = ConfirmView.as_view(), CreateView.as_view()
-set_error_renderer(speak, api, api_create)
+set_error_renderer(render_error, api, api_create)

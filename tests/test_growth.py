@@ -43,7 +43,7 @@ from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
 from rme.core.provider import CallbackRequest, Sms, http
 from rme.crm import folding
-from rme.crm.connectors.odoo import _text_of
+from rme.crm.connectors.odoo.connector import _text_of
 from rme.transport import AddressPolicy, Reply
 from rme.transport.http1.results import _headers
 from rme.transport.smtp.session import InvalidReply, ReplyReader

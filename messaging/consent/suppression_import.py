@@ -14,15 +14,15 @@ from rme.core import csv_lines
 from rme.core.csv_lines import Reader, Unreadable
 from rme.core.errors import InvalidPayload
 from rme.tenants import imports, organizations
-from rme.tenants.imports import Lines, Outcome, report
+from rme.tenants.imports import PartResult, Rows, rejected_rows
 
-__all__ = ["Unreadable", "cancel", "report", "start", "step", "work"]
+__all__ = ["Unreadable", "cancel", "rejected_rows", "start", "step", "work"]
 
 
 class _Part(NamedTuple):
     """A part that was read: its outcome with the bad rows, and the entries of the other rows."""
 
-    outcome: Outcome
+    outcome: PartResult
     entries: list[suppressions.NewSuppression]
 
 
@@ -57,12 +57,12 @@ def start(
 
 def work() -> bool:
     """Import one part of the next file; return whether there may be more to do."""
-    return imports.work(SuppressionImport, _store, _read)
+    return imports.import_next_part(SuppressionImport, _store, _read)
 
 
 def step(run_id: UUID) -> SuppressionImport:
     """Import the next part of a file, if its import runs; return the import's state."""
-    run: SuppressionImport = imports.step(SuppressionImport, run_id, _store, _read)
+    run: SuppressionImport = imports.import_part_of(SuppressionImport, run_id, _store, _read)
     return run
 
 
@@ -71,13 +71,13 @@ def cancel(organization_id: str, run_id: UUID) -> bool:
     return imports.cancel(SuppressionImport, organization_id, run_id)
 
 
-def _read(run: SuppressionImport, lines: Lines) -> _Part:
+def _read(run: SuppressionImport, lines: Rows) -> _Part:
     """Parse and check the rows of a part.
 
     Contacts may be looked up on a remote platform, so no transaction may be open.
     """
     organization = organizations.get(run.organization_id)
-    outcome, entries = Outcome(rows=len(lines)), {}
+    outcome, entries = PartResult(rows=len(lines)), {}
     for number, line in lines:
         try:
             row = csv_lines.row(line, run.columns, run.delimiter)
@@ -97,7 +97,7 @@ def _read(run: SuppressionImport, lines: Lines) -> _Part:
     return _Part(outcome, list(entries.values()))
 
 
-def _store(run: SuppressionImport, part: _Part) -> Outcome:
+def _store(run: SuppressionImport, part: _Part) -> PartResult:
     """Put the entries of a part on the list; return the part's outcome."""
     outcome = part.outcome
     change = suppressions.suppress_alone(part.entries)

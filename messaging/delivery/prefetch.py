@@ -9,7 +9,7 @@ from messaging.delivery.claims import Batch
 from messaging.policy import organization_policy
 from messaging.webhooks import endpoints
 from rme.crm.connectors.records import ContactRecord
-from rme.crm.contacts import own_contacts
+from rme.crm.contacts import embedded_contacts
 from rme.tenants import organizations
 
 
@@ -25,7 +25,7 @@ def read_ahead(batches: Sequence[Batch]) -> dict[str, dict[str, ContactRecord]]:
     organizations.get_many(organization_ids)
     organization_policy.of_many(organization_ids)
     endpoints.subscriptions(organization_ids)
-    contacts = own_contacts(
+    contacts = embedded_contacts(
         {
             batch.organization_id: list({each.contact_id for each in batch.deliveries})
             for batch in batches

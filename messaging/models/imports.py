@@ -12,7 +12,7 @@ class SuppressionImport(FileImport):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by rme.tenants.imports.work
+            # read by rme.tenants.imports.import_next_part
             models.Index(
                 fields=["turn_at"],
                 condition=models.Q(state="RUNNING"),
@@ -28,6 +28,6 @@ class SuppressionImportPart(FilePart):
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
-            # read by rme.tenants.imports.step, in this order
+            # read by rme.tenants.imports.import_part_of, in this order
             models.UniqueConstraint(fields=["run", "number"], name="suppression_import_part_once")
         ]

@@ -9,7 +9,7 @@ from rme.core.cache import TtlCache
 from rme.crm import platforms
 from rme.crm.connectors import REGISTRY
 from rme.crm.connectors.base import Connector, Deadline, PlatformError, PlatformLimit
-from rme.crm.connectors.embedded import contacts_of_many
+from rme.crm.connectors.embedded.connector import contacts_of_many
 from rme.crm.connectors.records import ContactRecord, Record
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ def get_contacts(
     """Find contacts of one organization by id; unknown ids are not in the answer.
 
     Those of a remote platform are kept for a minute. Raises Unavailable where it fails. `known` are
-    those that are kept here, where they have been read already (`own_contacts`).
+    those that are kept here, where they have been read already (`embedded_contacts`).
     """
     own, remote = _parted(contact_ids)
     if known is not None:
@@ -46,7 +46,7 @@ def get_contacts(
     return found
 
 
-def own_contacts(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
+def embedded_contacts(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
     """Return, of each organization, the wanted contacts that are kept here; one query for all."""
     return contacts_of_many({each: _parted(given)[0] for each, given in wanted.items()})
 

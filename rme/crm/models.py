@@ -207,7 +207,7 @@ class RecordImport(FileImport):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by rme.tenants.imports.work
+            # read by rme.tenants.imports.import_next_part
             models.Index(
                 fields=["turn_at"],
                 condition=models.Q(state="RUNNING"),
@@ -223,6 +223,6 @@ class RecordImportPart(FilePart):
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
-            # read by rme.tenants.imports.step, in this order
+            # read by rme.tenants.imports.import_part_of, in this order
             models.UniqueConstraint(fields=["run", "number"], name="record_import_part_once")
         ]

@@ -10,8 +10,8 @@ from rme.crm.connectors.base import (
     PlatformRefused,
     PlatformSlow,
 )
-from rme.crm.connectors.mapped import Mapped
-from rme.crm.connectors.searching import Description
+from rme.crm.connectors.conditions import Description
+from rme.crm.connectors.mapped import MappedConnector
 
 CHECK_SECONDS = 20.0
 _TOLD = {
@@ -24,12 +24,12 @@ _TOLD = {
 
 def describe(record: platforms.PlatformRecord) -> Description:
     """Ask a platform for what its mapping names. Raises PlatformError."""
-    connector: Mapped = REMOTE[record.kind](record.organization_id, platform=record)
+    connector: MappedConnector = REMOTE[record.kind](record.organization_id, platform=record)
     objects = [each.object for each in record.mappings.values()]
     return connector.describe(objects, deadline=Deadline.after(CHECK_SECONDS))
 
 
-def ask(record: platforms.PlatformRecord) -> Description | PlatformError:
+def try_describe(record: platforms.PlatformRecord) -> Description | PlatformError:
     """Ask a platform for what its mapping names; gives what it said, or what went wrong."""
     try:
         return describe(record)
@@ -37,6 +37,6 @@ def ask(record: platforms.PlatformRecord) -> Description | PlatformError:
         return error
 
 
-def told(error: PlatformError) -> str:
+def error_text(error: PlatformError) -> str:
     """Say what went wrong in words; never the platform's own."""
     return _TOLD.get(type(error), "The platform cannot be reached.")

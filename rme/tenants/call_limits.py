@@ -14,7 +14,7 @@ from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 from rme.tenants.organizations import OrganizationRecord
 
 DAY = 86_400
-TOLD = "The organization's limit of calls is reached; see Retry-After."
+LIMIT_REACHED = "The organization's limit of calls is reached; see Retry-After."
 
 
 def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
@@ -48,5 +48,5 @@ class CallThrottle(BaseThrottle):
         kind = view.counted_as or ("test" if caller.test else "live")
         decision = take(caller.organization, kind)
         view.headers.update(headers(caller.organization, decision))
-        decision.require(TOLD)
+        decision.require(LIMIT_REACHED)
         return True

@@ -77,7 +77,7 @@ class FilePart(models.Model):
 
 
 @dataclass(slots=True)
-class Outcome:
+class PartResult:
     """What became of the rows of a part. `rows` counts them all, bad ones among them."""
 
     rows: int = 0
@@ -92,11 +92,11 @@ class Outcome:
         self.rejected += 1
 
 
-Lines = list[tuple[int, str]]
+Rows = list[tuple[int, str]]
 """The rows of a part, each with the number of its line."""
-Read = Callable[[Any, Lines], Any]
+Read = Callable[[Any, Rows], Any]
 """Reads the rows of a part of a run; no transaction is open, so that it may ask elsewhere."""
-Take = Callable[[Any, Any], Outcome]
+Apply = Callable[[Any, Any], PartResult]
 """Imports what was read of a part of a run, in a transaction that is open."""
 
 
@@ -119,12 +119,12 @@ def store(run: Any, reader: Reader) -> None:
 
 
 # --- working it off -----------------------------------------------------------------------------
-def rows_alone(run: Any, lines: Lines) -> Lines:
+def rows_alone(run: Any, lines: Rows) -> Rows:
     """Return the rows as they are: for an import that needs nothing from elsewhere."""
     return lines
 
 
-def work(runs: type[FileImport], take: Take, read: Read = rows_alone) -> bool:
+def import_next_part(runs: type[FileImport], take: Apply, read: Read = rows_alone) -> bool:
     """Import one part of the file whose turn it is; say whether there may be more to do.
 
     One process works at a time, however many are called: imports can wait, messages cannot.
@@ -150,7 +150,7 @@ def work(runs: type[FileImport], take: Take, read: Read = rows_alone) -> bool:
     return bool(alone)
 
 
-def step(runs: Any, run_id: UUID, take: Take, read: Read = rows_alone) -> Any:
+def import_part_of(runs: Any, run_id: UUID, take: Apply, read: Read = rows_alone) -> Any:
     """Import the next part of a file, if it is running; give how far it has come."""
     return _import(runs, run_id, take, *_next(runs, run_id, read))
 
@@ -162,7 +162,7 @@ def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, Any]:
     return (part.number, read(run, _lines(part))) if part else (-1, None)
 
 
-def _import(runs: Any, run_id: UUID, take: Take, number: int, rows: Any) -> Any:
+def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> Any:
     """Import a part that was read, if it still is the next."""
     with transaction.atomic():
         run = runs.objects.select_for_update().get(pk=run_id)
@@ -184,7 +184,7 @@ def _import(runs: Any, run_id: UUID, take: Take, number: int, rows: Any) -> Any:
     return run
 
 
-def _lines(part: Any) -> Lines:
+def _lines(part: Any) -> Rows:
     texts = bytes(part.content or b"").decode().split("\n")
     return [
         (number, line) for number, line in enumerate(texts, part.first_line) if not is_blank(line)
@@ -205,7 +205,7 @@ def cancel(runs: Any, organization_id: str, run_id: UUID) -> bool:
     return bool(ended)
 
 
-def report(run: Any) -> Iterator[tuple[str, str, str]]:
+def rejected_rows(run: Any) -> Iterator[tuple[str, str, str]]:
     """Give the bad rows of a file as a table, as far as it was imported, below a header."""
     yield ("line", "field", "why")
     parts = run.parts.exclude(problems=[]).order_by("number").values_list("problems", flat=True)

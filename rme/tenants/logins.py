@@ -35,7 +35,7 @@ _IS_KNOWN = Script("return {redis.call('EXISTS', KEYS[1])}")
 _REMEMBER = Script("redis.call('SET', KEYS[1], 1, 'EX', ARGV[1]) return {}")
 
 
-class Attempt:
+class LoginAttempt:
     """A try to prove who one is by a password."""
 
     def __init__(self, request: HttpRequest | None, username: str) -> None:
@@ -88,7 +88,7 @@ class LimitedBackend(ModelBackend):
         **kwargs: Any,
     ) -> Any:
         """Return the user whose password it is. Raises RateLimited, PermissionDenied."""
-        attempt = Attempt(request, username or "")
+        attempt = LoginAttempt(request, username or "")
         attempt.begin()
         user = super().authenticate(request, username=username, password=password, **kwargs)
         if user is None:
@@ -102,7 +102,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return admin.site.password_change(request)
     assert isinstance(request.user, User)  # admin_view lets nobody else in
-    attempt = Attempt(request, request.user.get_username())
+    attempt = LoginAttempt(request, request.user.get_username())
     attempt.begin()
     response = admin.site.password_change(request)
     if response.status_code == 302:

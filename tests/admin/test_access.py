@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from oauth2_provider.models import AccessToken
 
 from rme.crm.models import Contact
-from rme.tenants import api_keys, applications, changes
+from rme.tenants import api_keys, applications, change_log
 from rme.tenants.models import ApiKey, Application, ApplicationKey
 from tests import factories
 from tests.admin.scene import button, fill, page
@@ -121,8 +121,8 @@ def test_every_change_is_logged_with_both_values(root, org):
     assert root.post(page(Contact, "change", ada.pk), form).status_code == 302
     root.post(page(Contact, "delete", ada.pk), {"post": "yes"})
     changed, deleted = LogEntry.objects.order_by("id")
-    assert changes.tell(changed) == ["first_name: Ada → –", "last_name: Lovelace → Byron"]
-    assert "last_name: Byron → –" in changes.tell(deleted)
+    assert change_log.describe(changed) == ["first_name: Ada → –", "last_name: Lovelace → Byron"]
+    assert "last_name: Byron → –" in change_log.describe(deleted)
     assert "Lovelace → Byron" in root.get("/admin/admin/logentry/").content.decode()
 
 

@@ -6,7 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Delivery
-from rme.tenants import changes
+from rme.tenants import change_log
 from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import page, person
@@ -56,7 +56,7 @@ def test_it_asks_for_a_reason_before_anything_happens(root, api, action, status,
     assert statuses(rows) == [status, "UNKNOWN"]
     (entry,) = LogEntry.objects.all()
     assert (entry.user.username, entry.object_id) == ("root", str(rows[0].pk))
-    assert changes.tell(entry) == [
+    assert change_log.describe(entry) == [
         f"decision: held → {action.upper()}",
         "reason: the provider has none",
     ]

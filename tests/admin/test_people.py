@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 
 from messaging.models import ConsentEntry, Suppression
 from push.models import Device, token_digest
-from rme.tenants import changes
+from rme.tenants import change_log
 from tests import factories
 from tests.admin.scene import page
 
@@ -100,7 +100,7 @@ def test_the_recipients_own_word_is_lifted_only_with_a_reason(root, org, reason)
     assert row.expires_at is None
     root.post(url, {"post": "yes", "reason": "asked by phone"})
     assert not Suppression.objects.exists()
-    assert "reason: asked by phone" in changes.tell(LogEntry.objects.order_by("-id")[0])
+    assert "reason: asked by phone" in change_log.describe(LogEntry.objects.order_by("-id")[0])
 
 
 def test_a_manual_entry_needs_no_reason(root, org):

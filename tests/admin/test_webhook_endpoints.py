@@ -11,7 +11,7 @@ from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.reports import configuration
 from messaging.reports.configuration import Finding
 from messaging.webhooks import endpoints
-from rme.tenants import changes
+from rme.tenants import change_log
 from rme.tenants.models import Membership
 from tests import factories
 from tests.admin.scene import button, page, person
@@ -102,7 +102,7 @@ def test_a_change_is_logged_and_keeps_what_workers_write(root, org):
         row.secret,
     )
     (entry,) = LogEntry.objects.all()
-    assert changes.tell(entry) == [
+    assert change_log.describe(entry) == [
         "description: – → CRM",
         "types: ['message.sent'] → ['message.sent', 'message.failed']",
     ]

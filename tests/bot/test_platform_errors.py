@@ -18,7 +18,7 @@ from rme.crm.connectors.base import (
     PlatformSlow,
     UnknownParent,
 )
-from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.models import Account, Case, Contact
 from tests import factories
 from tests.bot.conftest import bot_of, failure
@@ -32,7 +32,7 @@ EMAIL = "a@b.example"
 def platform(monkeypatch):
     """Put a platform into the registry that fails as its attributes say."""
 
-    class Failing(Embedded):
+    class Failing(EmbeddedConnector):
         on_find = None
         on_create = None
         after_create = None

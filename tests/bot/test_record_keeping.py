@@ -4,7 +4,7 @@ import pytest
 
 from rme.core.redis import counters
 from rme.crm.connectors import REGISTRY
-from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.tenants.models import ApiKey, Organization
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def test_every_call_is_counted_for_its_key(bot):
 
 
 def test_calls_that_are_refused_or_fail_are_counted_too(bot, monkeypatch):
-    class Broken(Embedded):
+    class Broken(EmbeddedConnector):
         def find_contacts_by_email(self, email, *, limit, deadline):
             raise RuntimeError
 

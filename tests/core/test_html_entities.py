@@ -4,7 +4,7 @@ import pytest
 
 from messaging.content.rendering.html.plain_text import from_html
 from rme.core.html_entities import unescape
-from rme.crm.connectors.odoo import _text_of
+from rme.crm.connectors.odoo.connector import _text_of
 
 
 @pytest.mark.parametrize(

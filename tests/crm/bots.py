@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.models_platform import Platform
 from rme.tenants.models import Organization
 from tests import factories
@@ -48,7 +48,7 @@ def rows(request: pytest.FixtureRequest) -> Any:
 def any_rows(request: pytest.FixtureRequest, keeper: Organization) -> Any:
     """Give the rows of each platform."""
     if request.param == "embedded":
-        return OwnTables(keeper, Embedded(keeper.pk))
+        return OwnTables(keeper, EmbeddedConnector(keeper.pk))
     return request.getfixturevalue(f"on_{request.param}")
 
 

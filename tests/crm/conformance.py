@@ -4,7 +4,7 @@
         @pytest.fixture
         def platform(self, …) -> Platform: …
 
-Look-ups go through `rme.crm.finding`, as the services' do, since platforms may match loosely.
+Look-ups go through `rme.crm.lookups`, as the services' do, since platforms may match loosely.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from rme.crm import finding
+from rme.crm import lookups
 from rme.crm.connectors.base import Connector, Deadline, PlatformSlow
 from rme.crm.connectors.records import NewAccount, NewCase, NewContact
 
@@ -78,20 +78,20 @@ class Conformance:
         )
         platform.contact(last_name="Other", email="bada@example.org")
         platform.contact(last_name="Other", email="ada@example.org.example")
-        (found,) = finding.contacts_by_email(platform.connector, "ada@example.org", **bounds())
+        (found,) = lookups.contacts_by_email(platform.connector, "ada@example.org", **bounds())
         assert (found.id, found.name, found.email) == (ada, "Ada Lovelace", stored)
         assert (found.account_id, found.account_name) == (account, "Acme")
 
     def test_the_newest_contacts_come_first(self, platform):
         made = [platform.contact(last_name="L", email="a@b.example") for _ in range(4)]
-        found = finding.contacts_by_email(platform.connector, "a@b.example", **bounds(3))
+        found = lookups.contacts_by_email(platform.connector, "a@b.example", **bounds(3))
         assert ids_of(found) == made[:0:-1]
 
     @pytest.mark.parametrize("field", ["phone", "mobile"])
     def test_a_contact_is_found_by_any_phone(self, platform, field):
         ada = platform.contact(last_name="L", **{field: "+12127365000"})
         platform.contact(last_name="M", phone="+12127365001", mobile="+12127365002")
-        (found,) = finding.contacts_by_phone(
+        (found,) = lookups.contacts_by_phone(
             platform.connector, "+12127365000", region="US", **bounds()
         )
         assert (found.id, found.phone) == (ada, "+12127365000")
@@ -122,7 +122,7 @@ class Conformance:
         folded = platform.account(name="ACME, Inc.")
         exact = platform.account(name="Acme", phone="+12127365000")
         platform.account(name="Acme Two")
-        found = finding.accounts(platform.connector, "Acme", **bounds())
+        found = lookups.accounts(platform.connector, "Acme", **bounds())
         assert ids_of(found) == [exact, folded]
         assert (found[0].name, found[0].phone) == ("Acme", "+12127365000")
 
@@ -133,7 +133,7 @@ class Conformance:
         closed = platform.case(subject="Old", contact_id=ada, closed=True)
         still = platform.case(subject="New", contact_id=ada)
         platform.case(subject="Other", contact_id=eve)
-        found = finding.cases(platform.connector, "ada@example.org", **bounds())
+        found = lookups.cases(platform.connector, "ada@example.org", **bounds())
         assert [(each.id, each.subject, each.is_closed, each.contact_id) for each in found] == [
             (still, "New", False, ada),
             (closed, "Old", True, ada),
@@ -151,7 +151,7 @@ class Conformance:
             event_id=second, name="A", email="ada@example.org", cancelled=True
         )
         platform.registration(event_id=second, name="E", email="eve@example.org")
-        found = finding.registrations(platform.connector, "ada@example.org", **bounds())
+        found = lookups.registrations(platform.connector, "ada@example.org", **bounds())
         assert [(each.id, each.event_name, each.is_registered) for each in found] == [
             (gone, "Second", False),
             (own, "First", True),
@@ -188,10 +188,10 @@ class Conformance:
         new = NewContact("Lovelace", "Ada", "ada@example.org", account)
         contact = connector.create(new, deadline=deadline)
         case = connector.create(NewCase("Subject", "Issue", contact, account), deadline=deadline)
-        assert ids_of(finding.accounts(connector, "zurich co", **bounds())) == [account]
-        (found,) = finding.contacts_by_email(connector, "ada@example.org", **bounds())
+        assert ids_of(lookups.accounts(connector, "zurich co", **bounds())) == [account]
+        (found,) = lookups.contacts_by_email(connector, "ada@example.org", **bounds())
         assert (found.id, found.name, found.account_id) == (contact, "Ada Lovelace", account)
-        (ticket,) = finding.cases(connector, "ada@example.org", **bounds())
+        (ticket,) = lookups.cases(connector, "ada@example.org", **bounds())
         assert (ticket.id, ticket.subject, ticket.issue) == (case, "Subject", "Issue")
         assert (ticket.contact_id, ticket.account_id, ticket.is_closed) == (contact, account, False)
 
@@ -216,14 +216,14 @@ class Conformance:
         ada = platform.contact(last_name="L", email="ada@example.org", phone="+12127365000")
         event = platform.event(name="E", starts_at=START)
         platform.speaker(event_id=event, contact_id=ada, session_title="T")
-        assert finding.accounts(connector, text, **bounds()) == []
+        assert lookups.accounts(connector, text, **bounds()) == []
         assert connector.find_speakers(text, "", **bounds()) == []
         assert connector.find_speakers(ada, text, **bounds()) == []
         assert connector.find_exhibitors(text, **bounds()) == []
-        for find in (finding.contacts_by_email, finding.cases, finding.registrations):
+        for find in (lookups.contacts_by_email, lookups.cases, lookups.registrations):
             assert find(connector, "x'or'1'='1@b.example", **bounds()) == []
         made = connector.create(NewAccount(text), deadline=Deadline.after(5))
-        assert [(each.id, each.name) for each in finding.accounts(connector, text, **bounds())] == [
+        assert [(each.id, each.name) for each in lookups.accounts(connector, text, **bounds())] == [
             (made, text)
         ]
 

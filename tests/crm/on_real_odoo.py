@@ -21,7 +21,7 @@ from rme.crm.connectors.base import (
     PlatformRefused,
     UnknownParent,
 )
-from rme.crm.connectors.odoo import Odoo
+from rme.crm.connectors.odoo.connector import OdooConnector
 from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.mapping import problems_with
 from rme.crm.platforms import PlatformRecord
@@ -43,9 +43,9 @@ MODELS = (
 OWN_FIELDS = {"res.partner": "x_mobile", "event.sponsor": "x_booth"}
 
 
-def connector(raw: dict[str, Any], **settings: str) -> Odoo:
+def connector(raw: dict[str, Any], **settings: str) -> OdooConnector:
     record = PlatformRecord("real", "odoo", "US", {**SETTINGS, **settings}, mapping.parse(raw))
-    return Odoo("real", platform=record, transport=Transport(AddressPolicy(["127.0.0.1"])))
+    return OdooConnector("real", platform=record, transport=Transport(AddressPolicy(["127.0.0.1"])))
 
 
 PRESET = PRESETS["odoo-community"][2]

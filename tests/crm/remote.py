@@ -6,8 +6,8 @@ from typing import Any
 
 from rme.crm import mapping
 from rme.crm.connectors.base import Connector
-from rme.crm.connectors.odoo import Odoo
-from rme.crm.connectors.salesforce import Salesforce
+from rme.crm.connectors.odoo.connector import OdooConnector
+from rme.crm.connectors.salesforce.connector import SalesforceConnector
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
 from rme.transport import AddressPolicy, Transport
@@ -78,11 +78,11 @@ def transport(*hosts: str) -> Transport:
     return Transport(AddressPolicy(hosts or ("127.0.0.1",)))
 
 
-def salesforce(server: SalesforceServer, **settings: Any) -> Salesforce:
+def salesforce(server: SalesforceServer, **settings: Any) -> SalesforceConnector:
     record = PlatformRecord(
         "acme", "salesforce", "US", salesforce_settings(server, **settings), _SALESFORCE
     )
-    return Salesforce("acme", platform=record, transport=transport())
+    return SalesforceConnector("acme", platform=record, transport=transport())
 
 
 def salesforce_settings(server: SalesforceServer, **settings: Any) -> dict[str, Any]:
@@ -90,9 +90,9 @@ def salesforce_settings(server: SalesforceServer, **settings: Any) -> dict[str, 
     return {**own, "ca_pem": ca_pem(), **settings}
 
 
-def odoo(server: OdooServer, **settings: Any) -> Odoo:
+def odoo(server: OdooServer, **settings: Any) -> OdooConnector:
     record = PlatformRecord("acme", "odoo", "US", odoo_settings(server, **settings), _ODOO)
-    return Odoo("acme", platform=record, transport=transport())
+    return OdooConnector("acme", platform=record, transport=transport())
 
 
 def odoo_settings(server: OdooServer, **settings: Any) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from messaging.models import Delivery, Message
 from rme.core.cache import TtlCache
 from rme.crm import contacts, platforms
-from rme.crm.connectors.embedded import Embedded
-from rme.crm.connectors.odoo import Odoo
-from rme.crm.connectors.salesforce import Salesforce
+from rme.crm.connectors.embedded.connector import EmbeddedConnector
+from rme.crm.connectors.odoo.connector import OdooConnector
+from rme.crm.connectors.salesforce.connector import SalesforceConnector
 from rme.crm.models_platform import Platform
 from tests import factories
 from tests.crm import remote
@@ -62,7 +62,7 @@ def test_each_organization_has_its_own_platform(org, odoo, salesforce):
     settings = remote.salesforce_settings(salesforce)
     connect(other, "salesforce", settings, remote.SALESFORCE_MAPPING)
     chosen = [type(contacts.connector_of(each.pk)) for each in (org, other, third)]
-    assert chosen == [Odoo, Salesforce, Embedded]
+    assert chosen == [OdooConnector, SalesforceConnector, EmbeddedConnector]
     ada = odoo.add("res.partner", name="Ada")
     assert list(contacts.get_contacts(org.pk, [ada])) == [ada]
     assert contacts.get_contacts(other.pk, [ada]) == {}

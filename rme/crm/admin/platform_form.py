@@ -16,9 +16,9 @@ from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError
-from rme.crm.connectors.searching import Description
+from rme.crm.connectors.conditions import Description
 from rme.crm.models_platform import Platform
-from rme.crm.platform_check import told
+from rme.crm.platform_check import error_text
 from rme.crm.presets import PRESETS
 from rme.tenants.admin.choices import TenantForm
 
@@ -247,7 +247,7 @@ class _PlatformForm(TenantForm):
     def _compare(self, record: platforms.PlatformRecord) -> None:
         match self.answer:
             case PlatformError() as error:
-                self.add_error(setting_name(record.kind, "address"), told(error))
+                self.add_error(setting_name(record.kind, "address"), error_text(error))
             case Mapping() as described:
                 self._tell(mapping.problems_with(record.mappings, described))
 

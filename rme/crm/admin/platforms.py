@@ -22,9 +22,9 @@ from rme.crm.admin.platform_form import (
 )
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import MappingWrong, PlatformError
-from rme.crm.connectors.searching import Description
+from rme.crm.connectors.conditions import Description
 from rme.crm.models_platform import Platform
-from rme.crm.platform_check import ask, describe, told
+from rme.crm.platform_check import describe, error_text, try_describe
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.roles import OWNERS
 
@@ -106,7 +106,7 @@ class PlatformAdmin(TenantAdmin):
             return None
         form = self.get_form(request, row, change=row is not None)(request.POST, instance=row)
         good = form.is_valid() and form.to_ask is not None
-        return ask(form.to_ask) if good else None
+        return try_describe(form.to_ask) if good else None
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         obj.updated_at = Now()
@@ -140,7 +140,7 @@ class PlatformAdmin(TenantAdmin):
                 has = "and has all that the mapping names" if whole else "but lacks something"
                 result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
             except PlatformError as error:
-                result = told(error)
+                result = error_text(error)
             self.note(request, row, f"Test connection: {result}")
         elif row.kind not in REMOTE:
             result = "Records are kept here: there is nothing to connect to."

@@ -1,7 +1,7 @@
 """What a platform connector must be able to do: the one interface to an organization's records.
 
 It gives and takes the plain values of `records`. A connector may match loosely where its platform
-does (`rme.crm.finding` checks each record again), and must never let a value change a query:
+does (`rme.crm.lookups` checks each record again), and must never let a value change a query:
 whatever is given is data.
 
 `deadline` bounds a call as a whole, its retries included. Whatever a platform does, a call ends by

@@ -61,7 +61,7 @@ class Circuit:
 _circuits: TtlCache[tuple[str, str], Circuit] = TtlCache(seconds=3600)
 
 
-def of(organization_id: str, address: str) -> Circuit:
+def circuit_of(organization_id: str, address: str) -> Circuit:
     """Give the circuit of a platform; another address is another platform."""
     found = _circuits.get((organization_id, address), Circuit)
     assert found is not None  # it is made where there is none

@@ -15,7 +15,8 @@ from rme.core.outbound import outbound_transport
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline, MappingWrong, UnknownParent
-from rme.crm.connectors.calling import Caller
+from rme.crm.connectors.conditions import Description, Where, loose_pattern, pattern
+from rme.crm.connectors.platform_calls import PlatformCaller
 from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,
@@ -30,7 +31,6 @@ from rme.crm.connectors.records import (
     SpeakerRecord,
 )
 from rme.crm.connectors.remote_settings import RemoteSettings
-from rme.crm.connectors.searching import Description, Where, loose_pattern, pattern
 from rme.crm.connectors.values import Row, Values
 from rme.crm.mapping import ObjectMapping, Scalar
 from rme.transport import Transport
@@ -42,7 +42,7 @@ _WAVES = (("Account", "Contact"), ("Case", "Event", "EventRegistration", "Speake
 _PARENTS = ("account_id", "contact_id")
 
 
-class Mapped(Connector):
+class MappedConnector(Connector):
     """One organization's remote platform."""
 
     Settings: ClassVar[type[RemoteSettings]]
@@ -65,8 +65,8 @@ class Mapped(Connector):
         ca_pem = str(self.platform.settings.get("ca_pem", ""))
         # Who names the platform tests it, and is not told what came of earlier calls.
         address = str(self.platform.settings.get("address", ""))
-        known = circuit.of(organization_id, address) if platform is None else None
-        self.caller = Caller(transport or outbound_transport(), ca_pem, known)
+        known = circuit.circuit_of(organization_id, address) if platform is None else None
+        self.caller = PlatformCaller(transport or outbound_transport(), ca_pem, known)
 
     # --- what a platform's connector says -------------------------------------------------------
     @abstractmethod

@@ -19,7 +19,7 @@ from rme.crm.models import Account, Case, RecordImport
 from rme.crm.records import files
 from rme.crm.records.files import COLUMNS, KINDS, MORE, Column
 from rme.tenants import imports, organizations
-from rme.tenants.imports import Lines, Outcome
+from rme.tenants.imports import PartResult, Rows
 
 PART_LINES = 1000
 LINE_LIMIT = 256 * 1024
@@ -58,7 +58,7 @@ def start(
 
 def work() -> bool:
     """Import one part of the file whose turn it is; say whether there may be more to do."""
-    return imports.work(RecordImport, _take)
+    return imports.import_next_part(RecordImport, _take)
 
 
 @dataclass(slots=True)
@@ -74,13 +74,13 @@ class Row:
         return str(self.values.get("id") or "")
 
 
-def _take(run: RecordImport, lines: Lines) -> Outcome:
+def _take(run: RecordImport, lines: Rows) -> PartResult:
     model = KINDS[run.kind]
     region = organizations.get(run.organization_id).region
     rows = [_read(run, number, line, COLUMNS[model], region) for number, line in lines]
     _check_references(run.organization_id, model, rows)
     _check_numbers(run.organization_id, model, rows)
-    outcome = Outcome(rows=len(rows))
+    outcome = PartResult(rows=len(rows))
     for row in rows:
         if row.problems:
             outcome.reject(row.line, *row.problems)

@@ -37,7 +37,7 @@ class Command(BaseCommand):
         self.stdout.write(DONE.format(run=run))
         if options["report"]:
             with options["report"].open("w", encoding="utf-8", newline="") as report:
-                report.writelines(write_rows(suppression_import.report(run)))
+                report.writelines(write_rows(suppression_import.rejected_rows(run)))
 
     def _start(self, organization_id: str, path: Path) -> SuppressionImport:
         if not Organization.objects.filter(pk=organization_id).exists():

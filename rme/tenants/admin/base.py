@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.tenants import changes
+from rme.tenants import change_log
 from rme.tenants.admin.choices import (
     OrganizationFilter,
     OwnChoices,
@@ -154,13 +154,15 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
             request, form, formsets, add
         )
         forms = [form, *(inner for formset in formsets or [] for inner in formset.forms)]
-        values = [changes.of_form(each, self.secret_fields) for each in forms if each.changed_data]
+        values = [
+            change_log.of_form(each, self.secret_fields) for each in forms if each.changed_data
+        ]
         return [*message, *({"values": each} for each in values if each)]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
         """Log what was deleted with its values."""
         for row in queryset:
-            changes.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
+            change_log.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
 
     def reason(self, request: HttpRequest) -> str:
         """Give the reason that a person gave for what it does."""
@@ -181,7 +183,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     ) -> HttpResponse:
         response = super().history_view(request, object_id, extra_context)
         for entry in response.context_data["action_list"]:
-            entry.told = changes.tell(entry)
+            entry.changes = change_log.describe(entry)
         return response
 
     object_history_template = "admin/rme/history.html"

@@ -156,7 +156,7 @@ class FilePages(TenantAdmin):
     def report(self, request: HttpRequest, run_id: Any) -> StreamingHttpResponse:
         """Give the bad rows as a file."""
         run = get_object_or_404(self._runs(request), pk=run_id)
-        return _file(csv_lines.write_rows(imports.report(run)), f"bad-rows-{run.pk}")
+        return _file(csv_lines.write_rows(imports.rejected_rows(run)), f"bad-rows-{run.pk}")
 
     # --- addresses ------------------------------------------------------------------------------
     @property

@@ -16,7 +16,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from rme.tenants import changes
+from rme.tenants import change_log
 from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import Membership, Organization, User
@@ -122,15 +122,15 @@ class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):  # type: ignore[misc]
 class LogEntryAdmin(ReadOnly, DeploymentAdmin):
     """Who changed what, and from what to what."""
 
-    list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "told")
+    list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "changes")
     list_filter = ("action_flag",)
     list_select_related = ("user", "content_type")
     search_fields = ("object_id", "object_repr", "user__username")
     ordering = ("-id",)
     paginator = InfinitePaginator
-    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "told")
+    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "changes")
 
     @admin.display(description="changes")
-    def told(self, row: LogEntry) -> str:
-        lines = changes.tell(row) or [row.get_change_message()]
+    def changes(self, row: LogEntry) -> str:
+        lines = change_log.describe(row) or [row.get_change_message()]
         return format_html_join("", "<div>{}</div>", ((line,) for line in lines))

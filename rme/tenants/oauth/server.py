@@ -18,7 +18,7 @@ from oauthlib.oauth2.rfc6749.grant_types.base import GrantTypeBase
 
 from rme.core.db import clock
 from rme.tenants import authentication
-from rme.tenants.oauth import assertions, clients, proving, tokens
+from rme.tenants.oauth import assertions, client_authentication, clients, tokens
 from rme.tenants.oauth.clients import Client
 from rme.tenants.oauth.tokens import SCOPE
 
@@ -51,7 +51,7 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]
         try:
             checked = assertions.read(text)
             self._check_client(request, checked.client_id)
-            request.client = proving.by_assertion(checked, request.headers[ADDRESS])
+            request.client = client_authentication.by_assertion(checked, request.headers[ADDRESS])
             assertions.check_claims(checked.claims, request.client)
             self.validate_scopes(request)
             assertions.take(checked)  # last, so that a refusal does not use it up
@@ -80,7 +80,7 @@ class Validator(RequestValidator):  # type: ignore[misc]
         given = clients.credentials(request)
         if given is None:
             return False
-        request.client = proving.by_secret(given, request.headers[ADDRESS])
+        request.client = client_authentication.by_secret(given, request.headers[ADDRESS])
         return request.client is not None
 
     def validate_grant_type(self, *_: Any, **__: Any) -> bool:

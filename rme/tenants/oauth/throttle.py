@@ -26,12 +26,12 @@ class Throttled(OAuth2Error):  # type: ignore[misc]
         return {"Retry-After": str(self.retry_after)}
 
 
-def arrived(address: str) -> None:
+def count_call(address: str) -> None:
     """Count a call from an address. Raises Throttled."""
     _pass(limiter.take(f"token:address:{address}", _calls()))
 
 
-def proved(client_id: str) -> None:
+def count_client(client_id: str) -> None:
     """Count a call of a client that has proved who it is. Raises Throttled."""
     _pass(limiter.take(f"token:client:{client_id}", _calls()))
 
@@ -41,7 +41,7 @@ def check(address: str, client_id: str) -> None:
     _pass(limiter.take(_failures(address, client_id), _failure_limit(), cost=0))
 
 
-def failed(address: str, client_id: str) -> None:
+def count_failure(address: str, client_id: str) -> None:
     """Count a failure to prove who it is."""
     limiter.take(_failures(address, client_id), _failure_limit())
 

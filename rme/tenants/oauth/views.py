@@ -70,7 +70,7 @@ def _endpoint(name: str) -> View:
 
 def _call(name: str, request: HttpRequest) -> Answer:
     address = address_of(request)
-    throttle.arrived(address)
+    throttle.count_call(address)
     form = _form(request)
     headers = {ADDRESS: address}
     if authorization := request.headers.get("Authorization"):

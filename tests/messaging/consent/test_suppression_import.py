@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 
 def bad(run):
-    return list(suppression_import.report(run))[1:]
+    return list(suppression_import.rejected_rows(run))[1:]
 
 
 # --- what is imported ---------------------------------------------------------------------------

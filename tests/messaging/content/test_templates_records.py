@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Message, MessageContent
-from rme.crm.connectors.embedded_records import FIELDS
+from rme.crm.connectors.embedded.records import RECORD_FIELDS
 from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
 from tests import factories
 from tests.messaging.content.templates_scene import sent_text
@@ -174,7 +174,7 @@ def test_record_of_any_kind_gives_its_fields(api, org, ada):
 def test_fields_of_records_are_documented():
     documented = Path(__file__).parents[3] / "docs" / "templates.md"
     lines = documented.read_text().splitlines()
-    for model, fields in FIELDS.items():
+    for model, fields in RECORD_FIELDS.items():
         told = ", ".join(f"`{field}`" for field in fields)
         assert f"| `{model.__name__}` | {told} |" in lines
 

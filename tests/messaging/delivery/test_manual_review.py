@@ -20,7 +20,7 @@ from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.core.provider import DeliveryReceipt
 from rme.crm.models import Contact
-from rme.tenants import changes
+from rme.tenants import change_log
 from rme.tenants.models import User
 from tests import factories
 from tests.messaging.delivery.manual_review_scene import hold
@@ -48,7 +48,7 @@ def decide(rows, decision, user, reason="the provider's log has none of them"):
 
 def logged():
     return [
-        (entry.user.username, entry.object_id, changes.tell(entry))
+        (entry.user.username, entry.object_id, change_log.describe(entry))
         for entry in LogEntry.objects.order_by("id")
     ]
 

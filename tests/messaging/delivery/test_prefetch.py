@@ -11,7 +11,7 @@ from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppres
 from rme.core.cache import TtlCache
 from rme.core.outbound import outbound_transport
 from rme.core.provider import ProviderSettings
-from rme.crm.contacts import own_contacts
+from rme.crm.contacts import embedded_contacts
 from rme.crm.models import Contact
 from tests import factories
 from tests.rest import Api, message
@@ -116,7 +116,7 @@ def test_contacts_of_another_organization_are_none():
     one, other = factories.organization("one"), factories.organization("other")
     own, foreign = factories.contact(one), factories.contact(other)
     wanted = {one.pk: [str(own.pk), str(foreign.pk), "003000000000001"], other.pk: []}
-    found = {each: list(contacts) for each, contacts in own_contacts(wanted).items()}
+    found = {each: list(contacts) for each, contacts in embedded_contacts(wanted).items()}
     assert found == {one.pk: [str(own.pk)], other.pk: []}
 
 

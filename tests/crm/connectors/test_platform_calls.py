@@ -7,8 +7,8 @@ import pytest
 
 from rme.crm.connectors import circuit
 from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
-from rme.crm.connectors.calling import Caller, limit_of
 from rme.crm.connectors.circuit import FAILURES, Circuit
+from rme.crm.connectors.platform_calls import PlatformCaller, limit_of
 from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request
 
 URL = "https://platform.example/"
@@ -29,8 +29,8 @@ class Wire:
         return [self.results.pop(0)]
 
 
-def caller(wire: Any, known: Circuit | None = None, seconds: float = 60.0) -> Caller:
-    made = Caller(wire, circuit=known)
+def caller(wire: Any, known: Circuit | None = None, seconds: float = 60.0) -> PlatformCaller:
+    made = PlatformCaller(wire, circuit=known)
     made.deadline = Deadline.after(seconds)
     return made
 
@@ -119,10 +119,10 @@ def test_those_that_still_wait_count_with_the_first_that_failed():
 
 
 def test_each_platform_has_its_own():
-    one = circuit.of("acme", "https://a.example")
-    assert circuit.of("acme", "https://a.example") is one
-    assert circuit.of("acme", "https://b.example") is not one
-    assert circuit.of("other", "https://a.example") is not one
+    one = circuit.circuit_of("acme", "https://a.example")
+    assert circuit.circuit_of("acme", "https://a.example") is one
+    assert circuit.circuit_of("acme", "https://b.example") is not one
+    assert circuit.circuit_of("other", "https://a.example") is not one
 
 
 @pytest.mark.parametrize(

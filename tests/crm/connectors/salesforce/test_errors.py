@@ -16,11 +16,11 @@ from rme.crm.connectors.base import (
     UnknownParent,
 )
 from rme.crm.connectors.records import NewCase, NewContact
-from rme.crm.connectors.salesforce import Salesforce
+from rme.crm.connectors.salesforce.connector import SalesforceConnector
 from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
-from tests.crm.salesforce_failures_scene import find, make
+from tests.crm.connectors.salesforce.errors_scene import find, make
 from tests.fakes.http1 import respond
 from tests.fakes.salesforce import Refused, SalesforceServer, identifier
 
@@ -108,7 +108,7 @@ def test_a_parent_that_is_not_there_is_named(server, new, field):
 
 def test_an_address_that_is_not_public_is_not_called(server):
     known = remote.salesforce(server).platform
-    connector = Salesforce("acme", platform=known, transport=Transport(AddressPolicy()))
+    connector = SalesforceConnector("acme", platform=known, transport=Transport(AddressPolicy()))
     with pytest.raises(PlatformAway):
         find(connector)
     assert server.connections == 0

@@ -36,7 +36,7 @@ def by_assertion(checked: Checked, address: str) -> Client:
 
 def _concluded(client: Client | None, client_id: str, address: str) -> Client | None:
     if client is None:
-        throttle.failed(address, client_id)
+        throttle.count_failure(address, client_id)
     else:
-        throttle.proved(client_id)
+        throttle.count_client(client_id)
     return client

@@ -59,7 +59,7 @@ def log_deletion(user_id: Any, row: Model, secrets: frozenset[str], reason: str 
     )
 
 
-def tell(entry: LogEntry) -> list[str]:
+def describe(entry: LogEntry) -> list[str]:
     """Give a log entry's lines for people (shape: `["name: Ada → Grace", …]`)."""
     try:
         parts = json.loads(entry.change_message or "[]")

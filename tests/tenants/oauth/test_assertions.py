@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from rme.tenants.models import ApplicationKey
 from tests.tenants.conftest import KEY, public_pem
-from tests.tenants.test_tokens import refused
+from tests.tenants.oauth.test_tokens import refused
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from requests.structures import CaseInsensitiveDict
 
 from rme.core.cache import TtlCache
 from rme.crm.connectors.base import MappingWrong, PlatformAway, PlatformRefused
-from rme.crm.connectors.calling import Caller, json_of, limit_of
+from rme.crm.connectors.platform_calls import PlatformCaller, json_of, limit_of
 from rme.crm.platforms import PlatformRecord
 from rme.transport import InvalidRequest, origin_of
 
@@ -33,20 +33,20 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SalesforceSession:
     """A session id, and the address that it is good for."""
 
     id: str = field(repr=False)
     instance_url: str
 
 
-_sessions: TtlCache[str, Session] = TtlCache(SESSION_SECONDS)
+_sessions: TtlCache[str, SalesforceSession] = TtlCache(SESSION_SECONDS)
 
 
 class TransportAdapter(BaseAdapter):
     """Carries what `requests` sends over the checked transport. `creates`: see `Caller.call`."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: PlatformCaller) -> None:
         super().__init__()
         self.caller = caller
         self.creates = False
@@ -117,7 +117,7 @@ def _key(platform: PlatformRecord) -> str:
     return hashlib.sha256(platform.organization_id.encode() + b"\0" + settings).hexdigest()
 
 
-def _log_in(platform: PlatformRecord, caller: Caller) -> Session:
+def _log_in(platform: PlatformRecord, caller: PlatformCaller) -> SalesforceSession:
     """Ask for an access token. Raises PlatformRefused, PlatformLimit, PlatformAway."""
     if platform.problem:
         raise MappingWrong
@@ -146,7 +146,7 @@ def _log_in(platform: PlatformRecord, caller: Caller) -> Session:
     found = origin_of(where) if isinstance(where, str) else None
     if not isinstance(token, str) or found is None or found.scheme != "https":
         raise PlatformAway
-    return Session(token, str(where))
+    return SalesforceSession(token, str(where))
 
 
 def _grant(settings: Mapping[str, Any]) -> dict[str, str]:

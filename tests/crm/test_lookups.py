@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rme.crm.connectors import REGISTRY
-from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.connectors.records import AccountRecord, CaseRecord, ContactRecord, RegistrationRecord
 from tests import factories
 from tests.bot.conftest import Bot, bot_of
@@ -17,7 +17,7 @@ ADA, BOB = "ada@example.org", "bob@example.org"
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 
 
-class Loose(Embedded):
+class Loose(EmbeddedConnector):
     """Gives whatever there is, as platforms with fuzzy matching do."""
 
     def find_contacts_by_email(self, email: str, **_: Any) -> list[ContactRecord]:

@@ -28,7 +28,7 @@ _GATEWAY = frozenset({502, 503, 504})
 _MAX_WAIT = 3600
 
 
-class Caller:
+class PlatformCaller:
     """Makes the calls of one connector. `deadline` bounds them together. Without a circuit what
     came of others' calls does not count.
     """

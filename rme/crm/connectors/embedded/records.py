@@ -7,7 +7,7 @@ from django.db import models
 
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
 
-FIELDS: dict[type[models.Model], tuple[str, ...]] = {
+RECORD_FIELDS: dict[type[models.Model], tuple[str, ...]] = {
     Account: ("name", "phone", "website"),
     Contact: (
         *("first_name", "last_name", "email", "phone", "mobile", "language", "zone"),
@@ -64,4 +64,4 @@ def _select(model: type[models.Model], fields: tuple[str, ...]) -> str:
     )
 
 
-RECORDS = " UNION ALL ".join(_select(model, fields) for model, fields in FIELDS.items())
+RECORDS = " UNION ALL ".join(_select(model, fields) for model, fields in RECORD_FIELDS.items())

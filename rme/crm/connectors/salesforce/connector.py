@@ -8,7 +8,6 @@ from pydantic import Field, SecretStr, model_validator
 
 from rme.core.credentials import DESTINATION
 from rme.crm import platforms
-from rme.crm.connectors import salesforce_session as sessions
 from rme.crm.connectors.base import (
     Deadline,
     MappingWrong,
@@ -16,11 +15,12 @@ from rme.crm.connectors.base import (
     PlatformRefused,
     PlatformSlow,
 )
-from rme.crm.connectors.mapped import SCAN, Mapped
+from rme.crm.connectors.conditions import Description, Where, digits_of
+from rme.crm.connectors.mapped import SCAN, MappedConnector
 from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
-from rme.crm.connectors.salesforce_errors import codes_of, error_of
-from rme.crm.connectors.searching import Description, Where, digits_of
+from rme.crm.connectors.salesforce import sessions
+from rme.crm.connectors.salesforce.errors import codes_of, error_of
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Condition, ObjectMapping, Scalar
 from rme.transport import Transport
@@ -40,7 +40,7 @@ _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionErro
 """What simple-salesforce meets in an answer of another shape; no JSON is a ValueError."""
 
 
-class SalesforceSettings(RemoteSettings):
+class SalesforcePlatformSettings(RemoteSettings):
     """Where the Salesforce is, and as whom we come."""
 
     address: Annotated[str, DESTINATION] = Field(
@@ -61,7 +61,7 @@ class SalesforceSettings(RemoteSettings):
     api_version: str = Field(default="62.0", pattern=r"^[1-9][0-9]\.0$")
 
     @model_validator(mode="after")
-    def _has_a_flow(self) -> "SalesforceSettings":
+    def _has_a_flow(self) -> "SalesforcePlatformSettings":
         if self.private_key is None and self.client_secret is None:
             raise ValueError("A client secret or a private key is needed.")
         if self.private_key is not None and not self.username:
@@ -69,10 +69,10 @@ class SalesforceSettings(RemoteSettings):
         return self
 
 
-class Salesforce(Mapped):
+class SalesforceConnector(MappedConnector):
     """Read and write records of one organization in its Salesforce."""
 
-    Settings = SalesforceSettings
+    Settings = SalesforcePlatformSettings
     label = "Salesforce"
     id_path = "Id"
     created_path = "CreatedDate"

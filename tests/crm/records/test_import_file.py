@@ -47,7 +47,7 @@ def run(org, model, text, part_lines=1000):
         pass
     made.refresh_from_db()
     counts = (made.state, made.rows, made.added, made.replaced, made.rejected)
-    return counts, list(imports.report(made))[1:]
+    return counts, list(imports.rejected_rows(made))[1:]
 
 
 def test_contacts_are_added_in_their_normal_form(org):

@@ -30,11 +30,11 @@ from rme.crm.connectors.base import (
     PlatformSlow,
     UnknownParent,
 )
-from rme.crm.connectors.calling import json_of, limit_of
-from rme.crm.connectors.mapped import SCAN, Mapped
+from rme.crm.connectors.conditions import Description, Where, digits_of
+from rme.crm.connectors.mapped import SCAN, MappedConnector
+from rme.crm.connectors.platform_calls import json_of, limit_of
 from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
-from rme.crm.connectors.searching import Description, Where, digits_of
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Scalar
 from rme.transport import InvalidRequest, Reply
@@ -64,7 +64,7 @@ class OdooSettings(RemoteSettings):
     api_key: SecretStr = Field(description="Of the user that we act as, under its preferences.")
 
 
-class Odoo(Mapped):
+class OdooConnector(MappedConnector):
     """Read and write records of one organization in its Odoo."""
 
     Settings = OdooSettings

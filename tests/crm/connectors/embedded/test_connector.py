@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from rme.crm.connectors.base import Deadline, PlatformSlow
-from rme.crm.connectors.embedded import Embedded
+from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.connectors.records import NewAccount
 from rme.crm.models import Account
 from tests import factories
@@ -20,7 +20,7 @@ class TestEmbedded(Conformance):
     @pytest.fixture
     def platform(self) -> OwnTables:
         org = factories.organization()
-        return OwnTables(org, Embedded(org.pk))
+        return OwnTables(org, EmbeddedConnector(org.pk))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -38,7 +38,7 @@ def test_a_locked_table_costs_no_more_than_the_deadline():
     other = threading.Thread(target=lock)
     other.start()
     locked.wait(10)
-    connector, started = Embedded(org.pk), time.monotonic()
+    connector, started = EmbeddedConnector(org.pk), time.monotonic()
     try:
         with pytest.raises(PlatformSlow):
             connector.find_contacts_by_email("a@b.example", limit=1, deadline=Deadline.after(0.3))

@@ -11,7 +11,7 @@ import pytest
 from rme.core.http.json import BODY_LIMIT
 from rme.run import programs
 from tests.service import ROOT, free_port
-from tests.tenants.test_wire import answers, environment
+from tests.tenants.oauth.test_real_server import answers, environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from rme.crm.connectors.base import Deadline
-from rme.crm.connectors.salesforce import quote
+from rme.crm.connectors.salesforce.connector import quote
 from tests.crm import remote
 from tests.crm.conformance import INJECTIONS
 from tests.fakes import soql

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from rme.crm.connectors.base import PlatformAway, PlatformRefused
 from tests.crm import remote
-from tests.crm.salesforce_failures_scene import find, make
+from tests.crm.connectors.salesforce.errors_scene import find, make
 from tests.fakes.salesforce import Refused, SalesforceServer
 
 

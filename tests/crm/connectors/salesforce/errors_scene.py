@@ -4,14 +4,14 @@ from typing import Any
 
 from rme.crm.connectors.base import Deadline
 from rme.crm.connectors.records import NewAccount
-from rme.crm.connectors.salesforce import Salesforce
+from rme.crm.connectors.salesforce.connector import SalesforceConnector
 
 
-def find(connector: Salesforce, seconds: float = 4.0) -> Any:
+def find(connector: SalesforceConnector, seconds: float = 4.0) -> Any:
     return connector.find_contacts_by_email(
         "a@b.example", limit=1, deadline=Deadline.after(seconds)
     )
 
 
-def make(connector: Salesforce, seconds: float = 4.0) -> str:
+def make(connector: SalesforceConnector, seconds: float = 4.0) -> str:
     return connector.create(NewAccount("Acme"), deadline=Deadline.after(seconds))

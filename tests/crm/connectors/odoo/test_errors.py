@@ -17,7 +17,7 @@ from rme.crm.connectors.base import (
     PlatformSlow,
     UnknownParent,
 )
-from rme.crm.connectors.odoo import Odoo
+from rme.crm.connectors.odoo.connector import OdooConnector
 from rme.crm.connectors.records import NewAccount, NewCase, NewContact
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
@@ -34,13 +34,13 @@ def server() -> Iterator[OdooServer]:
         yield running
 
 
-def find(connector: Odoo, seconds: float = 4.0) -> Any:
+def find(connector: OdooConnector, seconds: float = 4.0) -> Any:
     return connector.find_contacts_by_email(
         "a@b.example", limit=1, deadline=Deadline.after(seconds)
     )
 
 
-def make(connector: Odoo, seconds: float = 4.0) -> str:
+def make(connector: OdooConnector, seconds: float = 4.0) -> str:
     return connector.create(NewAccount("Acme"), deadline=Deadline.after(seconds))
 
 
@@ -138,7 +138,7 @@ def test_an_address_that_is_not_public_is_not_called(server):
     record = PlatformRecord(
         "acme", "odoo", settings=record.settings, mappings=remote.odoo(server).platform.mappings
     )
-    connector = Odoo("acme", platform=record, transport=Transport(AddressPolicy()))
+    connector = OdooConnector("acme", platform=record, transport=Transport(AddressPolicy()))
     with pytest.raises(PlatformAway):
         find(connector)
     assert server.connections == 0
@@ -234,10 +234,10 @@ def test_a_text_becomes_html_and_comes_back(server):
     assert (found.id, found.issue) == (made, issue)
 
 
-def without_help_desk(server: OdooServer) -> Odoo:
+def without_help_desk(server: OdooServer) -> OdooConnector:
     raw = mapping.parse(PRESETS["odoo-community"][2])
     record = PlatformRecord("acme", "odoo", "US", remote.odoo_settings(server), raw)
-    return Odoo("acme", platform=record, transport=remote.transport())
+    return OdooConnector("acme", platform=record, transport=remote.transport())
 
 
 def test_cases_are_tasks_where_there_is_no_help_desk(server):

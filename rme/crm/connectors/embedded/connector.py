@@ -10,10 +10,10 @@ from django.db import connection
 from rme.core import ids
 from rme.core.db import prepared_statements, sql
 from rme.crm import folding
-from rme.crm.connectors import embedded_creates as creates
-from rme.crm.connectors import embedded_finds as finds
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline
-from rme.crm.connectors.embedded_records import RECORDS
+from rme.crm.connectors.embedded import creates
+from rme.crm.connectors.embedded import lookups as finds
+from rme.crm.connectors.embedded.records import RECORDS
 from rme.crm.connectors.records import (
     AccountRecord,
     CaseRecord,
@@ -61,7 +61,7 @@ def contacts_of_many(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str,
     return found
 
 
-class Embedded(Connector):
+class EmbeddedConnector(Connector):
     """Read and write records of one organization in PostgreSQL."""
 
     def get_contacts(

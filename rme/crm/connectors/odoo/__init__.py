@@ -1,0 +1,1 @@
+"""Odoo as a platform. Others import `Odoo` from `connector`."""

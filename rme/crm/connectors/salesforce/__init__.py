@@ -1,0 +1,1 @@
+"""Salesforce as a platform. Others import `Salesforce` from `connector`."""
