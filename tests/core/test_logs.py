@@ -46,7 +46,7 @@ def lines(text):
 
 
 def own(text, event):
-    """Give the lines of an event without what differs from run to run."""
+    """Return the lines of an event without values that differ from run to run."""
     found = [line for line in lines(text) if line["event"] == event]
     for line in found:
         line.pop("timestamp")

@@ -1,4 +1,4 @@
-"""/metrics: who may read it, and what it tells; and the counters behind it."""
+"""/metrics: who may read it and what it shows; and the counters behind it."""
 
 import re
 import time
@@ -27,7 +27,7 @@ def _counted_from_nothing(redis):
 
 
 def scrape():
-    """Give the samples by name and labels, and check that the text is Prometheus's."""
+    """Return the samples by name and labels; check that the text is Prometheus's format."""
     answer = Client(HTTP_HOST="127.0.0.1:8000").get("/metrics")
     assert answer.status_code == 200
     assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"

@@ -126,7 +126,7 @@ def test_a_port_that_cannot_be_used_is_reported():
 
 @pytest.fixture
 def _handlers():
-    """Give the signals back to the test run: a supervisor takes them."""
+    """Restore the signal handlers, which a supervisor replaces."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {number: signal.getsignal(number) for number in numbers}
     yield

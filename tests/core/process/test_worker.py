@@ -1,4 +1,4 @@
-"""What surrounds a task: a connection that is open, patience while there is none, and a record."""
+"""Tasks of a worker: their connection, waiting for the database, and the record of outcomes."""
 
 import os
 import threading

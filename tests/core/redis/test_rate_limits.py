@@ -1,4 +1,4 @@
-"""The limiter: counts, waits, processes together, and never stands in the way."""
+"""The limiter: counts and waits, across processes, and all calls pass without Redis."""
 
 import multiprocessing
 import socket
