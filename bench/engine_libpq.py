@@ -1,7 +1,7 @@
 """The statements of a window by psycopg's own pipelines and prepared statements.
 
-It has the interface of `rme.core.db.prepared_statements`, and does without its time limits and
-without its recovery from statements that a rollback has deallocated.
+It has the interface of `rme.core.db.prepared_statements`, but neither its time limits nor its order
+of statements between cursors and pipelines.
 """
 
 import time
@@ -19,7 +19,7 @@ def use() -> None:
 
     from rme.core.db import prepared_statements
 
-    class Answer(prepared_statements.PendingRows):
+    class PendingRows(prepared_statements.PendingRows):
         __slots__ = ("cursor",)
 
         def rows(self) -> Any:
@@ -53,25 +53,30 @@ def use() -> None:
         with raw().pipeline():
             yield
 
-    def send(text: str, parameters: Sequence[Any] = (), *, setting: str = "") -> Answer:
-        if setting and idle() and raw().autocommit:
-            with pipeline():
-                return send(text, parameters, setting=setting)
-        answer = Answer(text)
-        answer.cursor = raw().cursor()
-        if setting:
-            answer.cursor.execute(setting, prepare=True)
-        values = [value if isinstance(value, str) else repr(value) for value in parameters]
-        answer.cursor.execute(text, values, prepare=True)
-        return answer
+    def run(text: str, parameters: Sequence[Any]) -> Any:
+        values = [prepared_statements._text(value) for value in parameters]
+        texts = [None if value is None else value.decode() for value in values]
+        return raw().cursor().execute(text, texts, prepare=True)
+
+    def send(text: str, parameters: Sequence[Any] = (), *, setting: str = "") -> PendingRows:
+        pending = PendingRows(text)
+        if setting and idle() and raw().pgconn.pipeline_status == pq.PipelineStatus.OFF:
+            with raw().pipeline():  # the setting holds for this transaction only
+                run(setting, ())
+                pending.cursor = run(text, parameters)
+        else:
+            if setting:
+                run(setting, ())
+            pending.cursor = run(text, parameters)
+        return pending
 
     def execute(text: str, parameters: Sequence[Any] = (), *, setting: str = "") -> Any:
-        answer = send(text, parameters, setting=setting)
-        return answer.rows() if answer.cursor.description else []
+        pending = send(text, parameters, setting=setting)
+        return pending.rows() if pending.cursor.description else []
 
     replacements = {
-        "transaction": transaction, "pipeline": pipeline,
-        "send": send, "execute": execute, "flush": lambda: None,
+        "transaction": transaction, "pipeline": pipeline, "send": send, "execute": execute,
+        "flush": lambda: None,
     }  # fmt: skip
     for name, replacement in replacements.items():
         setattr(prepared_statements, name, replacement)

@@ -2,26 +2,14 @@
 
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from messaging.models import Delivery, Message
+from messaging.models import Delivery
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
 from rme.core import errors, ids
 from rme.core.db import clock
-
-_FROM = f"""
-FROM {Delivery._meta.db_table} d JOIN {Message._meta.db_table} m ON m.id = d.message_id
-WHERE m.organization_id = %s AND m.id = %s
-"""
-# Only scheduled deliveries are locked, so that no worker waits for a cancel. The second of two
-# concurrent cancels waits here, and finds the deliveries no longer scheduled.
-_SCHEDULED = f"""
-SELECT d.id, d.channel {_FROM} AND d.status = 'SCHEDULED'
-ORDER BY d.id FOR UPDATE OF d
-"""
-_STATUSES = f"SELECT DISTINCT d.status {_FROM}"
 
 
 def cancel(organization_id: str, message_id: str) -> UUID:
@@ -33,12 +21,14 @@ def cancel(organization_id: str, message_id: str) -> UUID:
     found = ids.parse(message_id)
     if found is None:
         raise errors.NotFound("There is no such message.")
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_SCHEDULED, [organization_id, found])
-        rows = cursor.fetchall()
+    deliveries = Delivery.objects.filter(organization_id=organization_id, message_id=found)
+    # Only scheduled deliveries are locked, so that no worker waits for a cancel. The second of two
+    # concurrent cancels waits here, and finds the deliveries no longer scheduled.
+    scheduled = deliveries.filter(status=Status.SCHEDULED).order_by("pk").select_for_update()
+    with transaction.atomic():
+        rows = list(scheduled.values_list("pk", "channel"))
         if not rows:  # read after the lock, so that another cancel's result is seen
-            cursor.execute(_STATUSES, [organization_id, found])
-            _require_cancelled(message_id, {status for (status,) in cursor.fetchall()})
+            _require_cancelled(message_id, set(deliveries.values_list("status", flat=True)))
             return found
         now = clock.now()
         cancelled = apply_transitions(

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 from django.db import connection
+from django.db.models.functions import Now
 
 from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from messaging.models import IdempotencyKey
@@ -134,6 +135,5 @@ def amend(
 
 def purge() -> int:
     """Delete keys that have expired; return how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {_TABLE} WHERE expires_at <= now()")
-        return int(cursor.rowcount)
+    deleted, _ = IdempotencyKey.objects.filter(expires_at__lte=Now()).delete()
+    return deleted

@@ -7,21 +7,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection
 
 from messaging.accept.results import Refusal, SendResult, of_message
 from messaging.models import Delivery
 from messaging.models.statuses import Status
-from rme.core import errors, ids
+from rme.core import errors
 
 LONGEST = 30
 """Seconds; a request for more waits so long."""
 
 _WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*\"?([0-9]{1,9})\"?\s*(?=,|;|$)", re.IGNORECASE)
-_STATUSES = f"""
-SELECT status, reason, detail FROM {Delivery._meta.db_table}
-WHERE organization_id = %s AND message_id = %s ORDER BY position
-"""
 _UNDER_WAY = {Status.ACCEPTED, Status.SENDING, Status.UNKNOWN, Status.SCHEDULED}
 _SENT = {Status.SENT, Status.DELIVERED}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
@@ -81,9 +76,9 @@ def _final(organization_id: str, accepted: SendResult, longest: int) -> SendResu
 
 
 def _read(organization_id: str, message_id: str) -> list[_DeliveryStatus]:
-    with connection.cursor() as cursor:
-        cursor.execute(_STATUSES, [organization_id, ids.parse(message_id)])
-        return [_DeliveryStatus(*row) for row in cursor.fetchall()]
+    deliveries = Delivery.objects.filter(organization_id=organization_id, message_id=message_id)
+    rows = deliveries.order_by("position").values_list("status", "reason", "detail")
+    return [_DeliveryStatus(*row) for row in rows]
 
 
 def _error(delivery: _DeliveryStatus, message_id: str) -> errors.ApiError:

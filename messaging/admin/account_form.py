@@ -1,8 +1,8 @@
 """The form of a provider account, made from the schema of its provider's settings.
 
-Each setting of each provider is a field; the page shows those of the chosen kind. A secret is
-typed and never shown: empty keeps what is stored, unless the destination changes. A setting may
-say `json_schema_extra={"multiline": True}` to be given several lines.
+Each setting of each provider is a field; the page shows those of the chosen kind. A secret can be
+entered and is never shown: an empty field keeps the stored one, unless the destination changes. A
+setting with `json_schema_extra={"multiline": True}` gets a field of several lines.
 """
 
 from enum import Enum
@@ -20,15 +20,16 @@ from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets,
 from rme.tenants.admin.choices import TenantForm
 
 
+# The theme has no types.
 class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
-    """Take a secret of several lines; never show it."""
+    """A field for a secret of several lines, which is never shown."""
 
     def format_value(self, value: object) -> str:
         return ""
 
 
 def setting_name(kind: str, name: str) -> str:
-    """Name the form field of a provider's setting."""
+    """Return the name of the form field of a provider's setting."""
     return f"setting_{kind}_{name}"
 
 
@@ -64,7 +65,7 @@ def _default(info: FieldInfo) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Give a value as the form shows it."""
+    """Return a value as the form shows it."""
     if isinstance(value, list | tuple | set | frozenset):
         return ", ".join(str(each) for each in value)
     if isinstance(value, Enum):
@@ -73,9 +74,9 @@ def _shown(value: Any) -> Any:
 
 
 def _help(info: FieldInfo) -> str:
-    needed = "Needed. " if info.is_required() else ""
-    kept = "Leave empty to keep what is stored. " if is_secret(info) else ""
-    return f"{needed}{kept}{info.description or ''}"
+    required = "Required. " if info.is_required() else ""
+    secret = "Leave empty to keep the stored one. " if is_secret(info) else ""
+    return f"{required}{secret}{info.description or ''}"
 
 
 def _field(name: str, info: FieldInfo) -> forms.Field:
@@ -88,7 +89,7 @@ def _field(name: str, info: FieldInfo) -> forms.Field:
         return forms.ChoiceField(
             **common, choices=choices, initial=str(_default(info)), widget=select
         )
-    # Whatever else it is, the provider's own schema reads and checks it.
+    # All other types are entered as text, which the provider's schema parses and checks.
     return forms.CharField(**common, initial=_default(info), widget=_widget(name, info))
 
 
@@ -109,7 +110,7 @@ SECRET_FIELDS = frozenset(
 
 
 class _AccountForm(TenantForm):
-    """An account with the settings of its provider, which its own schema checks."""
+    """An account with its provider's settings, which the provider's schema checks."""
 
     class Meta:
         model = ProviderAccount
@@ -136,13 +137,13 @@ class _AccountForm(TenantForm):
         try:
             stored = orjson.loads(self.instance.credentials) if self.instance.pk else {}
         except orjson.JSONDecodeError:
-            return {}  # broken: the form is where it is mended
+            return {}  # broken settings can be replaced in the form
         return stored if isinstance(stored, dict) else {}
 
     def clean(self) -> dict[str, Any]:
-        """Check the settings by the provider's schema, each problem beside its field."""
+        """Check the settings by the provider's schema; each error is shown at its field."""
         given = super().clean()
-        # kind and channel are fields of a new account only
+        # kind and channel are fields of new accounts only
         provider = providers.REGISTRY.get(given.get("kind") or self.instance.kind)
         if provider is None:
             return given
@@ -156,7 +157,7 @@ class _AccountForm(TenantForm):
         try:
             provider.Settings.model_validate(settings)
         except ValidationError as error:
-            # without the input: it may be the secret
+            # without the input, which may be the secret
             for problem in error.errors(include_input=False, include_url=False):
                 name = setting_name(provider.kind, str((*problem["loc"], "")[0]))
                 text = problem["msg"].removeprefix("Value error, ")
@@ -165,7 +166,7 @@ class _AccountForm(TenantForm):
         return given
 
     def _settings(self, kind: str, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings to store, and the names of secrets that must be typed again."""
+        """Return the settings to store, and the names of secrets that must be entered again."""
         fields = providers.REGISTRY[kind].Settings.model_fields
         stored = self._stored() if self.instance.kind == kind else {}
         typed = {name: given.get(setting_name(kind, name), "") for name in fields}
@@ -174,7 +175,7 @@ class _AccountForm(TenantForm):
 
 
 def _converted(info: FieldInfo, value: Any) -> Any:
-    """Split what a list is typed as."""
+    """Return a value with the text of a list split into items."""
     kinds = {get_origin(kind) or kind for kind in types_of(info.annotation)}
     if isinstance(value, str) and kinds & {list, tuple, set, frozenset}:
         return [part.strip() for part in value.replace("\n", ",").split(",") if part.strip()]

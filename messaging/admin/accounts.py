@@ -1,4 +1,4 @@
-"""Pages for provider accounts: their settings, their last hour, and setting them aside."""
+"""Pages for provider accounts: settings, the last hour, pausing, draining and routing order."""
 
 from typing import Any, ClassVar
 
@@ -48,8 +48,8 @@ class ProviderAccountAdmin(PolicyAdmin):
     actions: ClassVar[list[str]] = ["pause", "activate"]
     actions_detail: ClassVar[list[str]] = ["test_send", "set_aside"]
     secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
-    # The theme shows a field while its expression holds: those of the chosen kind. An account that
-    # is there has no choice of kind, and the page has only its fields.
+    # The theme shows a field while its expression is true: those of the chosen kind. The page of a
+    # stored account has no choice of kind, and only its kind's fields.
     conditional_fields: ClassVar[dict[str, str]] = {
         setting_name(kind, name): f"typeof kind === 'undefined' || kind === '{kind}'"
         for kind, provider in providers.REGISTRY.items()
@@ -57,10 +57,10 @@ class ProviderAccountAdmin(PolicyAdmin):
     }
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        told = ("state_reason", "callback_url", "last_hour") if obj else ()
-        main = [(None, {"fields": (*MAIN, "public_id", *told)})]
+        status = ("state_reason", "callback_url", "last_hour") if obj else ()
+        main = [(None, {"fields": (*MAIN, "public_id", *status)})]
         if obj and not self.has_change_permission(request, obj):
-            return main  # the settings are fields of the form, which a reader does not have
+            return main  # a reader has no form, and the settings are its fields
         return main + [
             (
                 f"{provider.label}: settings",
@@ -75,7 +75,7 @@ class ProviderAccountAdmin(PolicyAdmin):
         return (*shown, "kind", "channel") if obj else shown
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Read the last hour of all accounts of the page at once."""
+        """Read the last hour of all accounts of the page by one query."""
         shown = super().get_changelist_instance(request)
         sums = account_hour.read_summaries(shown.result_list)
         for row in shown.result_list:
@@ -84,33 +84,33 @@ class ProviderAccountAdmin(PolicyAdmin):
 
     @admin.display(description="Circuit")
     def circuit(self, row: Any) -> str:
-        """Show whether the account has its turn."""
+        """Return the state of the account's circuit breaker."""
         return str(row.sum.circuit)
 
     @admin.display(description="Last hour")
     def hour(self, row: Any) -> str:
-        """Show what became of the account's sends."""
-        said = row.sum
-        if not said.sends:
+        """Return a summary of the account's attempts."""
+        summary = row.sum
+        if not summary.sends:
             return "nothing sent"
-        text = f"{said.sends} sent: {said.accepted} taken, {said.failed} failed"
-        return text if said.p95_ms is None else f"{text}, p95 {said.p95_ms} ms"
+        text = f"{summary.sends} sent: {summary.accepted} accepted, {summary.failed} failed"
+        return text if summary.p95_ms is None else f"{text}, p95 {summary.p95_ms} ms"
 
     @admin.display(description="Callback URL")
     def callback_url(self, row: ProviderAccount) -> str:
-        """Show where the provider is to call, if it has to be told."""
+        """Return the URL for provider callbacks, to be configured at the provider."""
         return organization_policy.account_of(row).callback_url
 
     @admin.display(description="Last hour")
     def last_hour(self, row: ProviderAccount) -> str:
-        """Show what became of the account's sends, and how its circuit stands."""
+        """Return a table of the account's attempts by outcome, and the circuit's state."""
         hour = account_hour.read(row)
-        lines = format_html_join(
+        rows = format_html_join(
             "",
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             (
                 (each.sends, each.outcome, each.reason, each.p95_ms, clock.iso(each.last_at))
-                for each in hour.lines
+                for each in hour.rows
             ),
         )
         head = format_html_join(
@@ -119,14 +119,14 @@ class ProviderAccountAdmin(PolicyAdmin):
             ((name,) for name in ("Sends", "Outcome", "Reason", "p95, ms", "Last")),
         )
         table = "<p>Circuit: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        return format_html(table, hour.circuit, head, lines)
+        return format_html(table, hour.circuit, head, rows)
 
     def _set_state(
         self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""
     ) -> None:
         for row in queryset:
             if not self.has_change_permission(request, row):
-                continue  # an owner here may be a mere reader there
+                continue  # a user may be an owner in one organization and a reader in another
             ProviderAccount.objects.filter(pk=row.pk).update(state=state, state_reason=reason)
             self.changed(row.organization_id)
             why = f" ({reason})" if reason else ""
@@ -134,10 +134,10 @@ class ProviderAccountAdmin(PolicyAdmin):
 
     @action(description="Pause, drain or reorder", url_path="set-aside", permissions=["change"])
     def set_aside(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Let the account take nothing, or go before others, and say why."""
+        """Pause, drain or activate the account, or change its routing order, with a reason."""
         row = self.get_object(request, object_id)
-        asked = {name: getattr(row, name) for name in ("state", *ORDER)}
-        form = StateForm(request.POST or None, initial=asked, row=row)
+        current = {name: getattr(row, name) for name in ("state", *ORDER)}
+        form = StateForm(request.POST or None, initial=current, row=row)
         result = ""
         if form.is_valid():
             given = form.cleaned_data
@@ -147,16 +147,16 @@ class ProviderAccountAdmin(PolicyAdmin):
                 self._set_state(request, chosen, given["state"], given["state_reason"])
             result = f"{row.name} is {given['state']}."
         question = (
-            f"What {row.name} has in hand is finished; others take what would be its turn. "
-            "Paused, it takes nothing; draining, it ends what it was tried for before. "
-            "A lower priority goes first; the weight is its share among equals."
+            f"{row.name} finishes what it is sending; other accounts take over the rest. A paused "
+            "account sends nothing; a draining one only deliveries that it has tried before. "
+            "A lower priority is used first; the weight is the share among equal priorities."
         )
         title = "Pause, drain or reorder"
         context = {"title": title, "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
     def _reorder(self, request: HttpRequest, row: ProviderAccount, given: dict[str, Any]) -> None:
-        """Give the account another place among the others, and keep the reason in its history."""
+        """Store another routing order of the account, and log the reason."""
         moved = {name: given[name] for name in ORDER if given[name] != getattr(row, name)}
         if moved:
             ProviderAccount.objects.filter(pk=row.pk).update(**moved)
@@ -166,30 +166,30 @@ class ProviderAccountAdmin(PolicyAdmin):
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
-        """Let accounts take nothing."""
+        """Pause accounts."""
         self._set_state(request, queryset, ProviderAccount.State.PAUSED)
 
     @admin.action(description="Activate", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
-        """Let accounts take messages again."""
+        """Activate accounts."""
         self._set_state(request, queryset, ProviderAccount.State.ACTIVE)
 
     @action(description="Test send", url_path="test-send", permissions=["change"])
     def test_send(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Send one message by this account alone, and show what the provider answered."""
+        """Send one message through this account alone, and show the outcome."""
         row = self.get_object(request, object_id)
         form = TestForm(request.POST or None, channel=row.channel)
         result = ""
         if form.is_valid():
             result = test_send(row, form.cleaned_data["to"])
             self.note(request, row, f"Test send: {result}")
-        question = f"Send a test by {row.name}. No message is recorded."
+        question = f"Send a test through {row.name}. No message is recorded."
         context = {"title": "Test send", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
 
 class StateForm(forms.Form):
-    """A state and a place among the others, and why."""
+    """A state, a routing order and the reason for them."""
 
     state = forms.ChoiceField(
         choices=ProviderAccount.State.choices, widget=UnfoldAdminSelectWidget()
@@ -203,18 +203,18 @@ class StateForm(forms.Form):
         self.row = row
 
     def clean(self) -> dict[str, Any]:
-        """Ask for the reason of what others will wonder at."""
+        """Require a reason, unless the account is simply activated."""
         given = super().clean() or {}
         active = given.get("state") == ProviderAccount.State.ACTIVE
         moved = any(given.get(name) != getattr(self.row, name) for name in ORDER)
         if not given.get("reason") and (moved or not active):
-            self.add_error("reason", "Say why: others will wonder.")
+            self.add_error("reason", "Give a reason.")
         given["state_reason"] = "" if active else given.get("reason", "")
         return given
 
 
 class TestForm(forms.Form):
-    """Where a test goes: checked like any recipient."""
+    """The recipient of a test, checked as in any message."""
 
     __test__ = False  # pytest: this is no test
     to = forms.CharField(label="To", max_length=4096, widget=UnfoldAdminTextInputWidget)
@@ -222,21 +222,21 @@ class TestForm(forms.Form):
     def __init__(self, *args: Any, channel: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.channel = channel
-        told = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}
-        self.fields["to"].help_text = told.get(channel, "A device's token.")
+        help_texts = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}
+        self.fields["to"].help_text = help_texts.get(channel, "A device's token.")
 
     def clean_to(self) -> str:
-        """Fold the address."""
+        """Normalize the address."""
         typed: str = self.cleaned_data["to"]
         checks = {"EMAIL": addresses.email, "SMS": lambda text: addresses.phone(text, None)}
-        folded = checks[self.channel](typed) if self.channel in checks else typed
-        if folded is None:
-            raise forms.ValidationError("This is no address of that channel.")
-        return folded
+        normal = checks[self.channel](typed) if self.channel in checks else typed
+        if normal is None:
+            raise forms.ValidationError("This is not an address of that channel.")
+        return normal
 
 
 def test_send(account: ProviderAccount, to: str) -> str:
-    """Send a test message by one account; gives the outcome in words."""
+    """Send a test message through one account; return the outcome as text."""
     ready = organization_policy.account_of(account)
     if ready.provider is None:
         return "The account's settings are broken."

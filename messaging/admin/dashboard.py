@@ -1,4 +1,4 @@
-"""The admin's first page: what was sent in a day, and what there is to do. A handful of queries."""
+"""The dashboard: deliveries of the last day, and tasks for administrators. A handful of queries."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,31 +18,33 @@ from rme.core.cache import TtlCache
 from rme.tenants.roles import EVERYBODY, READERS, organizations_for
 
 ORGANIZATIONS = 50
-"""Things to do are looked for in at most this many organizations."""
+"""Tasks are searched in at most this many organizations."""
 
 Counts = dict[str, dict[str, int]]
 """Deliveries by channel and status."""
 
-# Counting a day may read a million rows: once in half a minute and organizations is enough.
+# To count a day may read a million rows, so the counts are cached for half a minute.
 _counts: TtlCache[tuple[str, ...], Counts] = TtlCache(seconds=30, size=256)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that waits for a person, and the page where it is done."""
+    """A task for an administrator, and the page where it can be done."""
 
     text: str
     url: str
 
 
 def show(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Give the first page what it shows (called by the theme)."""
-    everywhere = dict(organizations_for(request, EVERYBODY).values_list("pk", "name"))
-    told = dict(list(organizations_for(request, READERS).values_list("pk", "name"))[:ORGANIZATIONS])
-    found = _counts.get(tuple(everywhere), lambda: _day(everywhere)) or {}
+    """Return the template context of the dashboard (called by the theme)."""
+    counted = dict(organizations_for(request, EVERYBODY).values_list("pk", "name"))
+    checked = dict(
+        list(organizations_for(request, READERS).values_list("pk", "name"))[:ORGANIZATIONS]
+    )
+    found = _counts.get(tuple(counted), lambda: _day(counted)) or {}
     columns = [status for status in Status if any(status in row for row in found.values())]
     rows = [(channel, [row.get(status, 0) for status in columns]) for channel, row in found.items()]
-    return {**context, "columns": columns, "rows": rows, "tasks": tasks(told)}
+    return {**context, "columns": columns, "rows": rows, "tasks": tasks(checked)}
 
 
 def _day(organizations: Collection[str]) -> Counts:
@@ -56,7 +58,7 @@ def _day(organizations: Collection[str]) -> Counts:
 
 
 def tasks(organizations: dict[str, str]) -> list[Task]:
-    """Say what there is to do in organizations (id to name)."""
+    """Return the tasks of organizations, which are given as names by id."""
     found = configuration.findings(list(organizations))
     return [
         *(
@@ -75,7 +77,7 @@ PAGES = {
     "WEBHOOK_DISABLED": "webhookendpoint",
     "WEBHOOK_FAILING": "webhookendpoint",
 }
-"""Where what was found is set right, if not at the provider accounts."""
+"""The page for each finding, if it is not that of the provider accounts."""
 
 
 def _page(finding: configuration.Finding) -> str:

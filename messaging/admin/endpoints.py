@@ -1,4 +1,4 @@
-"""Pages for outbound webhooks: who is told of what, how that goes, and telling again."""
+"""Pages for outbound webhooks: endpoints, their last deliveries, and replay."""
 
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -29,12 +29,12 @@ _COLUMNS = ("When", "Type", "webhook-id", "State", "Tries", "Answer", "ms", "")
 
 
 class EndpointForm(TenantForm):
-    """An address that may be called, and at least one type of event."""
+    """A URL that may be called, and at least one type of event."""
 
     types = forms.MultipleChoiceField(
         choices=[(name, name) for name in TYPES],
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        help_text="What the endpoint is told of; message.* is everything, now and later.",
+        help_text="The events that are sent; message.* is all types, also future ones.",
     )
 
     class Meta:
@@ -42,14 +42,14 @@ class EndpointForm(TenantForm):
         fields = ("organization", "url", "description", "types")
 
     def clean_url(self) -> str:
-        """Refuse what would never be called."""
+        """Refuse a URL that would never be called."""
         url: str = self.cleaned_data["url"]
         if why := endpoints.url_error(url):
             raise forms.ValidationError(f"{why[0].upper()}{why[1:]}.")
         return url
 
     def clean(self) -> dict[str, Any]:
-        """Bound how many an organization has."""
+        """Limit the number of endpoints of an organization."""
         given = super().clean()
         own = self.own_organization()
         if own and not self.instance.pk:
@@ -66,11 +66,11 @@ class WebhookEndpointAdmin(TenantAdmin):
     writers: ClassVar[frozenset[str]] = OWNERS
     form = EndpointForm
     secret_fields: ClassVar[frozenset[str]] = frozenset({"secret", "former_secret"})
-    list_display = ("__str__", "url", "standing", "last_success_at", "organization")
+    list_display = ("__str__", "url", "state", "last_success_at", "organization")
     list_filter = ("enabled",)
     list_select_related = ("organization",)
     search_fields = ("url", "description")
-    readonly_fields = ("standing", "last_success_at", "last_attempts")
+    readonly_fields = ("state", "last_success_at", "last_attempts")
     actions_detail: ClassVar[list[str]] = ["test_event", "replay", "switch", "rotate"]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -78,8 +78,8 @@ class WebhookEndpointAdmin(TenantAdmin):
         return (*fields, *self.readonly_fields) if obj else fields
 
     @admin.display(description="State")
-    def standing(self, row: WebhookEndpoint) -> str:
-        """Say how the endpoint stands."""
+    def state(self, row: WebhookEndpoint) -> str:
+        """Return whether the endpoint is enabled, failing or disabled."""
         if not row.enabled:
             return f"Disabled: {row.disabled_reason}"
         if row.failing_since:
@@ -88,17 +88,17 @@ class WebhookEndpointAdmin(TenantAdmin):
 
     @admin.display(description="Last attempts")
     def last_attempts(self, row: WebhookEndpoint) -> str:
-        """Show what was told last and how it was answered, and how much waits."""
+        """Return a table of the last deliveries with their answers, and the number that waits."""
         head = format_html_join(
             "", '<th scope="col" class="text-left pr-4">{}</th>', ((name,) for name in _COLUMNS)
         )
         cells = "<td>{}</td>" * len(_COLUMNS)
         body = format_html_join(
-            "", f"<tr>{cells}</tr>", map(_line, delivery_log.latest_attempted(row))
+            "", f"<tr>{cells}</tr>", map(_cells, delivery_log.latest_attempted(row))
         )
         waiting = delivery_log.count_pending(row)
-        told = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        return format_html(told, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
+        table = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        return format_html(table, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
 
     # --- saving -----------------------------------------------------------------------------------
     def save_model(
@@ -108,10 +108,10 @@ class WebhookEndpointAdmin(TenantAdmin):
             obj.secret = signatures.new_secret()
             obj.save()
         elif form.changed_data:
-            # Only these: a worker may be writing down how it stands.
+            # Only these fields: the dispatcher may be updating the others.
             obj.save(update_fields=form.changed_data)
             if "url" in form.changed_data and obj.enabled:
-                endpoints.enable(obj)  # what was wrong with the other address is of the past
+                endpoints.enable(obj)  # the failures were those of the former URL
         endpoints.invalidate(obj.organization_id)
 
     def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: Any) -> HttpResponse:
@@ -135,7 +135,7 @@ class WebhookEndpointAdmin(TenantAdmin):
     # --- buttons ----------------------------------------------------------------------------------
     @action(description="Send a test event", url_path="test-event", permissions=["change"])
     def test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Tell the endpoint of an event that never was."""
+        """Send a made-up event to the endpoint."""
         row = self.get_object(request, object_id)
         result = ""
         if request.method == "POST" and not row.enabled:
@@ -149,28 +149,28 @@ class WebhookEndpointAdmin(TenantAdmin):
 
     @action(description="Replay", permissions=["change"])
     def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Tell the endpoint again of what failed, or of all events of a time."""
+        """Replay failed deliveries, or all events of a period."""
         row = self.get_object(request, object_id)
         form = ReplayForm(request.POST or None)
         result = ""
         if form.is_valid():
             given = form.cleaned_data
             if given["what"] == FAILED:
-                told, count = "what failed", replays.replay_failed(row)
+                scope, count = "failed deliveries", replays.replay_failed(row)
             else:
                 since, until = given["since"], given["until"]
-                told = f"{iso(since)} to {iso(until)}"
+                scope = f"{iso(since)} to {iso(until)}"
                 count = replays.replay(row, since, until)
             full = " (there is more: begin later)" if count == replays.REPLAY_LIMIT else ""
-            result = f"{count} events are told again{full}."
-            self.note(request, row, f"Replay of {told}: {count} events")
-        question = f"Tell {row} again. What it has had has the same webhook-id as before."
+            result = f"{count} events are sent again{full}."
+            self.note(request, row, f"Replay of {scope}: {count} events")
+        question = f"Send events to {row} again. They keep their webhook-id."
         context = {"title": "Replay", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
     @action(description="Enable or disable", permissions=["change"])
     def switch(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Tell the endpoint of nothing more, or of events again."""
+        """Disable or enable the endpoint."""
         row = self.get_object(request, object_id)
         result = ""
         if request.method == "POST":
@@ -185,9 +185,9 @@ class WebhookEndpointAdmin(TenantAdmin):
             result = f"{row} is {'enabled' if row.enabled else 'disabled'}."
         title = "Disable" if row.enabled else "Enable again"
         question = (
-            f"Tell {row} of nothing more? Events are not noted for it meanwhile."
+            f"Disable {row}? Events in the meantime are not recorded for it."
             if row.enabled
-            else f"Tell {row} of events again? What waited goes first; Replay brings the rest."
+            else f"Enable {row}? Waiting events are sent first; Replay sends those in between."
         )
         form = SwitchForm(initial={"to": "off" if row.enabled else "on"})
         context = {"title": title, "question": question, "form": form, "result": result}
@@ -195,30 +195,32 @@ class WebhookEndpointAdmin(TenantAdmin):
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give the endpoint a new secret, after asking; the old one signs on for a day."""
+        """Create a new secret after a confirmation; the former one stays valid for a day."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             hours = int(endpoints.OVERLAP / timedelta(hours=1))
-            question = f"Give {row} a new secret? The present one signs too for {hours} hours."
+            question = (
+                f"Create a new secret for {row}? The present one also signs for {hours} hours."
+            )
             return self.ask(request, "New secret", question)
         secret = endpoints.rotate_secret(row)
         self.note(request, row, "New secret")
         return self.show_once(request, row, ("Signing secret", secret))
 
 
-def _line(notice: WebhookDelivery) -> tuple[Any, ...]:
-    """Give the cells of a notice's last attempt."""
-    last = notice.attempts[-1] if notice.attempts else {}
-    said = last.get("error") or last.get("answer") or ""
+def _cells(delivery: WebhookDelivery) -> tuple[Any, ...]:
+    """Return the cells of a delivery's last attempt."""
+    last = delivery.attempts[-1] if delivery.attempts else {}
+    answer = last.get("error") or last.get("answer") or ""
     return (
-        iso(notice.tried_at),
-        notice.type,
-        notice.event_id,
-        notice.status,
-        notice.tries,
+        iso(delivery.tried_at),
+        delivery.type,
+        delivery.event_id,
+        delivery.status,
+        delivery.tries,
         last.get("status") or "–",
         last.get("ms", "–"),
-        said,
+        answer,
     )
 
 
@@ -226,10 +228,10 @@ FAILED, TIME = "FAILED", "TIME"
 
 
 class ReplayForm(forms.Form):
-    """What failed, or a time."""
+    """Failed deliveries, or a period."""
 
     what = forms.ChoiceField(
-        choices=[(FAILED, "What failed"), (TIME, "All events of a time")],
+        choices=[(FAILED, "Failed deliveries"), (TIME, "All events of a period")],
         widget=UnfoldAdminSelectWidget(),
     )
     since = forms.DateTimeField(
@@ -238,7 +240,7 @@ class ReplayForm(forms.Form):
     until = forms.DateTimeField(required=False, widget=UnfoldAdminTextInputWidget)
 
     def clean(self) -> dict[str, Any]:
-        """Ask for a time that is not too long."""
+        """Require a period that is not too long."""
         given = super().clean() or {}
         if given.get("what") != TIME or self.errors:
             return given
@@ -253,6 +255,6 @@ class ReplayForm(forms.Form):
 
 
 class SwitchForm(forms.Form):
-    """What the page that asked was about: answering twice does nothing more."""
+    """The requested state: to submit it twice changes nothing more."""
 
     to = forms.CharField(widget=forms.HiddenInput)

@@ -1,4 +1,4 @@
-"""The files of the suppression list, as its page needs them."""
+"""Import and export of the suppression list, for its page."""
 
 from typing import IO, Any
 
@@ -10,7 +10,7 @@ from rme.tenants.admin.imports import FilePages
 
 
 class ImportPages(FilePages):
-    """What the page of the suppressions has besides its rows."""
+    """The list of imports, and upload and download of files."""
 
     file_columns = suppression_export.COLUMNS
     file_noun = "suppressions"

@@ -1,4 +1,4 @@
-"""The page of deliveries held with an unknown outcome, where a person decides them."""
+"""Manual review: the page of deliveries held with an unknown outcome."""
 
 from collections import defaultdict
 from typing import Any, ClassVar
@@ -19,21 +19,21 @@ from rme.tenants.admin.base import ReadOnly, TenantAdmin
 from rme.tenants.admin.lists import TenantList
 from rme.tenants.roles import EDITORS, EVERYBODY, organizations_for
 
-AT_ONCE = 500
-"""So many are decided at once: their ids fit into the form that asks. `decide_held` does more."""
+MAX_SELECTED = 500
+"""At most this many are decided by one form, which has their ids. `decide_held` decides more."""
 
 TITLES = {Decision.SEND_AGAIN: "Send again", Decision.GIVE_UP: "Give up"}
 QUESTIONS = {
-    Decision.SEND_AGAIN: "go to the provider once more. If it took them the first time, their "
-    "recipients get them twice. Consent, suppressions and pauses are looked at again, and the "
-    "time in which their category has to be sent begins anew.",
-    Decision.GIVE_UP: "end as FAILED and are not sent again. They may have arrived all the same: "
-    "a confirmation that comes late still makes them DELIVERED.",
+    Decision.SEND_AGAIN: "go to the provider once more. If it accepted them the first time, their "
+    "recipients get them twice. Consent, suppressions and pauses are checked again, and the time "
+    "after which they expire starts again.",
+    Decision.GIVE_UP: "end as FAILED and are not sent again. They may have arrived nevertheless: "
+    "a late receipt still makes them DELIVERED.",
 }
 
 
 class HeldList(TenantList):
-    """A page of what is held. A delivery's own page and its history stay when it was decided."""
+    """A page of held deliveries. Once decided, a delivery keeps its own page and history."""
 
     def get_queryset(
         self, request: HttpRequest, exclude_parameters: Any = None
@@ -43,7 +43,7 @@ class HeldList(TenantList):
 
 
 class ReasonForm(forms.Form):
-    """Why somebody decides so."""
+    """The reason of a decision."""
 
     reason = forms.CharField(
         max_length=500,
@@ -93,7 +93,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
         return HeldList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        title = "On hold: nobody can say whether these arrived"
+        title = "Manual review: deliveries with an unknown outcome"
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     @admin.display(description="message")
@@ -106,27 +106,29 @@ class HeldAdmin(ReadOnly, TenantAdmin):
 
     @admin.action(description=TITLES[Decision.SEND_AGAIN], permissions=["decide"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
-        """Let chosen deliveries go once more."""
+        """Send the selected deliveries again."""
         return self._decide(request, queryset, Decision.SEND_AGAIN)
 
     @admin.action(description=TITLES[Decision.GIVE_UP], permissions=["decide"])
     def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
-        """End chosen deliveries."""
+        """Give the selected deliveries up."""
         return self._decide(request, queryset, Decision.GIVE_UP)
 
     def _decide(
         self, request: HttpRequest, queryset: QuerySet[Delivery], decision: Decision
     ) -> HttpResponse | None:
-        """Ask for a reason, and decide when it is given."""
-        # who decides here may be a mere reader there
+        """Show the form for a reason; decide once it is submitted."""
+        # a user may be an editor in one organization and a reader in another
         own = organizations_for(request, self.writers).values("pk")
         rows = queryset.filter(organization_id__in=own).order_by("pk")
-        chosen = list(rows.values_list("organization_id", "pk")[:AT_ONCE])
+        chosen = list(rows.values_list("organization_id", "pk")[:MAX_SELECTED])
         form = ReasonForm(request.POST if "reason" in request.POST else None)
         if not form.is_valid():
-            told = {"title": TITLES[decision], "question": QUESTIONS[decision], "form": form}
+            context = {"title": TITLES[decision], "question": QUESTIONS[decision], "form": form}
             keys = [str(key) for _, key in chosen]
-            return self.show(request, "decide", None, chosen=keys, action=decision.lower(), **told)
+            return self.show(
+                request, "decide", None, chosen=keys, action=decision.lower(), **context
+            )
         by_organization: dict[str, list[UUID]] = defaultdict(list)
         for organization_id, key in chosen:
             by_organization[organization_id].append(key)
@@ -137,10 +139,12 @@ class HeldAdmin(ReadOnly, TenantAdmin):
             ))
             for organization_id, keys in by_organization.items()
         )  # fmt: skip
-        self._tell(request, decision, count, len(request.POST.getlist("_selected_action")) - count)
+        self._report(
+            request, decision, count, len(request.POST.getlist("_selected_action")) - count
+        )
         return None
 
-    def _tell(self, request: HttpRequest, decision: Decision, count: int, left: int) -> None:
+    def _report(self, request: HttpRequest, decision: Decision, count: int, left: int) -> None:
         messages.success(request, f"{TITLES[decision]}: {count}.")
         if left:
-            messages.warning(request, f"{left} were left alone: somebody or a receipt was first.")
+            messages.warning(request, f"{left} were already decided, by a person or by a receipt.")

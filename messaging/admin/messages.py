@@ -1,6 +1,6 @@
-"""Pages for messages and what became of them: to read, never to change.
+"""Pages for messages with their deliveries, attempts and events, for reading only.
 
-The tables are partitioned and large: lists are not counted, and every query says the organization.
+The tables are partitioned and large: lists are not counted, and every query names the organization.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ ROWS = 500
 
 
 def _having(rows: QuerySet[Message], *wanted: Q, **fields: Any) -> QuerySet[Message]:
-    """Keep the messages that have such a delivery, found from each message on."""
+    """Return the messages that have such a delivery."""
     deliveries = Delivery.objects.filter(
         *wanted, message_id=OuterRef("pk"), organization_id=OuterRef("organization_id"), **fields
     )
@@ -58,7 +58,7 @@ def _having(rows: QuerySet[Message], *wanted: Q, **fields: Any) -> QuerySet[Mess
 
 
 class DeliveryFilter(admin.SimpleListFilter):
-    """Base: messages with a delivery whose column has a value."""
+    """Base class of filters by a column of the deliveries."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
         column = {self.parameter_name: self.value()}
@@ -82,7 +82,7 @@ class ChannelFilter(DeliveryFilter):
 
 
 class ProviderFilter(admin.SimpleListFilter):
-    """By provider account. The simulator's outbox is what it took, under whatever name."""
+    """By provider account. All simulator accounts are one choice, whatever their names."""
 
     title = "provider"
     parameter_name = "provider"
@@ -102,7 +102,7 @@ class ProviderFilter(admin.SimpleListFilter):
 
 
 class CategoryFilter(admin.SimpleListFilter):
-    """By the categories that there are: reading them from the messages would read all of them."""
+    """By stored category. To collect them from the messages would read the whole table."""
 
     title = "category"
     parameter_name = "category"
@@ -117,7 +117,7 @@ class CategoryFilter(admin.SimpleListFilter):
 
 
 class AgeFilter(admin.SimpleListFilter):
-    """By age: ids sort by time, so this leaves whole partitions alone."""
+    """By age. Ids sort by time, so whole partitions are skipped."""
 
     title = "age"
     parameter_name = "hours"
@@ -133,7 +133,7 @@ class AgeFilter(admin.SimpleListFilter):
 
 
 class MessageList(TenantList):
-    """A page of messages, with the statuses of all its recipients read by one query."""
+    """A page of messages, with the statuses of all recipients read by one query."""
 
     result_list: Any
 
@@ -186,7 +186,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         "events",
     )
     contents: ClassVar[tuple[str, ...]] = ("metadata", "content")
-    """What support does not read."""
+    """Fields that the support role does not see."""
     readonly_fields = (*fields, *contents)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -236,7 +236,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="attempts")
     def attempts(self, row: Message) -> str:
         names = ("started_at", "channel", "provider", "device_id", "outcome", "reason")
-        # attempts are found by their deliveries: that is the index they have
+        # attempts have an index by delivery, not by message
         deliveries = list(_of(Delivery, row).values_list("pk", flat=True)[:ROWS])
         rows = Attempt.objects.filter(
             delivery_id__in=deliveries, organization_id=row.organization_id
@@ -248,16 +248,16 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         names = ("at", "type", "channel", "provider", "detail", "delivery_id")
         return _table(names, _of(Event, row).order_by("id"))
 
-    @admin.display(description="what was given to be sent")
+    @admin.display(description="content as accepted")
     def content(self, row: Message) -> str:
-        kept = MessageContent.objects.filter(pk=row.pk, organization_id=row.organization_id)
-        body = kept.values_list("body", flat=True).first()
-        told = "No longer kept." if body is None else body
-        return format_html('<pre class="whitespace-pre-wrap">{}</pre>', told)
+        rows = MessageContent.objects.filter(pk=row.pk, organization_id=row.organization_id)
+        body = rows.values_list("body", flat=True).first()
+        shown = "No longer kept." if body is None else body
+        return format_html('<pre class="whitespace-pre-wrap">{}</pre>', shown)
 
 
 def _of(model: Any, message: Message) -> QuerySet[Any]:
-    """Give the rows of a message."""
+    """Return the rows of a message."""
     rows: QuerySet[Any] = model.objects.filter(
         message_id=message.pk, organization_id=message.organization_id
     )
@@ -265,7 +265,7 @@ def _of(model: Any, message: Message) -> QuerySet[Any]:
 
 
 def _table(names: tuple[str, ...], rows: QuerySet[Any]) -> str:
-    """Show the rows of a query as a table."""
+    """Return the rows of a query as an HTML table."""
     return _shown(names, rows.values_list(*names)[:ROWS])
 
 

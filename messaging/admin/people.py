@@ -20,10 +20,10 @@ from rme.tenants.roles import organizations_for
 
 
 class ConsentForm(TenantForm):
-    """Consent to a category that does not exist would mean nothing."""
+    """An entry of the consent ledger."""
 
     def clean(self) -> dict[str, Any]:
-        """Bring the category into its normal form, and find it."""
+        """Normalize the category, and check that it exists."""
         given = super().clean()
         organization, category = self.own_organization(), given.get("category", "").upper()
         if organization and category:
@@ -36,7 +36,7 @@ class ConsentForm(TenantForm):
 
 @admin.register(ConsentEntry)
 class ConsentEntryAdmin(TenantAdmin):
-    """The ledger: lines are added, never changed, never deleted."""
+    """The ledger: entries are added, never changed or deleted."""
 
     form = ConsentForm
     list_display = ("contact_id", "channel", "category", "status", "source", "occurred_at")
@@ -53,7 +53,7 @@ class ConsentEntryAdmin(TenantAdmin):
         "occurred_at",
     )
     written = ("source", "recorded_at", "recorded_by", "digest", "previous")
-    """What the ledger itself writes."""
+    """Fields that the ledger sets."""
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return (*self.fields, *self.written) if obj else self.fields
@@ -88,16 +88,16 @@ class ConsentEntryAdmin(TenantAdmin):
 
 
 class SuppressionForm(TenantForm):
-    """Addresses are brought into their normal form, which is what sending compares."""
+    """An entry of the suppression list, with its address in the normal form."""
 
     contact_problem: ClassVar[str] = ""
-    """What speaks against the contact, as its platform was asked before the form is checked."""
+    """The problem of the contact, if any: its platform is queried before the form is validated."""
 
     def clean(self) -> dict[str, Any]:
-        """Take an address or a contact id, not both."""
+        """Require an address or a contact id, not both."""
         given = super().clean()
         if self.instance.pk and not self.instance._state.adding:
-            return given  # what it names is fixed
+            return given  # address and contact are fixed
         address = given.get("address", "")
         if bool(address) == bool(given.get("contact_id")):
             raise ValidationError("Give an address or a contact id, not both.")
@@ -106,10 +106,10 @@ class SuppressionForm(TenantForm):
         if address:
             organization = self.own_organization()
             region = organization.region if organization else None
-            folded = suppressions.normalize_address(given.get("channel", ""), address, region)
-            if folded is None:
-                self.add_error("address", "This is no address of that channel.")
-            given["address"] = folded or address
+            normal = suppressions.normalize_address(given.get("channel", ""), address, region)
+            if normal is None:
+                self.add_error("address", "This is not an address of that channel.")
+            given["address"] = normal or address
         return given
 
 
@@ -134,7 +134,7 @@ class SuppressionAdmin(ImportPages):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fixed = super().get_readonly_fields(request, obj)
-        # An end in the past would lift it without a reason.
+        # An expiry in the past would lift it without a reason.
         return (*fixed, "expires_at") if obj and obj.reason in suppressions.PROTECTED else fixed
 
     def changeform_view(
@@ -144,8 +144,9 @@ class SuppressionAdmin(ImportPages):
         form_url: str = "",
         extra_context: Any = None,
     ) -> HttpResponse:
-        """Look for the contact first: Django saves in a transaction that begins with its view."""
+        """Look up the contact before Django's view opens its transaction."""
         if request.method == "POST" and object_id is None:
+            # Django keeps no other place for what belongs to a request.
             request.contact_problem = self._contact_problem(request)  # type: ignore[attr-defined]
         return super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -164,19 +165,19 @@ class SuppressionAdmin(ImportPages):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        form = super().get_form(request, obj, change, **kwargs)  # a class of this request alone
+        form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
         form.contact_problem = getattr(request, "contact_problem", "")
         return form
 
     def save_model(
         self, request: HttpRequest, obj: Suppression, form: ModelForm, change: bool
     ) -> None:
-        """Save it while nobody looks at the list; the page is one transaction."""
+        """Save the entry under the gate lock, which lasts until the page's transaction ends."""
         gate_lock.take_exclusive([obj.organization_id])
         super().save_model(request, obj, form, change)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Take away deleting many at once: protected ones need a reason each."""
+        """Remove the deletion of several: each protected entry needs a reason."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
@@ -184,10 +185,12 @@ class SuppressionAdmin(ImportPages):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
-        """Ask for a reason before a complaint or a STOP is lifted: it is what the log keeps."""
+        """Require a reason to lift a complaint or a STOP; the log keeps it."""
         row = self.get_object(request, object_id)
         needed = row.reason in suppressions.PROTECTED
         if request.method == "POST" and needed and not self.reason(request):
-            messages.error(request, f"{row.reason} is the recipient's own word: say why it ends.")
+            messages.error(
+                request, f"{row.reason} is the recipient's decision: give a reason for lifting it."
+            )
             return HttpResponseRedirect(request.path)
         return super().delete_view(request, object_id, {"reason_needed": needed})

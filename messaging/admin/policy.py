@@ -20,12 +20,12 @@ from rme.tenants.roles import OWNERS
 
 
 class PolicyAdmin(TenantAdmin):
-    """Base: what sending has read of an organization is read anew after a change."""
+    """Base class of pages whose changes reset the cached policy of an organization."""
 
     list_select_related: Any = ("organization",)
 
     def changed(self, organization_id: str) -> None:
-        """Let sending know. Other processes read it anew within two seconds."""
+        """Reset the cached policy. Other processes read the change within two seconds."""
         organization_policy.forget(organization_id)
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
@@ -52,7 +52,7 @@ class CategoryAdmin(PolicyAdmin):
 
 
 class SendingRulesForm(TenantForm):
-    """Ceilings are of one at least: what stops sending is a pause, which keeps what waits."""
+    """Sending rules. Limits are at least one: pauses are there to stop sending."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,7 +61,7 @@ class SendingRulesForm(TenantForm):
                 self.fields[name].validators.append(MinValueValidator(1))
 
     def clean_quiet_hours(self) -> dict[str, Any]:
-        """Take periods by channel, each with two times of day that differ."""
+        """Check the quiet hours: by channel, two different times of day."""
         given = self.cleaned_data["quiet_hours"] or {}
         if not isinstance(given, dict) or not all(map(_is_period, given.values())):
             raise forms.ValidationError('Like {"SMS": {"from": "21:00", "until": "08:00"}}.')
@@ -88,10 +88,10 @@ class SendingRulesAdmin(PolicyAdmin):
 
 
 class PauseForm(TenantForm):
-    """A pause of a category that does not exist would stop nothing."""
+    """A pause. Its category must exist."""
 
     def clean(self) -> dict[str, Any]:
-        """Find the category."""
+        """Check that the category exists."""
         given = super().clean()
         organization, category = self.own_organization(), given.get("category")
         if (
@@ -126,12 +126,12 @@ class SenderDomainAdmin(PolicyAdmin):
     actions: ClassVar[list[str]] = ["mark_verified"]
 
     def has_verify_permission(self, request: HttpRequest) -> bool:
-        # An owner's own word would let it write in the name of any domain.
+        # Owners may not: they could claim any domain.
         return bool(request.user.is_superuser)
 
     @admin.action(description="Mark as verified", permissions=["verify"])
     def mark_verified(self, request: HttpRequest, queryset: QuerySet[SenderDomain]) -> None:
-        """Take the word of who runs the deployment that the domain's DNS records are in place."""
+        """Mark domains as verified. The superuser confirms that the DNS records are in place."""
         for row in queryset:
             SenderDomain.objects.filter(pk=row.pk).update(verified_at=Now())
             self.changed(row.organization_id)

@@ -1,4 +1,4 @@
-"""What a template's version looks like for a person: rendered as a send would render it."""
+"""Preview of a template version for a contact, rendered as a send would render it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +24,11 @@ SAMPLE = ContactRecord(
     language="en_GB",
     zone="Europe/London",
 )
-"""Who a preview is for if nobody is named."""
+"""The recipient of a preview without a contact."""
 
 
 def sample_variables(schema: dict[str, Any]) -> dict[str, Any]:
-    """Make values for a schema's variables: its examples and defaults, else their names."""
+    """Return sample values of a schema's variables: examples, defaults, or their names."""
     properties = schema.get("properties")
     found = properties.items() if isinstance(properties, dict) else ()
     return {name: _sample(name, rule if isinstance(rule, dict) else {}) for name, rule in found}
@@ -43,7 +43,7 @@ def _sample(name: str, rule: dict[str, Any]) -> Any:
 
 
 class PreviewForm(forms.Form):
-    """Whom to show a version for, and with which variables."""
+    """The contact and the variables of a preview."""
 
     contact = forms.CharField(
         required=False,
@@ -72,7 +72,7 @@ class PreviewForm(forms.Form):
         return contact_id
 
     def clean_variables(self) -> dict[str, Any]:
-        """Take an object."""
+        """Require an object."""
         given = self.cleaned_data["variables"] or {}
         if not isinstance(given, dict):
             raise forms.ValidationError('An object, like {"note": "hello"}.')
@@ -81,7 +81,7 @@ class PreviewForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What came out: lines for people (name and text), HTML for a frame, or a problem."""
+    """A rendered preview: lines of name and text, HTML for a frame, or a problem."""
 
     lines: list[tuple[str, str]]
     html: str = ""
@@ -89,7 +89,7 @@ class Preview:
 
 
 def preview(version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]) -> Preview:
-    """Render a version for a person."""
+    """Return the preview of a version for a contact."""
     try:
         template = templates.compile_version(version)
         return _rendered(version, template.compiled, _context(template, version, person, variables))
@@ -123,8 +123,8 @@ def _rendered(version: TemplateVersion, compiled: Any, context: dict[str, Any]) 
         case "SMS":
             sms = rendering.preview_sms(compiled, context)
             size = sms.size
-            told = f"{size.encoding}, {size.characters} characters, {size.segments} segment(s)"
-            return Preview([("Text", sms.text), ("Size", told), _missing(sms.missing)])
+            shown = f"{size.encoding}, {size.characters} characters, {size.segments} segment(s)"
+            return Preview([("Text", sms.text), ("Size", shown), _missing(sms.missing)])
         case "PUSH":
             push = rendering.render_push(compiled, context)
             data = orjson.dumps(dict(push.data)).decode()

@@ -1,4 +1,4 @@
-"""Pages for templates, their versions and partials: editing, previewing, making active."""
+"""Pages for templates, their versions and partials: editing, preview and activation."""
 
 from typing import Any, ClassVar
 
@@ -23,11 +23,11 @@ TEXTS = {
     "SMS": ("text",),
     "PUSH": ("title", "body", "data", "badge", "image", "link"),
 }
-"""What a version has, by channel."""
+"""The texts of a version, by channel."""
 
 
 def page_of(version: TemplateVersion) -> str:
-    """Give the address of a version's page."""
+    """Return the URL of a version's page."""
     return reverse("admin:messaging_templateversion_change", args=[version.pk])
 
 
@@ -47,10 +47,10 @@ class VersionInline(TenantInline):
 
 
 class TemplateForm(TenantForm):
-    """A template of a category that does not exist could not be sent."""
+    """A template. Its category must exist."""
 
     def clean(self) -> dict[str, Any]:
-        """Find the category."""
+        """Check that the category exists."""
         given = super().clean()
         organization, category = self.own_organization(), given.get("category", "")
         if organization and category:
@@ -94,7 +94,7 @@ class TemplateAdmin(TenantAdmin):
 
 @admin.register(TemplateVersion)
 class TemplateVersionAdmin(TenantAdmin):
-    """One version. What is or was active is never edited: a change is a new version."""
+    """One version. Only drafts can be edited; any other change is a new version."""
 
     organization_path: ClassVar[str] = "template__organization_id"
     fixed_fields = ("template",)
@@ -117,7 +117,7 @@ class TemplateVersionAdmin(TenantAdmin):
         return ("template", "version", "state", "activated_at", *form[1:], "shown")
 
     def _chosen_channel(self, request: HttpRequest) -> str:
-        """Give the channel of the template that the address names, if a person came from there."""
+        """Return the channel of the template that the URL names, or an empty text."""
         chosen = super().get_changeform_initial_data(request).get("template", 0)
         return Template.objects.filter(pk=chosen).values_list("channel", flat=True).first() or ""
 
@@ -130,8 +130,8 @@ class TemplateVersionAdmin(TenantAdmin):
         rows = self.get_queryset(request).filter(template_id=initial["template"])
         newest = rows.order_by("-version")
         source = newest.filter(pk=_number(copied)).first() if copied else newest.first()
-        kept = (*templates.TEXTS, "variables")
-        return initial | ({name: getattr(source, name) for name in kept} if source else {})
+        names = (*templates.TEXTS, "variables")
+        return initial | ({name: getattr(source, name) for name in names} if source else {})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return _draft(obj) and super().has_change_permission(request, obj)
@@ -156,7 +156,7 @@ class TemplateVersionAdmin(TenantAdmin):
     # --- buttons --------------------------------------------------------------------------------
     @action(description="Make active", permissions=["activate"])
     def activate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Make a version the active one; an older one becomes active again in the same way."""
+        """Activate a version, which may be an older one."""
         row = self.get_object(request, object_id)
         problems = _problems(row)
         if request.method == "POST" and not problems:
@@ -189,7 +189,7 @@ class TemplateVersionAdmin(TenantAdmin):
             found = preview(row, SAMPLE, sample_variables(row.variables))
         return self.show(request, "preview", row, title=f"Preview: {row}", form=form, found=found)
 
-    @admin.display(description="preview for a sample person")
+    @admin.display(description="preview for a sample contact")
     def shown(self, row: TemplateVersion) -> str:
         found = preview(row, SAMPLE, sample_variables(row.variables))
         lines = [found.problem] if found.problem else [f"{n}: {t}" for n, t in found.lines]
@@ -202,7 +202,7 @@ class TemplateVersionAdmin(TenantAdmin):
 
 
 def _draft(version: TemplateVersion | str | None) -> bool:
-    """Say whether a version may still be edited; the theme asks by id."""
+    """Return whether a version may be edited. The theme passes its id."""
     if isinstance(version, str):
         rows = TemplateVersion.objects.filter(pk=_number(version))
         return rows.filter(state=TemplateVersion.State.DRAFT).exists()
@@ -210,12 +210,12 @@ def _draft(version: TemplateVersion | str | None) -> bool:
 
 
 def _number(text: str) -> int:
-    """Read a key from an address; 0, which no row has, for anything else."""
+    """Return the key in a URL, or 0, which no row has."""
     return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
 def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:
-    """Say what keeps a version from becoming active: field, its text, and the problem."""
+    """Return what prevents the activation of a version: the field, its text, and the problem."""
     texts = {name: getattr(version, name) for name in (*templates.TEXTS, "variables")}
     return [
         (found.field, str(texts.get(found.field, "")), f"line {found.line}: {found.message}")
@@ -224,10 +224,10 @@ def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:
 
 
 class PartialForm(TenantForm):
-    """A partial has to parse, and so has all that uses it."""
+    """A partial. It must parse, and so must all texts that use it."""
 
     def clean(self) -> dict[str, Any]:
-        """Look at what would become of the texts in use."""
+        """Check the partial and the active texts that use it."""
         given = super().clean()
         organization, name = self.own_organization(), given.get("name") or self.instance.name
         if organization and name and "text" in given:
@@ -238,7 +238,7 @@ class PartialForm(TenantForm):
 
 @admin.register(Partial)
 class PartialAdmin(TenantAdmin):
-    """Pieces that templates share. One that a text in use needs is not deleted."""
+    """Pieces that templates share. One that an active text uses cannot be deleted."""
 
     form = PartialForm
     fields = ("organization", "name", "text", "updated_at")
@@ -254,7 +254,7 @@ class PartialAdmin(TenantAdmin):
         templates.forget_partials(obj.organization_id)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the texts in use that need one of them: the page then offers no way on."""
+        """Report the active texts that use one of them as protected, which prevents deletion."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
         needed = [
             f"{problem} (needs {row.name})"

@@ -57,7 +57,7 @@ WORDS: Mapping[str, Keyword] = {
     for word, texts in lists.items()
     for text in texts.split()
 }
-_NOT_LETTERS = re.compile(r"[\W_]+")
+_PUNCTUATION = re.compile(r"[\W_]+")
 
 REPLIES: dict[str, dict[Word, str]] = {
     "en": {
@@ -94,9 +94,9 @@ def find(text: str) -> Keyword | None:
     Case, accents and punctuation do not matter.
     """
     unaccented = unicodedata.normalize("NFKD", text[:200])
-    return WORDS.get(_NOT_LETTERS.sub("", unaccented).upper())
+    return WORDS.get(_PUNCTUATION.sub("", unaccented).upper())
 
 
 def evidence_text(text: str) -> str:
     """Return the first 200 characters of a message without punctuation, to be kept as evidence."""
-    return _NOT_LETTERS.sub(" ", text[:200]).strip()
+    return _PUNCTUATION.sub(" ", text[:200]).strip()

@@ -94,7 +94,7 @@ class Change:
 def missing_contacts(organization_id: str, contact_ids: Iterable[str]) -> set[str]:
     """Return which contacts an organization does not have; one query for all.
 
-    An entry with a mistyped contact id would protect nobody. Raises Unavailable if a remote
+    An entry with a mistyped contact id would have no effect. Raises Unavailable if a remote
     platform fails. Must not be called within a transaction.
     """
     wanted = {each for each in contact_ids if each}

@@ -20,7 +20,7 @@ _COLUMNS = {
 }
 
 
-class Key(NamedTuple):
+class VersionKey(NamedTuple):
     """Where a version stands in the order of pages."""
 
     name: str
@@ -51,8 +51,8 @@ def page(organization_id: str, wanted: TemplatesQuery) -> tuple[list[TemplateVer
     return versions, cursor_of(versions[-1]) if len(found) > wanted.limit else None
 
 
-def _after(key: Key) -> Q:
-    """Return the condition for what comes after a key in `_ORDER`."""
+def _after(key: VersionKey) -> Q:
+    """Return the condition for the versions after a key."""
     same, after = Q(), Q()
     for column, value in zip(_ORDER, key, strict=True):
         after |= same & Q(**{f"{column}__gt": value})
@@ -67,7 +67,7 @@ def cursor_of(version: TemplateVersion) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(key)).decode().rstrip("=")
 
 
-def read_cursor(text: str) -> Key:
+def read_cursor(text: str) -> VersionKey:
     """Parse a cursor. Raises InvalidPayload."""
     try:
         key = orjson.loads(base64.urlsafe_b64decode(text + "=="))
@@ -76,5 +76,5 @@ def read_cursor(text: str) -> Key:
     match key:
         case [str() as name, str() as language, str() as channel, int() as version]:
             if "\0" not in name + language + channel and 0 < version < 1 << 31:
-                return Key(name, language, channel, version)
+                return VersionKey(name, language, channel, version)
     raise errors.InvalidPayload.at("cursor", "not a cursor of ours")

@@ -1,4 +1,4 @@
-"""Imports of suppressions: a file in parts, so that any worker can go on where another stopped."""
+"""Imports of suppressions: a file in parts, so that any worker can continue after another."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from rme.tenants.imports import FileImport, FilePart
 
 
 class SuppressionImport(FileImport):
-    """One file that is imported. `unchanged` rows were on the list already, and as strong."""
+    """One imported file. `unchanged` rows were already listed with a reason as strong."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
@@ -22,7 +22,7 @@ class SuppressionImport(FileImport):
 
 
 class SuppressionImportPart(FilePart):
-    """Some lines of such a file."""
+    """Some lines of an imported file."""
 
     run = models.ForeignKey(SuppressionImport, models.CASCADE, related_name="parts", db_index=False)
 

@@ -1,4 +1,4 @@
-"""What people decided: consent given and withdrawn, and addresses never to be written to."""
+"""The consent ledger and the suppression list."""
 
 from typing import Any, ClassVar
 
@@ -14,10 +14,10 @@ ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
 
 
 class ConsentEntry(models.Model):
-    """One line of the consent ledger. Nothing updates a line, or deletes one but erasure.
+    """One entry of the consent ledger. Entries are never deleted, and only erasure updates them.
 
-    `previous` is the digest of the organization's line before, `digest` that of this line with it,
-    so that a change to any line shows.
+    `previous` is the digest of the organization's entry before, and `digest` covers this entry and
+    `previous`, so that a change to any entry is detected (`consent.ledger`).
     """
 
     class Status(models.TextChoices):
@@ -50,12 +50,12 @@ class ConsentEntry(models.Model):
     class Meta:
         verbose_name_plural = "consent entries"
         indexes: ClassVar[list[Any]] = [
-            # read by consent.decide at accept and at send
+            # read by consent.gates.current_consent when accepting and before sending
             models.Index(
                 fields=["organization", "contact_id", "channel", "category", "-occurred_at"],
                 name="consent_of_contact",
             ),
-            # read by consent.record, which continues the chain
+            # read by consent.ledger.record, which continues the chain
             models.Index(fields=["organization", "-id"], name="consent_chain"),
         ]
 
@@ -64,7 +64,7 @@ class ConsentEntry(models.Model):
 
 
 class Suppression(models.Model):
-    """An address, or a contact, that must not be written to on a channel."""
+    """An address or a contact that must not be written to on a channel."""
 
     class Reason(models.TextChoices):
         HARD_BOUNCE = "HARD_BOUNCE", "Hard bounce"
@@ -87,7 +87,7 @@ class Suppression(models.Model):
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
-            # both are read by suppression.listed at accept and at send
+            # both are read by consent.gates.active_suppressions when accepting and before sending
             models.UniqueConstraint(
                 fields=["organization", "address", "channel"],
                 condition=~models.Q(address=""),

@@ -1,4 +1,4 @@
-"""What an organization decides: categories, pauses, sender domains, provider accounts."""
+"""An organization's policy: categories, sending rules, pauses, sender domains, accounts."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ CHANNEL_CHOICES = [(channel.value, channel.value) for channel in Channel]
 
 
 class Category(models.Model):
-    """A kind of message, and its rules. TRANSACTIONAL and MARKETING exist without a row."""
+    """A category of messages and its rules. TRANSACTIONAL and MARKETING need no row."""
 
     class Regime(models.TextChoices):
         OPT_IN = "OPT_IN", "Opt-in: blocked until the person agrees"
@@ -59,7 +59,7 @@ class Category(models.Model):
 
 
 class SendingRules(models.Model):
-    """How an organization sends: quiet hours and ceilings. Without a row the defaults hold."""
+    """An organization's quiet hours, limits and tracking. Without a row the defaults apply."""
 
     organization = models.OneToOneField(
         Organization, models.CASCADE, primary_key=True, related_name="sending_rules"
@@ -109,7 +109,7 @@ class SendingRules(models.Model):
 
 
 class Pause(models.Model):
-    """A stop on sending. What is paused waits and goes when the pause ends."""
+    """A pause of sending. Paused deliveries wait, and are sent when it ends."""
 
     organization = models.ForeignKey(Organization, models.CASCADE)
     channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES, blank=True)
@@ -125,7 +125,7 @@ class Pause(models.Model):
 
 
 class SenderDomain(models.Model):
-    """A domain that the organization may send email from, once it is verified."""
+    """A domain from which the organization may send email once it is verified."""
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="sender_domains")
     domain = models.CharField(max_length=253)

@@ -1,4 +1,4 @@
-"""Templates: one for each name, language and channel, with versions."""
+"""Templates with their versions, and partials."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from rme.tenants.models import Organization
 
 
 class Template(models.Model):
-    """A message text in one language for one channel. Its versions hold the text."""
+    """A template for one language and channel. Its versions have the texts."""
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="templates")
     name = models.CharField(
@@ -36,7 +36,7 @@ class Template(models.Model):
 
 
 class TemplateVersion(models.Model):
-    """One version of a template's text. What was ACTIVE is never edited: a change is a version."""
+    """One version of a template. A version that was ACTIVE is never edited."""
 
     class State(models.TextChoices):
         DRAFT = "DRAFT"
@@ -78,7 +78,7 @@ class TemplateVersion(models.Model):
 
 
 class Partial(models.Model):
-    """A piece that templates of the organization share: `{% render 'footer' %}`."""
+    """A text that the organization's templates include: `{% render 'footer' %}`."""
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="partials")
     name = models.CharField(

@@ -1,1 +1,11 @@
-"""History, trace, health, metrics."""
+"""Reports: history, messages, trace, health, metrics.
+
+Other packages use:
+
+- `queries`: a message with its events, and the history in pages
+- `trace`: the steps of a message's recipients
+- `health`: an organization's health report
+- `configuration`: findings in the configuration
+- `account_hour`: provider accounts in the last hour, for the admin
+- `metrics`: the gauges that are read from the database
+"""

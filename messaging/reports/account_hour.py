@@ -1,4 +1,4 @@
-"""What became of accounts' sends in the last hour (for the admin)."""
+"""The outcomes of provider accounts' attempts in the last hour, for the admin."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ WHERE account_id = %s GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {ROWS}
 
 
 class OutcomeRow(NamedTuple):
-    """Sends that ended alike."""
+    """Attempts with the same outcome and reason."""
 
     outcome: str
     reason: str
@@ -36,10 +36,10 @@ class OutcomeRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AccountHour:
-    """The last hour: the most frequent ends first."""
+    """The last hour of an account: the most frequent outcomes first."""
 
     circuit: CircuitState
-    lines: list[OutcomeRow]
+    rows: list[OutcomeRow]
 
 
 def read(account: ProviderAccount) -> AccountHour:
@@ -47,12 +47,12 @@ def read(account: ProviderAccount) -> AccountHour:
     since = ids.at_least(datetime.now(UTC) - PERIOD)
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [since, account.organization_id, account.pk])
-        lines = [OutcomeRow(*row) for row in cursor.fetchall()]
-    return AccountHour(look([account.pk])[account.pk].circuit, lines)
+        rows = [OutcomeRow(*row) for row in cursor.fetchall()]
+    return AccountHour(look([account.pk])[account.pk].circuit, rows)
 
 
 LATEST = 10_000
-"""So many of an organization's attempts are looked at for a list."""
+"""The most attempts of an organization that are read for a list."""
 
 _SUMS = f"""
 SELECT account_id, count(*), count(*) FILTER (WHERE outcome = 'Accepted'),
@@ -67,7 +67,7 @@ WHERE account_id = ANY(%s) GROUP BY 1
 
 @dataclass(frozen=True, slots=True)
 class AccountSummary:
-    """An account's last hour in a line. `failed` is what speaks against the provider."""
+    """The last hour of an account in one line. `failed`: what counts against the provider."""
 
     circuit: CircuitState
     sends: int = 0
@@ -85,5 +85,5 @@ def read_summaries(accounts: Collection[ProviderAccount]) -> dict[int, AccountSu
     organizations = sorted({account.organization_id for account in accounts})
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, [organizations, since, list(available)])
-        found = {row[0]: row[1:] for row in cursor.fetchall()}
+        found = {account_id: figures for account_id, *figures in cursor.fetchall()}
     return {pk: AccountSummary(each.circuit, *found.get(pk, ())) for pk, each in available.items()}

@@ -1,11 +1,12 @@
-"""What a person must set right before an organization can send as it wants to.
+"""Findings: what is wrong in an organization's configuration, and must be set right by a person.
 
-Read by the health call and by the admin's first page, for one organization or many at once.
+The health report and the admin's first page show them, for one organization or for many.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypedDict
 
 from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
@@ -30,46 +31,54 @@ from rme.core.db import clock
 TEMPLATES_LIMIT = 50
 
 FAILING_FOR = timedelta(hours=1)
-"""An endpoint that fails for less is not worth a word."""
+"""An endpoint that has been failing for less time is no finding."""
 
 ERROR, WARNING = "error", "warning"
 
 
+class FindingView(TypedDict):
+    """A finding, as the health report shows it."""
+
+    severity: str
+    code: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to be set right. `error`: sends fail or wait because of it."""
+    """One thing to set right. `error`: sends fail or wait because of it."""
 
     organization_id: str
     severity: str
     code: str
     message: str
     row_id: int | None = None
-    """The account, sender domain or endpoint that it is about."""
+    """The id of the account, sender domain or endpoint."""
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> FindingView:
         return {"severity": self.severity, "code": self.code, "message": self.message}
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Say what is to be set right in organizations. Six statements, however many they are."""
+    """Return the findings of organizations, in six statements however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
     return [
-        *_broken(accounts),
-        *_unserved(accounts),
-        *_vapid(accounts),
-        *_domains(organization_ids),
-        *_languages(organization_ids),
-        *_held(organization_ids),
-        *_endpoints(organization_ids),
+        *_broken_accounts(accounts),
+        *_unserved_channels(accounts),
+        *_vapid_key(accounts),
+        *_sender_domains(organization_ids),
+        *_template_languages(organization_ids),
+        *_manual_review(organization_ids),
+        *_webhook_endpoints(organization_ids),
     ]
 
 
 Accounts = Mapping[str, Sequence[ProviderAccount]]
 
 
-def _broken(accounts: Accounts) -> list[Finding]:
+def _broken_accounts(accounts: Accounts) -> list[Finding]:
     text = "the settings of {} are broken."
     return [
         Finding(organization_id, ERROR, "ACCOUNT_BROKEN", text.format(row.name), row.pk)
@@ -79,13 +88,13 @@ def _broken(accounts: Accounts) -> list[Finding]:
     ]
 
 
-def _unserved(accounts: Accounts) -> list[Finding]:
-    """Name the channels that nobody serves, and what becomes of sends there."""
+def _unserved_channels(accounts: Accounts) -> list[Finding]:
+    """Find channels without an active provider."""
     found = []
     for organization_id, rows in accounts.items():
         for channel in Channel:
             states = {row.state for row in rows if row.channel == channel}
-            if not rows:  # as routing has it: the simulator serves who has no account at all
+            if not rows:  # as in routing: without any account the simulator is used
                 text = f"no provider for {channel}: the simulator takes what is sent."
                 found.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
             elif not states:
@@ -97,8 +106,8 @@ def _unserved(accounts: Accounts) -> list[Finding]:
     return found
 
 
-def _vapid(accounts: Accounts) -> list[Finding]:
-    """Name organizations that push to browsers with a key that goes when another one does."""
+def _vapid_key(accounts: Accounts) -> list[Finding]:
+    """Find organizations that push to browsers while the VAPID key depends on SECRET_KEY."""
     if settings.VAPID_KEY_IS_SET:
         return []
     with_devices = devices.with_browsers(list(accounts))
@@ -118,7 +127,7 @@ def _reaches_browsers(row: ProviderAccount) -> bool:
     return kind is not None and "WEB" in kind.platforms
 
 
-def _domains(organization_ids: Sequence[str]) -> list[Finding]:
+def _sender_domains(organization_ids: Sequence[str]) -> list[Finding]:
     rows = list(
         SenderDomain.objects.filter(organization_id__in=organization_ids)
         .order_by("id")
@@ -141,8 +150,8 @@ def _domains(organization_ids: Sequence[str]) -> list[Finding]:
     ]
 
 
-def _languages(organization_ids: Sequence[str]) -> list[Finding]:
-    """Name active templates that whoever has no language of its own cannot be written with."""
+def _template_languages(organization_ids: Sequence[str]) -> list[Finding]:
+    """Find active templates without a version in the organization's own language."""
     default = F("organization__language")
     short = Func(default, Value("_"), Value(1), function="split_part")
     serves = Q(language=default) | Q(organization__locale_fallback=True, language=short)
@@ -162,8 +171,8 @@ def _languages(organization_ids: Sequence[str]) -> list[Finding]:
     ]
 
 
-def _held(organization_ids: Sequence[str]) -> list[Finding]:
-    """Name those for whom a person has to decide what nobody else can."""
+def _manual_review(organization_ids: Sequence[str]) -> list[Finding]:
+    """Find organizations with deliveries in manual review."""
     found = manual_review.counts(organization_ids)
     text = "{} messages are on hold, their outcome unknown: send them again, or give them up."
     return [
@@ -177,10 +186,10 @@ def _at_most(count: int) -> str:
     return f"{count:,} or more" if count == manual_review.COUNTED else str(count)
 
 
-def _endpoints(organization_ids: Sequence[str]) -> list[Finding]:
-    """Name endpoints of webhooks that were switched off by their failures, or soon will be."""
-    bad = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
-    rows = WebhookEndpoint.objects.filter(bad, organization_id__in=organization_ids)
+def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
+    """Find webhook endpoints that were disabled after failures, or are failing."""
+    disabled_or_failing = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
+    rows = WebhookEndpoint.objects.filter(disabled_or_failing, organization_id__in=organization_ids)
     off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
     found = []
     for row in rows.order_by("id"):

@@ -1,43 +1,73 @@
-"""How the service is, as one organization sees it: what it stands on, and what becomes of sends.
+"""The health report of an organization: checks of the deployment, and the organization's figures.
 
-The checks are of the deployment and tell nothing of anybody; all numbers are the organization's
-own. What they cost is bounded: read at most every two seconds, over an hour's attempts.
+The figures are of the organization alone. Their cost is bounded: they are read at most every two
+seconds, over the attempts of an hour.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TypedDict
 
-from celery import current_app
-from django.db import Error, connection
-from kombu.exceptions import KombuError
-from redis import RedisError
+from django.db import connection
 
 from messaging.delivery.accounts import SIMULATORS, Availability, look
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
-from messaging.reports import configuration
+from messaging.reports import checks, configuration
+from messaging.reports.checks import DEGRADED, DOWN, OK, Check
 from rme import __version__
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
-from rme.core.db import availability
 from rme.core.db.clock import iso
 from rme.core.provider import Provider
-from rme.core.redis import heartbeats
-from rme.core.redis.connection import redis_client
 
-OK, DEGRADED, DOWN = "ok", "degraded", "down"
 PERIOD = timedelta(hours=1)
 ATTEMPTS_LIMIT = 100_000
-"""An organization's latest attempts in the period that are looked at."""
+"""The most attempts of an organization that are read, the latest ones."""
 GOOD_RATE, BAD_RATE = 0.95, 0.5
-DATABASE_SECONDS = 2.0
-"""How long the database has to answer."""
 
-_kept: TtlCache[str, dict[str, Any]] = TtlCache(seconds=2)
+
+class Queue(TypedDict):
+    """What is ready to be sent on a channel."""
+
+    channel: str
+    ready: int
+    oldestSeconds: float
+
+
+class ProviderStatus(TypedDict):
+    """A provider account, with its figures of the last hour."""
+
+    name: str
+    channel: str
+    status: str
+    circuit: str
+    successRate: float | None
+    p95LatencyMs: int | None
+    lastSuccessAt: str | None
+    lastError: str | None
+
+
+class Figures(TypedDict):
+    """What the report holds of the organization itself."""
+
+    queues: list[Queue]
+    providers: list[ProviderStatus]
+    configuration: list[configuration.FindingView]
+
+
+class HealthReport(Figures):
+    """The health report, as the API returns it."""
+
+    status: str
+    version: str
+    time: str
+    checks: dict[str, Check]
+
+
+_cache: TtlCache[str, Figures] = TtlCache(seconds=2)
 
 _QUEUES = f"""
 SELECT channel, count(*), EXTRACT(EPOCH FROM statement_timestamp() - min(due_at))::float8
@@ -47,7 +77,7 @@ WHERE status = 'ACCEPTED' AND channel = ANY(%s) AND priority = ANY('{{0,1}}')
 GROUP BY channel
 """
 
-# What the recipient or the content is to blame for tells nothing of a provider.
+# Rejections for the recipient's or the content's sake do not count against a provider.
 _PROVIDERS = f"""
 SELECT account_id, channel,
   count(*) FILTER (WHERE outcome = 'Accepted'),
@@ -63,8 +93,8 @@ GROUP BY account_id, channel
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What became of an account's attempts in the period."""
+class AccountRecord:
+    """The outcomes of an account's attempts in the period."""
 
     accepted: int = 0
     answered: int = 0
@@ -79,125 +109,38 @@ class Record:
 
     @property
     def misconfigured(self) -> bool:
-        """Say whether the provider refused the account itself, and took nothing since."""
+        """Return whether the provider refused the account itself, and accepted nothing since."""
         if self.last_misconfigured is None:
             return False
         return self.last_success is None or self.last_success < self.last_misconfigured
 
 
-def report(organization_id: str) -> dict[str, Any]:
-    """Give the health report: `down` when nothing can be accepted, `degraded` when a part fails."""
-    checks = {
-        "database": _check(_ask_database, Error, _ReadOnly),
-        "redis": _check(_ask_redis, RedisError),
-        "broker": _check(_ask_broker, RedisError, KombuError, OSError),
-        **_living(),
-    }
-    numbers: dict[str, Any] = {"queues": [], "providers": [], "configuration": []}
-    if checks["database"]["status"] == OK:
-        numbers = _kept.get(organization_id, lambda: _numbers(organization_id)) or numbers
-    worst = OK if all(check["status"] == OK for check in checks.values()) else DEGRADED
+def report(organization_id: str) -> HealthReport:
+    """Return the report: `down` if nothing can be accepted, `degraded` if a part fails."""
+    found = checks.run()
+    is_database_up = found["database"]["status"] == OK
+    figures: Figures = {"queues": [], "providers": [], "configuration": []}
+    if is_database_up:
+        figures = _cache.get(organization_id, lambda: _figures(organization_id)) or figures
+    worst = OK if all(check["status"] == OK for check in found.values()) else DEGRADED
     return {
-        "status": worst if checks["database"]["status"] == OK else DOWN,
+        "status": worst if is_database_up else DOWN,
         "version": __version__,
-        "time": iso(datetime.now(UTC)),
-        "checks": checks,
-        **numbers,
+        "time": str(iso(datetime.now(UTC))),
+        "checks": found,
+        **figures,
     }
 
 
-# --- what the service stands on -------------------------------------------------------------------
-
-
-def _check(ask: Callable[[], object], *failures: type[Exception]) -> dict[str, Any]:
-    started = time.perf_counter()
-    status, detail = OK, None
-    try:
-        ask()
-    except _ReadOnly:
-        status, detail = DOWN, "is read-only: nothing can be accepted"
-    except failures as error:
-        status, detail = DOWN, f"does not answer ({type(error).__name__})"
-    return {"status": status, "latencyMs": _since(started), "detail": detail}
-
-
-def _since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 2)
-
-
-class _ReadOnly(Exception):
-    """PostgreSQL answers, and takes nothing."""
-
-
-def _ask_database() -> None:
-    with availability.within(DATABASE_SECONDS):
-        if availability.is_read_only():
-            raise _ReadOnly
-
-
-def _ask_redis() -> None:
-    redis_client().ping()
-
-
-def _ask_broker() -> None:
-    with current_app.connection_for_write() as broker:
-        broker.ensure_connection(max_retries=0, reraise_as_library_errors=False)
-
-
-def _living() -> dict[str, dict[str, Any]]:
-    """Look at the heartbeats: each process of a worker leaves one, and each sweep of beat's too."""
-    started = time.perf_counter()
-    try:
-        processes = heartbeats.read()
-        (scheduler,) = heartbeats.are_alive(("scheduler",))
-    except RedisError:
-        unknown = {"status": DEGRADED, "detail": "not known: Redis does not answer"}
-        took = _since(started)
-        return {name: {**unknown, "latencyMs": took} for name in ("workers", "scheduler")}
-    found = {
-        "workers": _workers(processes),
-        "scheduler": (OK, None) if scheduler else _without_sweep(processes),
-    }
-    took = _since(started)
-    return {
-        name: {"status": status, "latencyMs": took, "detail": detail}
-        for name, (status, detail) in found.items()
-    }
-
-
-def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None]:
-    """Judge the processes of workers. One that lives and fails at all it does is of no use."""
-    if not processes:
-        return DOWN, "no sign of life"
-    if failing := [each for each in processes if each.failing]:
-        tasks = sorted({f"{task}: {why}" for each in failing for task, why in each.failing.items()})
-        told = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"
-        useless = not any(each.works for each in processes)
-        return (DOWN if useless else DEGRADED), told
-    if any(each.unprompted for each in processes):
-        return DEGRADED, "no tasks come from the broker: workers look for work themselves"
-    return OK, None
-
-
-def _without_sweep(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str]:
-    if not processes:
-        return DOWN, "no sweep lately: no worker does them"
-    if any(each.unprompted for each in processes):
-        return DEGRADED, "beat orders no sweep: workers do them by themselves, some seconds late"
-    return DOWN, "no sweep lately"
-
-
-# --- what becomes of sends ------------------------------------------------------------------------
-
-
-def _numbers(organization_id: str) -> dict[str, Any]:
+def _figures(organization_id: str) -> Figures:
+    """Read the figures of an organization."""
     records = _records(organization_id)
     found = configuration.findings([organization_id])
     accounts = organization_policy.of(organization_id).accounts
     failing = [
         _refused(organization_id, account)
         for account in accounts
-        if records.get((account.id, account.channel), Record()).misconfigured
+        if records.get((account.id, account.channel), AccountRecord()).misconfigured
     ]
     return {
         "queues": _queues(organization_id),
@@ -212,7 +155,8 @@ def _refused(organization_id: str, account: organization_policy.Account) -> conf
     return configuration.Finding(organization_id, configuration.ERROR, code, named, account.id)
 
 
-def _queues(organization_id: str) -> list[dict[str, Any]]:
+def _queues(organization_id: str) -> list[Queue]:
+    """Count what is ready to be sent on each channel."""
     with connection.cursor() as cursor:
         cursor.execute(_QUEUES, [list(Channel), organization_id])
         waiting = {channel: (ready, oldest) for channel, ready, oldest in cursor.fetchall()}
@@ -223,25 +167,25 @@ def _queues(organization_id: str) -> list[dict[str, Any]]:
     ]
 
 
-Records = dict[tuple[int | None, str], Record]
+Records = dict[tuple[int | None, str], AccountRecord]
 
 
 def _records(organization_id: str) -> Records:
     since = ids.at_least(datetime.now(UTC) - PERIOD)
     with connection.cursor() as cursor:
         cursor.execute(_PROVIDERS, [since, organization_id])
-        return {(row[0], row[1]): Record(*row[2:]) for row in cursor.fetchall()}
+        return {(row[0], row[1]): AccountRecord(*row[2:]) for row in cursor.fetchall()}
 
 
 def _providers(
     accounts: Sequence[organization_policy.Account], records: Records
-) -> list[dict[str, Any]]:
+) -> list[ProviderStatus]:
     serving = accounts or tuple(SIMULATORS.values())
     found = look([account.id for account in accounts if account.id])
     return [
         _provider(
             account,
-            records.get((account.id, account.channel), Record()),
+            records.get((account.id, account.channel), AccountRecord()),
             found.get(account.id or 0, Availability()),
         )
         for account in serving
@@ -249,8 +193,8 @@ def _providers(
 
 
 def _provider(
-    account: organization_policy.Account, record: Record, available: Availability
-) -> dict[str, Any]:
+    account: organization_policy.Account, record: AccountRecord, available: Availability
+) -> ProviderStatus:
     return {
         "name": account.name,
         "channel": account.channel,
@@ -263,7 +207,7 @@ def _provider(
     }
 
 
-def _status(account: organization_policy.Account, record: Record) -> str:
+def _status(account: organization_policy.Account, record: AccountRecord) -> str:
     if account.provider is None or record.misconfigured:
         return DOWN
     if account.draining:

@@ -1,7 +1,7 @@
-"""What stands in the database, as Prometheus metrics: of the deployment, without any tenant's name.
+"""Prometheus metrics that are read from the database, for the whole deployment.
 
-Read when it is asked for. PostgreSQL knows the backlog exactly and for all processes, where a
-number that each process keeps would have to be put together again, and be lost with it.
+They name no organization. They are read at each scrape: PostgreSQL knows the exact backlog of all
+processes, while a counter in each process would have to be summed and would be lost with it.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ WHERE id >= %s GROUP BY 1, 2
 
 
 def collect() -> Iterator[Metric]:
-    """Give the gauges. Three statements. Raises django.db.Error."""
+    """Return the gauges, by three statements. Raises django.db.Error."""
     with connection.cursor() as cursor:
         cursor.execute(_READY, [list(Channel)])
         ready = cursor.fetchall()
@@ -62,7 +62,7 @@ def collect() -> Iterator[Metric]:
 
 
 def _backlog(rows: list[tuple[str, int, int, float]]) -> Iterator[Metric]:
-    """Give every channel and priority, with zeros: an alert must not hang on what is missing."""
+    """Return the backlog of every channel and priority, also if it is 0: alerts need the data."""
     labels = ["channel", "priority"]
     ready = GaugeMetricFamily(
         "rme_deliveries_ready", "Deliveries that are ready and have not gone.", labels=labels

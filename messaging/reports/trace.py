@@ -60,7 +60,7 @@ class RecipientTrace:
     steps: Sequence[TraceStep]
 
 
-class _DeliveryRow(NamedTuple):
+class _TracedDelivery(NamedTuple):
     id: UUID
     contact_id: str
     channel: str
@@ -83,7 +83,7 @@ class _AttemptRow(NamedTuple):
     device_id: UUID | None
 
 
-class _EventRow(NamedTuple):
+class _TracedEvent(NamedTuple):
     delivery_id: UUID
     at: datetime
     type: str
@@ -99,7 +99,7 @@ _EVENTS = {
     EventType.FALLBACK: "FALLBACK",
 }
 _DELIVERIES = f"""
-SELECT {", ".join(_DeliveryRow._fields)}
+SELECT {", ".join(_TracedDelivery._fields)}
 FROM {Delivery._meta.db_table} WHERE organization_id = %s AND message_id = %s ORDER BY position
 """
 _ATTEMPTS = f"""
@@ -107,7 +107,7 @@ SELECT {", ".join(_AttemptRow._fields)}
 FROM {Attempt._meta.db_table} WHERE delivery_id = ANY(%s) ORDER BY id
 """
 _MESSAGE_EVENTS = f"""
-SELECT {", ".join(_EventRow._fields)}
+SELECT {", ".join(_TracedEvent._fields)}
 FROM {Event._meta.db_table} WHERE message_id = %s AND id >= %s ORDER BY at, id
 """
 
@@ -116,10 +116,12 @@ def of_message(organization_id: str, message_id: UUID) -> list[RecipientTrace]:
     """Return the trace of each recipient, in their order; three queries."""
     with connection.cursor() as cursor:
         cursor.execute(_DELIVERIES, [organization_id, message_id])
-        deliveries = [_DeliveryRow(*row) for row in cursor.fetchall()]
+        deliveries = [_TracedDelivery(*row) for row in cursor.fetchall()]
         steps: dict[UUID, list[TraceStep]] = {delivery.id: [] for delivery in deliveries}
         cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_concurrent(message_id)])
-        events = [event for row in cursor.fetchall() if (event := _EventRow(*row))[0] in steps]
+        events = [
+            event for row in cursor.fetchall() if (event := _TracedEvent(*row)).delivery_id in steps
+        ]
         cursor.execute(_ATTEMPTS, [list(steps)])
         attempts = [_AttemptRow(*row) for row in cursor.fetchall()]
     first = {event.delivery_id: event for event in reversed(events)}  # those that accept wrote
@@ -151,7 +153,7 @@ def decisions(at: datetime, made: Iterable[ChannelDecision]) -> list[TraceStep]:
     ]
 
 
-def _of_delivery(delivery: _DeliveryRow, accepted: _EventRow) -> list[TraceStep]:
+def _of_delivery(delivery: _TracedDelivery, accepted: _TracedEvent) -> list[TraceStep]:
     if delivery.trace:
         made = [ChannelDecision(*decision) for decision in orjson.loads(delivery.trace)]
     else:
@@ -170,7 +172,7 @@ def _of_delivery(delivery: _DeliveryRow, accepted: _EventRow) -> list[TraceStep]
     return steps
 
 
-def _of_event(event: _EventRow) -> TraceStep | None:
+def _of_event(event: _TracedEvent) -> TraceStep | None:
     detail: dict[str, Any] = orjson.loads(event.detail) if event.detail else {}
     if "decision" in detail:
         return TraceStep(

@@ -17,7 +17,7 @@ from django.db import connection
 
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
-from messaging.webhooks.outbox import ClaimedEndpoint, DueDelivery
+from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
 from rme import __version__
 from rme.core.db import clock, locks
 from rme.core.retry_after_header import retry_after
@@ -45,11 +45,11 @@ RESPONSE_STORED = 500
 RETRY_AFTER_LIMIT = 3600.0
 
 
-class RequestKey(NamedTuple):
+class DispatchedRequest(NamedTuple):
     """What a request in flight belongs to, and when it began (monotonic)."""
 
     queue: EndpointQueue
-    delivery: DueDelivery
+    delivery: DueWebhookDelivery
     began: float
 
 
@@ -57,7 +57,7 @@ class Dispatcher:
     """Dispatches the queues of many endpoints side by side, over a transport of its own."""
 
     def __init__(self, transport: Transport) -> None:
-        self.requests: RequestsInFlight[RequestKey] = RequestsInFlight(transport)
+        self.requests: RequestsInFlight[DispatchedRequest] = RequestsInFlight(transport)
         self.queues: set[EndpointQueue] = set()
 
     def run(self, until: float) -> bool:
@@ -116,10 +116,10 @@ class Dispatcher:
                 invalid = EndpointResponse(0, "not an address to call", "", 0.0)
                 queue.add_response(delivery, invalid, 0)
             else:
-                self.requests.add(RequestKey(queue, delivery, monotonic()), request)
+                self.requests.add(DispatchedRequest(queue, delivery, monotonic()), request)
 
 
-def _request(claim: ClaimedEndpoint, delivery: DueDelivery, body: bytes) -> Request:
+def _request(claim: ClaimedEndpoint, delivery: DueWebhookDelivery, body: bytes) -> Request:
     webhook_id, now = str(delivery.event_id), int(clock.now().timestamp())
     keys = endpoints.signing_secrets(claim.endpoint)
     return Request(

@@ -13,7 +13,7 @@ from messaging.webhooks.outbox import (
     AttemptEntry,
     ClaimedEndpoint,
     DeliveryResult,
-    DueDelivery,
+    DueWebhookDelivery,
     EndpointResult,
 )
 from rme.core.db import clock
@@ -55,7 +55,7 @@ class EndpointQueue:
     """A claimed endpoint with its due deliveries, the requests in flight, and their results."""
 
     claim: ClaimedEndpoint
-    due: deque[DueDelivery]
+    due: deque[DueWebhookDelivery]
     in_flight: int = 0
     results: list[DeliveryResult] = field(default_factory=list)
     last_response: EndpointResponse | None = None
@@ -66,13 +66,15 @@ class EndpointQueue:
     def is_finished(self) -> bool:
         return not self.due and not self.in_flight
 
-    def take(self) -> Iterator[DueDelivery]:
+    def take(self) -> Iterator[DueWebhookDelivery]:
         """Return the deliveries to send now: a single one until the endpoint has accepted one."""
         while self.due and self.in_flight < (ENDPOINT_LIMIT if self.succeeded else 1):
             self.in_flight += 1
             yield self.due.popleft()
 
-    def add_response(self, delivery: DueDelivery, response: EndpointResponse, ms: int) -> None:
+    def add_response(
+        self, delivery: DueWebhookDelivery, response: EndpointResponse, ms: int
+    ) -> None:
         """Add the response to one delivery. After a failure the rest of the queue waits."""
         self.in_flight -= 1
         self.last_response = response
@@ -97,7 +99,7 @@ class EndpointQueue:
                 wait = max(_jittered(SCHEDULE[delivery.tries]), response.retry_after)
         self.results.append(DeliveryResult(delivery.id, status, wait, attempts))
 
-    def give_up(self, delivery: DueDelivery) -> None:
+    def give_up(self, delivery: DueWebhookDelivery) -> None:
         """Fail a delivery whose event no longer exists."""
         self.in_flight -= 1
         failed = WebhookDelivery.Status.FAILED

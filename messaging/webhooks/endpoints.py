@@ -29,7 +29,7 @@ OVERLAP = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class EndpointSubscription:
     """The event types that an enabled endpoint subscribes to."""
 
     endpoint_id: int
@@ -40,10 +40,10 @@ class Subscription:
         return ALL_EVENTS in self.types or event_type in self.types
 
 
-Subscriptions = Mapping[str, tuple[Subscription, ...]]
+Subscriptions = Mapping[str, tuple[EndpointSubscription, ...]]
 """By organization."""
 
-_cache: TtlCache[str, tuple[Subscription, ...]] = TtlCache(seconds=2)
+_cache: TtlCache[str, tuple[EndpointSubscription, ...]] = TtlCache(seconds=2)
 
 
 def subscriptions(organization_ids: Collection[str]) -> Subscriptions:
@@ -53,9 +53,9 @@ def subscriptions(organization_ids: Collection[str]) -> Subscriptions:
 
 def _read(organization_ids: list[str]) -> Subscriptions:
     rows = WebhookEndpoint.objects.filter(organization_id__in=organization_ids, enabled=True)
-    found: dict[str, tuple[Subscription, ...]] = dict.fromkeys(organization_ids, ())
+    found: dict[str, tuple[EndpointSubscription, ...]] = dict.fromkeys(organization_ids, ())
     for row in rows.only("id", "organization_id", "types").order_by("id"):
-        found[row.organization_id] += (Subscription(row.pk, frozenset(row.types)),)
+        found[row.organization_id] += (EndpointSubscription(row.pk, frozenset(row.types)),)
     return found
 
 

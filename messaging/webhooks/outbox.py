@@ -98,7 +98,7 @@ class _ClaimedRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DueDelivery:
+class DueWebhookDelivery:
     """A claimed webhook delivery. `event_id` is its webhook-id, `body` None if the event is gone.
 
     `is_last_attempt`: it is given up if this attempt fails.
@@ -118,7 +118,7 @@ class ClaimedEndpoint:
 
     endpoint: WebhookEndpoint
     fence: int
-    due: Sequence[DueDelivery]
+    due: Sequence[DueWebhookDelivery]
 
 
 def claim(limit: int) -> list[ClaimedEndpoint]:
@@ -138,9 +138,11 @@ def claim(limit: int) -> list[ClaimedEndpoint]:
     ]
 
 
-def _due_delivery(row: _ClaimedRow) -> DueDelivery:
+def _due_delivery(row: _ClaimedRow) -> DueWebhookDelivery:
     attempts = tuple(orjson.loads(row.attempts)) if row.attempts else ()
-    return DueDelivery(row.id, row.event_id, row.tries, attempts, row.is_last_attempt, _body(row))
+    return DueWebhookDelivery(
+        row.id, row.event_id, row.tries, attempts, row.is_last_attempt, _body(row)
+    )
 
 
 def _body(row: _ClaimedRow) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Who runs the deployment."""
+"""The admin of a superuser."""
 
 import pytest
 from django.test import Client
@@ -8,5 +8,5 @@ from tests.admin.scene import person
 
 @pytest.fixture
 def root(db: None) -> Client:
-    """Give a superuser's browser."""
+    """Return the client of a superuser."""
     return person("root", is_superuser=True)

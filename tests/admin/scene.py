@@ -42,12 +42,12 @@ def person(name: str, org: Any = None, role: Any = None, **fields: Any) -> Clien
 
 
 def page(model: Any, name: str, *args: Any) -> str:
-    """Give the address of a model's page."""
+    """Return the URL of a model's page."""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}", args=args)
 
 
 def button(model: Any, row: Any, name: str) -> str:
-    """Give the address of a button on a row's page."""
+    """Return the URL of a button on a row's page."""
     return page(model, "change", row.pk).replace("/change/", f"/{name}/")
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def everywhere(root, *models):
-    """Give the HTML of all pages of models' rows."""
+    """Return the HTML of all pages of models' rows."""
     urls = [page(model, "changelist") for model in models]
     for model in models:
         for row in model.objects.all():

@@ -29,28 +29,28 @@ def loopback(settings: Any) -> None:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Give a receiver of webhooks that takes everything."""
+    """Return a receiver of webhooks that accepts everything."""
     with Receiver() as made:
         yield made
 
 
 @pytest.fixture
 def scene(org: Organization) -> Iterator[Scene]:
-    """Give an account at Twilio, which calls back, and its gateway."""
+    """Return a Twilio account with callbacks, and its gateway."""
     with Scene(org, "twilio") as made:
         yield made
 
 
 @pytest.fixture
 def twilio(org: Organization) -> Iterator[Twilio]:
-    """Give an account at Twilio, which is asked, and its gateway."""
+    """Return a Twilio account that is polled, and its gateway."""
     with Twilio(org) as made:
         yield made
 
 
 @pytest.fixture
 def mail_scene(org: Organization) -> Iterator[MailScene]:
-    """Give an account at Postmark, and its server."""
+    """Return a Postmark account and its server."""
     with MailScene(org) as made:
         yield made
 
@@ -71,7 +71,7 @@ def sent_mail(api: Api, mail_scene: MailScene) -> str:
 
 @pytest.fixture
 def ada(org: Organization) -> Contact:
-    """Give a person of whom everything is SECRET."""
+    """Return a contact whose values are all SECRET."""
     return factories.contact(
         org, first_name=SECRET, last_name=SECRET, email=f"{SECRET}@simulator.rme.test"
     )

@@ -1,4 +1,4 @@
-"""Which addresses may be called, by name, by number and by trick."""
+"""Which addresses may be called, whatever the spelling."""
 
 import pytest
 

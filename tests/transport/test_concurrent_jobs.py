@@ -1,4 +1,4 @@
-"""Conversations side by side: in order, with connections of their own, and no one's error lost."""
+"""Concurrent jobs: results in order, connections of their own, and errors raised."""
 
 import threading
 
@@ -28,7 +28,7 @@ def test_results_are_in_the_order_of_the_jobs(transport: Transport) -> None:
     together = threading.Barrier(3)
 
     def wait(number: int) -> int:
-        together.wait(5)  # all are under way at once
+        together.wait(5)  # all run at once
         return number
 
     found = run_concurrently([lambda own, n=n: wait(n) for n in range(3)], transport)  # type: ignore[misc]

@@ -26,7 +26,7 @@ def test_every_character_round_trip() -> None:
     ],
 )
 def test_place_in_the_table(text: str, encoded: bytes) -> None:
-    """As 3GPP TS 23.038 has them (smpplib's table lacks §)."""
+    """Compare with 3GPP TS 23.038 (smpplib's table lacks §)."""
     assert gsm.septets(text) == [encoded]
 
 

@@ -1,4 +1,4 @@
-"""A in_flight: what joins while others are under way, what is refused, and what is broken off."""
+"""Requests in flight: added while others run, refused, and cancelled."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ def in_flight():
 
 
 def everything(in_flight, seconds=5.0):
-    """Step until all is given."""
+    """Step until all have ended."""
     found, until = {}, time.monotonic() + seconds
     while len(in_flight) and time.monotonic() < until:
         found.update(in_flight.step(0.1))

@@ -1,4 +1,4 @@
-"""Requests that get no whole answer: certainly not sent, or unknown. And never sent twice."""
+"""Requests without a complete response: certainly not sent, or unknown, and never sent twice."""
 
 import socket
 import time
@@ -64,7 +64,7 @@ def test_certificate_of_another_name_is_not_trusted() -> None:
     assert server.seen == []
 
 
-# After it was, or may have been
+# After something was written, or may have been
 
 
 def stall(connection: socket.socket, seen: Seen) -> None:

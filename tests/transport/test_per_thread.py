@@ -1,4 +1,4 @@
-"""One transport a thread and process; a fork leaves the parent's connections alone."""
+"""One transport for each thread and process; a fork does not touch the parent's connections."""
 
 import gc
 import subprocess
@@ -37,7 +37,7 @@ if child == 0:
     assert own() is not before
     del before
     send()
-    sys.exit(0)  # with all that an interpreter frees at its end
+    sys.exit(0)  # the interpreter frees its objects at exit
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert own() is before
 send()

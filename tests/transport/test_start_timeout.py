@@ -1,4 +1,4 @@
-"""A transport with a patience: what it gives back, what it reports, and places at a host."""
+"""A start time-out: requests that end as not started, reports, and the limit of a host."""
 
 import threading
 import time
@@ -86,7 +86,7 @@ def test_threads_share_the_limit_of_a_host(root):
         go.set()
         for thread in threads:
             thread.join()
-        # All places were returned.
+        # All were released.
         assert (
             len(root.for_worker(9, start_timeout=5, streams=40).perform([Request(server.url)] * 30))
             == 30

@@ -14,7 +14,7 @@ WHERE organization_id = ANY(%s::text[]) AND (ends_at IS NULL OR ends_at > now())
 """
 
 
-class Scope(NamedTuple):
+class PauseScope(NamedTuple):
     """What one pause covers. An empty part covers everything."""
 
     channel: str
@@ -26,7 +26,7 @@ class Scope(NamedTuple):
 class Pauses:
     """The pauses of one organization that are in force."""
 
-    scopes: Sequence[Scope]
+    scopes: Sequence[PauseScope]
 
     def cover(self, channel: str, category: str, template: str | None) -> bool:
         """Return whether any pause covers a delivery: every part it names is the delivery's."""
@@ -45,7 +45,7 @@ def query(organization_ids: Collection[str]) -> sql.Step:
 
 def parse(rows: sql.Rows) -> dict[str, Pauses]:
     """Return the rows of `query` by organization; organizations without a pause are left out."""
-    found: defaultdict[str, list[Scope]] = defaultdict(list)
+    found: defaultdict[str, list[PauseScope]] = defaultdict(list)
     for organization_id, *scope in rows:
-        found[organization_id].append(Scope(*scope))
+        found[organization_id].append(PauseScope(*scope))
     return {each: Pauses(scopes) for each, scopes in found.items()}

@@ -51,7 +51,7 @@ class _Copy:
         weight = 0
         for key, value in given.items():
             if type(key) is not str:
-                key = self._key(key)  # noqa: PLW2901
+                key = self._key(key)  # noqa: PLW2901 - the copy has the text alone
             weight += len(key) + _EACH
             kind = type(value)
             if kind is str and value.isascii():

@@ -1,4 +1,4 @@
-"""A person of whom everything is stored, and what is stored of them."""
+"""A contact with rows in every table, and reading what is stored about it."""
 
 import io
 

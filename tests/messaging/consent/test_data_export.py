@@ -1,4 +1,4 @@
-"""Giving a person what is stored of them."""
+"""Data export: everything that is stored about a person."""
 
 import json
 import stat

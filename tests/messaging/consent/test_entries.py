@@ -152,9 +152,9 @@ def test_many_are_answered_in_order_and_a_bad_one_fails_no_other(api, org):
         "index": 3,
         **error("NOT_FOUND", "contactId: no such contact", ("contactId", "no such contact")),
     }
-    told = [body["results"][n]["error"] for n in (1, 2)]
-    assert [each["details"][0]["field"] for each in told] == ["status", "body"]
-    assert {each["requestId"] for each in told} == {REQUEST_ID}
+    refused = [body["results"][n]["error"] for n in (1, 2)]
+    assert [each["details"][0]["field"] for each in refused] == ["status", "body"]
+    assert {each["requestId"] for each in refused} == {REQUEST_ID}
 
 
 def test_501_entries_are_refused_as_a_whole(api, org):

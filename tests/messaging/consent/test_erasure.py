@@ -51,7 +51,7 @@ NOTHING = dict.fromkeys(
 
 
 def stored():
-    """Give everything that all tables hold, as text."""
+    """Return the content of all tables as text."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
@@ -166,7 +166,7 @@ def test_another_organization_erases_and_reads_nothing(api, org, ada, bob):
         call_command("export_contact", str(ada.pk), org="other")
 
 
-def test_what_endpoints_were_told_goes_and_nothing_more_is(api, org, ada, bob):
+def test_webhook_deliveries_are_erased_and_none_is_added(api, org, ada, bob):
     for owner in (org, factories.organization("other")):
         endpoint(owner, "https://hooks.example.com/")
     for person in (ada, bob):
@@ -174,12 +174,12 @@ def test_what_endpoints_were_told_goes_and_nothing_more_is(api, org, ada, bob):
     attempts = [{"at": None, "status": 500, "ms": 1, "error": None, "answer": SECRET}]
     (own,) = WebhookDelivery.objects.filter(event_id__in=_events_of(ada))
     WebhookDelivery.objects.filter(pk=own.pk).update(attempts=attempts)
-    (told,) = json.loads(run("export_contact", str(ada.pk), org=org.pk))["messages"]
-    assert [(row["type"], row["attempts"]) for row in told["notices"]] == [
+    (exported,) = json.loads(run("export_contact", str(ada.pk), org=org.pk))["messages"]
+    assert [(row["type"], row["attempts"]) for row in exported["notices"]] == [
         ("message.accepted", attempts)
     ]
     counts = erasure.erase(org.pk, str(ada.pk)).counts
-    assert (counts["notices"], counts["stopped"]) == (2, 1)  # nor is told that it was stopped
+    assert (counts["notices"], counts["stopped"]) == (2, 1)  # no event of the stop is sent either
     (left,) = WebhookDelivery.objects.all()
     assert left.event_id in _events_of(bob)
 

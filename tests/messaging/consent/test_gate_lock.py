@@ -1,4 +1,4 @@
-"""What people decide between accept and send is heard, and against a send that is running."""
+"""A decision between accepting and sending counts, and so does one during a send."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""The chain of the ledger: it shows tampering, and stays verifiable when a person is erased."""
+"""The chain of the ledger: it detects changes, and stays valid when a person is erased."""
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -28,9 +28,9 @@ def recorded(org):
 
 
 def run(*arguments):
-    said = StringIO()
-    call_command("verify_consent", *arguments, stdout=said)
-    return said.getvalue()
+    output = StringIO()
+    call_command("verify_consent", *arguments, stdout=output)
+    return output.getvalue()
 
 
 def test_an_untouched_chain_holds(org, recorded):
@@ -67,11 +67,11 @@ def test_any_change_to_a_line_shows(org, recorded, change):
     first, second, _ = recorded
     ConsentEntry.objects.filter(pk=second.pk).update(**change)
     assert ledger.verify(org.pk) == ledger.Verification(1, 0, first.digest, second.pk)
-    said = StringIO()
+    output = StringIO()
     with pytest.raises(CommandError) as failed:
-        call_command("verify_consent", stdout=said)
+        call_command("verify_consent", stdout=output)
     assert failed.value.returncode == 1
-    assert said.getvalue() == f"acme: entry {second.pk} does not fit; the 1 before it do.\n"
+    assert output.getvalue() == f"acme: entry {second.pk} does not fit; the 1 before it do.\n"
 
 
 def test_a_line_taken_out_shows(org, recorded):
@@ -119,7 +119,7 @@ def test_erasing_takes_two_statements_in_a_transaction(org, count, django_assert
         assert ledger.erase(org.pk, "ada") == count
 
 
-def test_a_changed_entry_is_detected_after_the_erasure_too(org, recorded):
+def test_a_changed_entry_is_detected_after_the_erasure(org, recorded):
     ledger.erase(org.pk, "ada")
     third = recorded.last()
     ConsentEntry.objects.filter(pk=third.pk).update(status="OPTED_IN")
@@ -144,3 +144,11 @@ def test_a_time_ahead_does_not_outlast_a_later_objection(org):
     ledger.record(org.pk, [decision(status="OPTED_OUT", occurred_at=None)])
     present = current_consent.read(org.pk, ["ada"], ["EMAIL"], ["MARKETING"])
     assert present.allows("ada", "EMAIL", "MARKETING", opt_in=True) is False
+
+
+def test_each_entry_holds_the_digest_of_the_one_before(org):
+    for _ in range(2):
+        ledger.record(org.pk, [decision()] * 2)
+    entries = list(ConsentEntry.objects.order_by("id").values_list("previous", "digest"))
+    assert [previous for previous, _ in entries] == ["", *(digest for _, digest in entries[:-1])]
+    assert len({digest for _, digest in entries}) == 4

@@ -64,12 +64,12 @@ def test_an_export_can_be_imported(org):
 def test_the_commands_import_and_export(org, tmp_path):
     file, report, out = tmp_path / "in.csv", tmp_path / "bad.csv", tmp_path / "out.csv"
     file.write_text(mails(range(3)) + "EMAIL,nobody,,,,\n")
-    told, progress = StringIO(), StringIO()
+    output, progress = StringIO(), StringIO()
     call_command(
         "import_suppressions", str(file), "--org", org.pk, "--report", str(report),
-        stdout=told, stderr=progress,
+        stdout=output, stderr=progress,
     )  # fmt: skip
-    assert told.getvalue() == (
+    assert output.getvalue() == (
         "in.csv: 4 of 4 rows. 3 added, 0 replaced, 0 there already, 1 bad.\n"
     )
     assert progress.getvalue() == "\r4 of 4 rows\n"

@@ -66,9 +66,9 @@ def by_simulator(api, org, scene):
     TtlCache.clear_all()
     api.send(message(factories.contact(org, email="complaint@simulator.rme.test")))
     claim = claims.claim(org.pk, "EMAIL", 0)
-    told: list[Receipt] = []
-    deliver.deliver([claim], scene.transport, told.extend)
-    return lambda: receipts.apply(told)
+    found: list[Receipt] = []
+    deliver.deliver([claim], scene.transport, found.extend)
+    return lambda: receipts.apply(found)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_push_with_its_data(api, org):
     }
 
 
-def test_what_is_missing_or_odd_is_told(api, org):
+def test_missing_variables_and_warnings_are_listed(api, org):
     factories.template(
         org,
         name="odd",

@@ -56,10 +56,10 @@ def test_language_at_accept_at_render_and_at_send(org, ada, fallback, there, ask
         {"contactId": str(ada.pk)} | ({"language": asked} if asked else {}),
     )
     if chosen is None:
-        said = f"There is no active template greeting in {asked or 'de_CH'} for EMAIL"
-        assert accepted.json() == error("TEMPLATE_NOT_FOUND", f"{said}.")
-        said = said.replace("EMAIL", "EMAIL, SMS, PUSH")
-        assert rendered.json() == error("TEMPLATE_NOT_FOUND", f"{said}.")
+        text = f"There is no active template greeting in {asked or 'de_CH'} for EMAIL"
+        assert accepted.json() == error("TEMPLATE_NOT_FOUND", f"{text}.")
+        text = text.replace("EMAIL", "EMAIL, SMS, PUSH")
+        assert rendered.json() == error("TEMPLATE_NOT_FOUND", f"{text}.")
         return
     assert accepted.status_code == 202
     assert (rendered.json()["language"], rendered.json()["text"]) == (chosen, f"text in {chosen}")

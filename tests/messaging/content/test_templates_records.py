@@ -175,8 +175,8 @@ def test_fields_of_records_are_documented():
     documented = Path(__file__).parents[3] / "docs" / "templates.md"
     lines = documented.read_text().splitlines()
     for model, fields in RECORD_FIELDS.items():
-        told = ", ".join(f"`{field}`" for field in fields)
-        assert f"| `{model.__name__}` | {told} |" in lines
+        names = ", ".join(f"`{field}`" for field in fields)
+        assert f"| `{model.__name__}` | {names} |" in lines
 
 
 def test_record_is_sent_as_it_was_when_the_message_was_accepted(api, org, ada):

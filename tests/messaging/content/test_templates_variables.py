@@ -1,4 +1,4 @@
-"""What a template's variables may be, and what is said when they are not."""
+"""The variables of a template: what is accepted, and the errors of what is not."""
 
 import pytest
 

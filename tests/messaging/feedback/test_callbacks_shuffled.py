@@ -142,7 +142,7 @@ def suppressed(prefix):
     return {(row.address[2:], row.reason) for row in rows}
 
 
-def test_any_order_and_any_number_come_to_the_same(org, account):
+def test_receipts_in_any_order_and_number_give_the_same_state(org, account):
     dice = random.Random(6)
     weights = list(accumulate(STORIES.values()))
     stories = dice.choices(list(STORIES), cum_weights=weights, k=MESSAGES)

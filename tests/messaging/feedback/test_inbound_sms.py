@@ -82,12 +82,12 @@ def test_the_words_that_must_be_honoured(text, word):
     assert WORDS[text].word is word
 
 
-def test_every_language_has_words_and_answers():
+def test_every_language_has_keywords_and_replies():
     assert set(KEYWORDS) - {""} == set(REPLIES) - {"en"}
     assert WORDS["ABMELDEN"] == Keyword(Word.STOP, "de")
 
 
-def test_stop_is_heard_and_confirmed_and_nothing_goes_any_more(org, api, scene):
+def test_stop_is_recorded_and_confirmed_and_ends_all_sms(org, api, scene):
     person = factories.contact(org)
     write(scene, person.mobile, "Stop")
     text = REPLIES["en"][Word.STOP].format(name="Acme")
@@ -115,7 +115,7 @@ def test_stop_is_heard_and_confirmed_and_nothing_goes_any_more(org, api, scene):
     assert ledger.verify(org.pk).broken is None
 
 
-def test_start_takes_it_back(org, api, scene):
+def test_start_lifts_a_stop(org, api, scene):
     person = factories.contact(org)
     for text in ("STOP", "START"):
         write(scene, person.mobile, text)
@@ -128,7 +128,7 @@ def test_start_takes_it_back(org, api, scene):
     assert api.get(answer.json()["messageId"])["status"] == "SENT"
 
 
-def test_yes_is_start_after_stop_alone(org, scene):
+def test_yes_is_start_only_after_stop(org, scene):
     person, other = factories.contacts(org, 2)
     write(scene, person.mobile, "YES")
     assert (settle(scene), ConsentEntry.objects.count()) == ([], 0)
@@ -155,7 +155,7 @@ def test_yes_is_start_after_stop_alone(org, scene):
         ("STOP", "", "it"),
     ],
 )
-def test_people_are_answered_in_their_language(org, scene, text, spoken, language):
+def test_replies_are_in_the_contacts_language(org, scene, text, spoken, language):
     Organization.objects.update(language="it_IT")
     TtlCache.clear_all()
     person = factories.contact(org, language=spoken)
@@ -180,13 +180,13 @@ def test_help_changes_nothing(org, scene):
     assert (ConsentEntry.objects.count(), Suppression.objects.count()) == (0, 0)
 
 
-def test_a_number_that_nobody_has_is_suppressed_all_the_same(org, scene):
+def test_a_number_without_a_contact_is_suppressed_too(org, scene):
     write(scene, "+12025559999", "STOP")
     settle(scene)
     assert (ConsentEntry.objects.count(), Suppression.objects.get().address) == (0, "+12025559999")
 
 
-def test_a_number_that_several_have_is_of_all_of_them(org, scene):
+def test_a_number_of_several_contacts_counts_for_all(org, scene):
     people = [factories.contact(org), factories.contact(org)]
     write(scene, people[0].mobile, "STOP")
     settle(scene)
@@ -194,7 +194,7 @@ def test_a_number_that_several_have_is_of_all_of_them(org, scene):
     assert found == {str(person.pk) for person in people}
 
 
-def test_the_last_word_of_a_batch_counts(org, scene):
+def test_the_last_keyword_of_a_batch_counts(org, scene):
     person = factories.contact(org)
     for text in ("STOP", "START", "STOP", "START"):
         write(scene, person.mobile, text)
@@ -204,7 +204,7 @@ def test_the_last_word_of_a_batch_counts(org, scene):
     assert answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=True)
 
 
-def test_other_organizations_hear_nothing_of_it(org, scene):
+def test_a_keyword_changes_nothing_in_other_organizations(org, scene):
     other = factories.organization("other")
     person = factories.contact(other)
     write(scene, person.mobile, "STOP")
@@ -213,21 +213,21 @@ def test_other_organizations_hear_nothing_of_it(org, scene):
     assert not ConsentEntry.objects.exists()
 
 
-def test_what_the_provider_answered_is_not_answered_again(org, scene):
+def test_a_keyword_that_the_provider_answered_gets_no_reply(org, scene):
     person = factories.contact(org)
     write(scene, person.mobile, "STOP", OptOutType="STOP")
     assert settle(scene) == []
     assert Suppression.objects.count() == 1
 
 
-def test_a_machine_is_answered_four_times_an_hour(org, scene):
+def test_a_number_gets_four_replies_an_hour(org, scene):
     person = factories.contact(org)
     for _ in range(6):
         write(scene, person.mobile, "HELP")
     assert len(settle(scene)) == 4
 
 
-def test_a_call_that_comes_twice_is_one_word(org, scene):
+def test_a_repeated_callback_counts_once(org, scene):
     person = factories.contact(org)
     form = {"From": person.mobile, "To": OURS, "Body": "STOP", "MessageSid": "SM0"}
     for _ in range(2):
@@ -237,18 +237,18 @@ def test_a_call_that_comes_twice_is_one_word(org, scene):
 
 
 @pytest.mark.parametrize("sender", ["", "Ann", "\x00", "12", "+999999999999999999999"])
-def test_a_sender_that_is_no_number_is_not_heard(org, scene, sender):
+def test_a_sender_without_a_number_is_ignored(org, scene, sender):
     write(scene, sender, "STOP\x00")
     assert (settle(scene), Suppression.objects.count()) == ([], 0)
 
 
 @pytest.mark.parametrize("language", sorted(REPLIES))
-def test_answers_stop_nobody(language):
+def test_replies_are_no_keywords(language):
     assert set(REPLIES[language]) == set(Word) - {Word.YES}
     assert all(find(text.format(name="")) is None for text in REPLIES[language].values())
 
 
-def test_statements_do_not_grow_with_the_letters(org, scene):
+def test_statements_do_not_grow_with_the_sms(org, scene):
     write(scene, "+12025559999", "HELP")
     settle(scene)  # so that caches are warm
     counts = []

@@ -102,7 +102,7 @@ def test_receipt_for_a_dead_number_suppresses_it(org, api, smsc, transport, rung
     assert Suppression.objects.get().address == person.mobile
 
 
-def test_receipt_before_the_outcome_is_written_waits_for_it(org, api, smsc, transport, listened):
+def test_receipt_before_the_outcome_is_recorded_is_retried(org, api, smsc, transport, listened):
     """The SMSC is faster than the worker's commit."""
     reported = []
 
@@ -126,7 +126,7 @@ def test_receipt_before_the_outcome_is_written_waits_for_it(org, api, smsc, tran
     )
 
 
-def test_receipt_on_what_others_sent_is_let_go_after_some_tries(org, smsc, listened):
+def test_receipt_of_an_unknown_message_is_dropped_after_some_tries(org, smsc, listened):
     assert smsc.receipt("strange") == 0
     tries = 0
     while Callback.objects.filter(due_at__isnull=False).exists():
@@ -144,14 +144,14 @@ def test_another_accounts_id_is_another_message(org, api, smsc, transport, liste
     assert events(sent) == ["accepted", "sent"]
 
 
-def test_an_id_that_is_given_again_is_the_newest(org, listened):
+def test_a_reused_id_means_the_newest_message(org, listened):
     old, new = ids.new_id(), ids.new_id()
     for attempt_id in (new, old):
         ProviderReference.objects.create(id=attempt_id, account_id=1, reference="7")
     assert provider_references.find({(1, "7"), (1, "8")}) == {(1, "7"): new}
 
 
-def test_receipts_in_any_number_take_the_same_statements(org, api, smsc, transport, listened):
+def test_statements_do_not_grow_with_the_receipts(org, api, smsc, transport, listened):
     def statements(count):
         sent = send(api, transport, *factories.contacts(org, count))
         for attempt in Attempt.objects.filter(message_id__in=sent):
@@ -164,7 +164,7 @@ def test_receipts_in_any_number_take_the_same_statements(org, api, smsc, transpo
     assert statements(2) == statements(20)
 
 
-def test_sending_notes_the_ids_by_one_statement(org, api, smsc, transport, listened):
+def test_sending_stores_the_ids_by_one_statement(org, api, smsc, transport, listened):
     sent = send(api, transport, *factories.contacts(org, 30))
     rows = Attempt.objects.filter(message_id__in=sent).values_list(
         "account_id", "provider_id", "id"
@@ -182,7 +182,7 @@ def test_old_ids_are_deleted(org):
     assert ProviderReference.objects.get().pk == new
 
 
-def test_stop_is_heard_each_time_and_answered(org, api, smsc, transport, listened):
+def test_stop_is_applied_each_time_and_answered(org, api, smsc, transport, listened):
     person = factories.contact(org)
     for text in (b"STOP", b"START", b"STOP"):
         assert smsc.deliver(text, source_addr=person.mobile[1:]).is_success
@@ -197,7 +197,7 @@ def test_stop_is_heard_each_time_and_answered(org, api, smsc, transport, listene
     assert answer.json()["error"]["code"] == "SUPPRESSED"
 
 
-def test_what_comes_without_the_database_comes_again(org, smsc, listened):
+def test_what_cannot_be_stored_is_not_confirmed(org, smsc, listened):
     whose = callbacks.find_account(listened.public_id)
     assert whose is not None
 
@@ -211,7 +211,7 @@ def test_what_comes_without_the_database_comes_again(org, smsc, listened):
     assert Callback.objects.count() == 2
 
 
-def test_what_is_no_body_is_kept_and_says_nothing(org, listened):
+def test_an_unreadable_body_is_stored_and_changes_nothing(org, listened):
     whose = callbacks.find_account(listened.public_id)
     assert whose is not None
     assert listeners.store_received(whose, lambda: None, [b"\xff", b""])
@@ -225,21 +225,21 @@ def test_paused_account_is_listened_to(org, smsc):
     assert smsc.receipt("m1") == 0
 
 
-def test_what_an_account_heard_that_is_gone_is_dropped(org, smsc, listened):
+def test_callbacks_of_a_deleted_account_are_dropped(org, smsc, listened):
     assert smsc.receipt("m1") == 0
     listened.delete()
     assert callbacks.apply_due() == (1, [])
     assert not Callback.objects.filter(due_at__isnull=False).exists()
 
 
-def test_account_whose_settings_are_broken_holds_up_no_other(org, smsc):
+def test_account_with_invalid_settings_delays_no_other(org, smsc):
     account(org, smsc, name="broken", port="none")
     account(org, smsc)
     listeners.open_links(lambda: None)
     assert smsc.receipt("m1") == 0
 
 
-def test_listening_begins_with_the_process_and_ends_with_it(org, smsc, rung):
+def test_listeners_start_and_stop_with_the_process(org, smsc, rung):
     account(org, smsc)
     listeners.start(lambda: rung.append(1))
     assert smsc.receipt("m1") == 0
@@ -248,7 +248,7 @@ def test_listening_begins_with_the_process_and_ends_with_it(org, smsc, rung):
     wait_for(lambda: not smsc.sessions)
 
 
-def test_no_link_is_opened_any_more_once_all_were_to_be_closed(org, smsc):
+def test_no_connection_opens_after_stop(org, smsc):
     """The look goes on that began before, and reads the next account only then."""
     for name in ("first", "second"):
         account(org, smsc, name=name, system_id=name)

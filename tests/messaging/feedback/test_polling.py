@@ -23,7 +23,7 @@ from tests.rest import events
 pytestmark = pytest.mark.django_db
 
 
-def test_delivery_is_learned_by_asking(org, api, twilio):
+def test_a_delivery_is_found_by_polling(org, api, twilio):
     (sent, *_) = [twilio.send(api, factories.contact(org))]
     assert (state(), waits()) == ("SENT", [15])
     assert twilio.poll() == 0
@@ -35,7 +35,7 @@ def test_delivery_is_learned_by_asking(org, api, twilio):
     assert twilio.poll() == 0
 
 
-def test_the_account_is_asked_as_it_sends_and_told_no_address_of_ours(org, api, twilio, settings):
+def test_a_polled_account_gets_no_callback_url(org, api, twilio, settings):
     settings.BASE_URL = "https://rme.example"
     TtlCache.clear_all()
     twilio.send(api, factories.contact(org))
@@ -48,7 +48,7 @@ def test_the_account_is_asked_as_it_sends_and_told_no_address_of_ours(org, api, 
     assert b"StatusCallback" not in send.body
 
 
-def test_an_account_that_is_called_is_not_asked(org, api, settings):
+def test_an_account_with_callbacks_is_not_polled(org, api, settings):
     settings.BASE_URL = "https://rme.example"
     with Twilio(org, settings={"status_by": "CALLBACK"}) as scene:
         scene.send(api, factories.contact(org))
@@ -67,7 +67,7 @@ def test_a_dead_number_is_suppressed(org, api, twilio):
     assert waits() == [None]
 
 
-def test_no_news_is_asked_for_again_when_the_message_is_three_times_as_old(org, api, twilio):
+def test_an_open_message_is_polled_again_when_three_times_as_old(org, api, twilio):
     twilio.send(api, factories.contact(org))
     twilio.told = {"status": "sent"}
     attempt_id = Attempt.objects.get().pk
@@ -86,14 +86,14 @@ def test_no_news_is_asked_for_again_when_the_message_is_three_times_as_old(org, 
     assert (state(), ids.moment(attempt_id) < clock.now()) == ("SENT", True)
 
 
-def test_a_delivery_that_is_final_is_not_asked_about(org, api, twilio):
+def test_a_final_delivery_is_not_polled(org, api, twilio):
     twilio.send(api, factories.contact(org))
     Delivery.objects.update(status="DELIVERED")
     due()
     assert (twilio.poll(), twilio.asked, waits()) == (1, Counter(), [None])
 
 
-def test_a_delivery_in_a_workers_hand_is_asked_about_later(org, api, twilio):
+def test_a_delivery_in_progress_is_polled_later(org, api, twilio):
     twilio.send(api, factories.contact(org))
     Delivery.objects.update(status="SENDING")
     due()
@@ -121,7 +121,7 @@ def test_statements_do_not_grow_with_the_messages(org, api, twilio):
     assert [statements(2), statements(20)] == [11, 11]
 
 
-def test_the_task_asks_until_nothing_is_due(org, api, twilio, settings):
+def test_the_task_polls_until_nothing_is_due(org, api, twilio, settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     twilio.send(api, factories.contact(org))
     due()
@@ -131,7 +131,7 @@ def test_the_task_asks_until_nothing_is_due(org, api, twilio, settings):
     assert sum(twilio.asked.values()) == 1
 
 
-def test_old_questions_are_deleted_with_their_ids(org, api, twilio):
+def test_old_polls_are_deleted_with_their_ids(org, api, twilio):
     twilio.send(api, factories.contact(org))
     ProviderReference.objects.update(
         id=ids.at_least(clock.now() - provider_references.STORED * 2), ask_at=F("ask_at")

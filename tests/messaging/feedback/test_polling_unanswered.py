@@ -20,7 +20,7 @@ from tests.messaging.feedback.sms_scene import state
 pytestmark = pytest.mark.django_db
 
 
-def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, twilio):
+def test_an_unanswered_poll_is_repeated_later_and_the_account_skipped(org, api, twilio):
     twilio.send_all(api, factories.contacts(org, 60))
     twilio.refuses = 429
     due()
@@ -34,7 +34,7 @@ def test_what_is_not_answered_is_asked_again_and_the_account_let_be(org, api, tw
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
 
 
-def test_silence_opens_no_circuit(org, api, twilio):
+def test_an_unanswered_poll_opens_no_circuit(org, api, twilio):
     twilio.send_all(api, factories.contacts(org, 50))
     twilio.refuses = 503
     due()
@@ -42,7 +42,7 @@ def test_silence_opens_no_circuit(org, api, twilio):
     assert circuits.states([twilio.account.pk]) == {twilio.account.pk: CircuitState.CLOSED}
 
 
-def test_a_silent_account_holds_up_no_other(org, api, twilio):
+def test_a_silent_account_delays_no_other(org, api, twilio):
     twilio.send(api, factories.contact(org))
     ProviderAccount.objects.update(state="PAUSED", name="first")
     TtlCache.clear_all()
@@ -54,7 +54,7 @@ def test_a_silent_account_holds_up_no_other(org, api, twilio):
     assert sorted(Delivery.objects.values_list("status", flat=True)) == ["DELIVERED", "SENT"]
 
 
-def test_accounts_that_are_gone_are_asked_no_more_and_broken_ones_later(org, api, twilio):
+def test_deleted_accounts_are_not_polled_and_broken_ones_later(org, api, twilio):
     twilio.send(api, factories.contact(org))
     ProviderAccount.objects.update(credentials="{}")
     due()
@@ -64,7 +64,7 @@ def test_accounts_that_are_gone_are_asked_no_more_and_broken_ones_later(org, api
     assert (twilio.poll(), waits()) == (1, [None])
 
 
-def test_what_a_dead_worker_had_in_hand_is_asked_about_after_its_lease(org, api, twilio):
+def test_what_a_dead_worker_took_is_polled_after_its_lease(org, api, twilio):
     twilio.send(api, factories.contact(org))
     due()
     (taken,) = polling._take(())
@@ -87,7 +87,7 @@ def elsewhere(connection, seen):
 
 
 @pytest.mark.parametrize("fault", [silent, half, elsewhere, lambda connection, seen: False])
-def test_a_broken_answer_is_no_news(org, api, fault):
+def test_a_broken_answer_changes_nothing(org, api, fault):
     with Twilio(org, settings={"status_by": "POLL", "timeout": 1}) as scene:
         scene.send(api, factories.contact(org))
         scene.server.answer = fault
@@ -96,7 +96,7 @@ def test_a_broken_answer_is_no_news(org, api, fault):
     assert (state(), waits()) == ("SENT", [30])
 
 
-def test_nobody_there_is_no_news(org, api, twilio):
+def test_a_refused_connection_changes_nothing(org, api, twilio):
     twilio.send(api, factories.contact(org))
     settings = {**SETTINGS["twilio"], "status_by": "POLL"}
     settings["base_url"] = f"http://127.0.0.1:{free_port()}"

@@ -38,7 +38,7 @@ def due():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_report_moves_its_delivery(org, api, kind):
+def test_a_receipt_changes_its_delivery(org, api, kind):
     with Scene(org, kind) as scene:
         message_id = scene.send(api, factories.contact(org))
         assert state() == "SENT"
@@ -51,7 +51,7 @@ def test_a_report_moves_its_delivery(org, api, kind):
 
 @pytest.mark.parametrize("words", list(permutations(["sent", "delivered", "failed"])), ids="-".join)
 @pytest.mark.parametrize("at_once", [True, False])
-def test_the_order_of_reports_does_not_matter(org, api, scene, words, at_once):
+def test_the_order_of_receipts_does_not_matter(org, api, scene, words, at_once):
     message_id = scene.send(api, factories.contact(org))
     for word in words * 2:
         scene.call(report(scene, word))
@@ -67,7 +67,7 @@ def test_the_order_of_reports_does_not_matter(org, api, scene, words, at_once):
     "kinds", list(permutations(["bounced", "delivered", "open"])), ids="-".join
 )
 @pytest.mark.parametrize("channel", ["EMAIL", "SMS"])
-def test_a_bounce_wins_over_a_delivery_of_an_email_alone(org, api, kinds, channel):
+def test_a_bounce_outweighs_a_delivery_only_for_email(org, api, kinds, channel):
     api.send(
         message(
             factories.contact(org, email="unknown@simulator.rme.test", mobile="+15005550007"),
@@ -82,7 +82,7 @@ def test_a_bounce_wins_over_a_delivery_of_an_email_alone(org, api, kinds, channe
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
+def test_a_receipt_before_the_outcome_is_retried(org, api, scene):
     person = factories.contact(org)
     message_id = api.send(message(person, channel="SMS")).json()["messageId"]
     claim = claims.claim(org.pk, "SMS", 0)
@@ -110,7 +110,7 @@ def test_a_report_that_comes_before_the_outcome_waits_for_it(org, api, scene):
     assert settle() == 0
 
 
-def test_what_never_fits_is_put_off_for_a_day_alone(org, api, scene):
+def test_a_receipt_that_never_fits_is_retried_for_a_day(org, api, scene):
     message_id = api.send(message(factories.contact(org), channel="SMS")).json()["messageId"]
     claims.claim(org.pk, "SMS", 0)
     row = Delivery.objects.get()
@@ -138,7 +138,7 @@ def test_what_never_fits_is_put_off_for_a_day_alone(org, api, scene):
     assert (settle(), Callback.objects.get().due_at) == (1, None)
 
 
-def test_a_late_report_ends_an_unknown_outcome(org, api, scene):
+def test_a_late_receipt_ends_an_unknown_outcome(org, api, scene):
     scene.status = 500
     message_id = scene.send(api, factories.contact(org))
     assert state() == "UNKNOWN"
@@ -185,7 +185,7 @@ def test_an_account_cannot_report_on_anothers_attempt(org, api, scene):
     assert state() == "SENT"
 
 
-def test_a_failure_gives_the_next_channel_its_turn_at_once(org, api, scene):
+def test_a_failure_starts_the_fallback_at_once(org, api, scene):
     person = factories.contact(org)
     factories.contact(org)
     answer = api.send(
@@ -218,7 +218,7 @@ def test_a_failure_gives_the_next_channel_its_turn_at_once(org, api, scene):
 
 
 @pytest.mark.parametrize("count", [1, 40])
-def test_statements_do_not_grow_with_the_calls(org, api, scene, count):
+def test_statements_do_not_grow_with_the_callbacks(org, api, scene, count):
     people = factories.contacts(org, count)
     api.bulk([message(person, channel="SMS") for person in people])
     work(scene.transport)

@@ -85,28 +85,28 @@ def hear(account, *messages):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 2, 3, 3, 1)])
-def test_parts_are_one_word_in_any_order_and_number(account, way, order):
+def test_parts_are_one_keyword_in_any_order_and_number(account, way, order):
     texts = {1: "S", 2: "TO", 3: "P"}
     answered = [hear(account, way(texts[number], number, 3)) for number in order]
     assert answered == [[]] * (len(order) - 1) + [["+12025550123"]]
     assert Suppression.objects.get().address == "+12025550123"
 
 
-def test_parts_that_come_together_are_one_word(account):
+def test_parts_in_one_batch_are_one_keyword(account):
     assert hear(account, *(headed(text, at, 3) for at, text in enumerate("STOP"[:3], 1))) == []
     parts = [headed(text, at, 4, 8) for at, text in enumerate("STOP", 1)]
     assert hear(account, *reversed(parts)) == ["+12025550123"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_part_that_is_a_word_is_none(account, way):
+def test_a_keyword_in_one_part_does_not_count(account, way):
     hear(account, way("I never asked anybody to ", 1, 2))
     assert hear(account, way("STOP", 2, 2)) == []
     assert not Suppression.objects.exists()
     assert Callback.objects.filter(due_at=None, is_inbound_sms=True).count() == 2
 
 
-def test_what_comes_once_more_is_not_heard_once_more(account):
+def test_a_repeated_part_is_not_applied_again(account):
     parts = [headed("ST", 1, 2), headed("OP", 2, 2)]
     assert hear(account, *parts) == ["+12025550123"]
     Suppression.objects.all().delete()
@@ -115,14 +115,14 @@ def test_what_comes_once_more_is_not_heard_once_more(account):
     assert not Suppression.objects.exists()
 
 
-def test_a_reference_that_is_used_anew_is_another_letter(account):
+def test_a_reused_reference_is_another_sms(account):
     hear(account, headed("I will ", 1, 2))
     assert hear(account, headed("ST", 1, 2), headed("OP", 2, 2)) == ["+12025550123"]
     assert hear(account, headed("STA", 1, 2), headed("RT", 2, 2)) == ["+12025550123"]
     assert not Suppression.objects.exists()
 
 
-def test_letters_of_others_are_others(account):
+def test_parts_of_different_senders_are_not_joined(account):
     other = ShortMessage(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
     assert hear(account, headed("ST", 1, 2), other, headed("OP", 2, 2, 8)) == []
     assert hear(account, headed("OP", 2, 3)) == []
@@ -141,11 +141,11 @@ def test_letters_of_others_are_others(account):
     ],
     ids=["alone", "no first", "beyond", "of none", "short header", "half the parameters"],
 )
-def test_a_place_that_cannot_be_is_ignored(account, message):
+def test_an_impossible_part_number_is_ignored(account, message):
     assert hear(account, message) == ["+12025550123"]
 
 
-def test_the_longest_is_put_together(org):
+def test_the_longest_sms_is_joined(org):
     whole = []
     for number in range(1, 256):
         said = InboundSms("+12025550123", "1", "é" * 67, part=SmsPart(65535, 255, number))
@@ -153,7 +153,7 @@ def test_the_longest_is_put_together(org):
     assert [received.sms for received in whole] == [InboundSms("+12025550123", "1", "é" * 67 * 255)]
 
 
-def test_any_shuffle_comes_to_the_same(org):
+def test_any_order_gives_the_same_text(org):
     parts = [SmsPart(1, 4, number) for number in range(1, 5)]
     for account_id, order in enumerate(itertools.permutations(parts)):
         given = [
@@ -166,7 +166,7 @@ def test_any_shuffle_comes_to_the_same(org):
         assert found[-1][0].sms.text == "1 2 3 4 "
 
 
-def test_what_is_not_whole_after_a_day_is_dropped_and_told_of(account):
+def test_an_incomplete_sms_is_dropped_after_a_day_and_logged(account):
     hear(account, headed("ST", 1, 2, 1), headed("ST", 1, 2, 2), headed("OP", 2, 2, 2))
     hear(account, headed("ST", 1, 2, 3))
     old = InboundSmsParts.objects.count()
@@ -200,7 +200,7 @@ def test_statements_do_not_grow_with_the_parts(account):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parts_in_two_workers_hands_are_one_word(account):
+def test_parts_applied_by_two_workers_are_one_keyword(account):
     answered = []
 
     def second() -> None:

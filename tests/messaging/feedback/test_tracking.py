@@ -46,12 +46,12 @@ def happened(message_id):
     return list(rows.values_list("type", "detail"))
 
 
-def test_it_is_off_until_it_is_wanted(org, api, mail_scene):
+def test_tracking_is_off_by_default(org, api, mail_scene):
     mail_scene.send(api, **OWN)
     assert mail_scene.said()["HtmlBody"] == CONTENT["html"]
 
 
-def test_the_html_tells_and_the_text_does_not(org, api, mail_scene):
+def test_only_the_html_is_tracked(org, api, mail_scene):
     track(org, track_opens=True, track_clicks=True)
     mail_scene.send(api, **OWN)
     said = mail_scene.said()
@@ -66,7 +66,7 @@ def test_the_html_tells_and_the_text_does_not(org, api, mail_scene):
     [({"track_opens": True}, ["/t/o/"]), ({"track_clicks": True}, ["/t/c/"])],
     ids=["opens", "clicks"],
 )
-def test_each_is_a_setting_of_its_own(org, api, mail_scene, fields, found):
+def test_opens_and_clicks_are_set_separately(org, api, mail_scene, fields, found):
     track(org, **fields)
     mail_scene.send(api, **OWN)
     assert re.findall(r"/t/[oc]/", mail_scene.said()["HtmlBody"]) == found
@@ -91,7 +91,7 @@ def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
     assert headers["List-Unsubscribe"].startswith("<http://testserver/p/u/")
 
 
-def test_a_dry_run_tells_nothing(org, api, mail_scene):
+def test_a_dry_run_tracks_nothing(org, api, mail_scene):
     track(org, track_opens=True, track_clicks=True)
     body = message(mail_scene.person(), **OWN)
     answer = api.call("POST", "/messages?dryRun=true", body).json()
@@ -113,7 +113,7 @@ def test_a_persons_open_is_an_event_and_a_delivery(sent_mail, api):
     assert "detail" not in shown or shown["detail"] is None
 
 
-def test_a_persons_click_leads_on(sent_mail):
+def test_a_persons_click_redirects(sent_mail):
     response = get(link())
     assert (response.status_code, response["Location"]) == (302, TARGET)
     assert {name: response[name] for name in HEADERS} == HEADERS
@@ -123,7 +123,7 @@ def test_a_persons_click_leads_on(sent_mail):
 
 
 @pytest.mark.parametrize("agent", [GMAIL, "Mozilla/5.0", "", "Barracuda Sentinel (EE)", "curl/8"])
-def test_a_machine_is_told_as_one(sent_mail, api, agent):
+def test_a_machines_open_is_marked(sent_mail, api, agent):
     get(image(), agent)
     get(link(), agent)
     tasks.apply_callbacks()
@@ -140,7 +140,7 @@ def test_a_machine_is_told_as_one(sent_mail, api, agent):
         ("GET", {"Purpose": "prefetch"}),
     ],
 )
-def test_a_request_that_nobody_looks_at_is_a_machines(sent_mail, method, headers):
+def test_a_prefetch_is_a_machines(sent_mail, method, headers):
     assert get(link(), BROWSER, method, **headers).status_code == 302
     assert get(image(), BROWSER, method, **headers).status_code == 200
     tasks.apply_callbacks()
@@ -155,7 +155,7 @@ def test_a_click_right_after_the_send_is_a_scanners(sent_mail, seconds, machine)
     assert happened(sent_mail) == [("click", {"machine": True} if machine else None)]
 
 
-def test_a_person_after_a_machine_is_news_and_not_the_other_way(sent_mail):
+def test_a_persons_open_after_a_machines_counts_and_not_the_reverse(sent_mail):
     for agent in (GMAIL, BROWSER, GMAIL, BROWSER):
         get(image(), agent)
         tasks.apply_callbacks()
@@ -176,14 +176,14 @@ def test_a_thousand_opens_are_one_row(sent_mail):
     assert (Hit.objects.count(), tracking.apply_due()) == (1, 0)
 
 
-def test_telling_is_one_statement(sent_mail):
+def test_storing_a_hit_is_one_statement(sent_mail):
     url = link()
     with CaptureQueriesContext(connection) as queries:
         get(url)
     assert len(queries) == 1
 
 
-def test_applying_takes_as_many_statements_whatever_there_is(org, api, mail_scene):
+def test_statements_do_not_grow_with_the_hits(org, api, mail_scene):
     counts = []
     for people in (1, 5):
         for number in range(people):

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_links")]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
+def test_an_open_before_the_outcome_is_retried(org, api, mail_scene):
     message_id = api.send(message(mail_scene.person(), **OWN)).json()["messageId"]
     claim = claims.claim(org.pk, "EMAIL", 0)
     made = {}
@@ -46,7 +46,7 @@ def test_what_comes_before_the_outcome_waits_for_it(org, api, mail_scene):
     assert events(message_id) == ["accepted", "sent", "delivered", "open"]
 
 
-def test_without_the_database_people_still_get_where_they_want(sent_mail):
+def test_without_the_database_links_still_redirect(sent_mail):
     url, picture = link(), image()
 
     def away(execute, sql, params, many, context):
@@ -60,24 +60,24 @@ def test_without_the_database_people_still_get_where_they_want(sent_mail):
 
 @pytest.mark.parametrize("kind", ["o", "c"])
 @pytest.mark.parametrize("token", ["x", "A" * 64, "%00", "é" * 50, "A" * 7000])
-def test_a_forged_token_leads_nowhere(db, kind, token):
+def test_a_forged_token_is_not_found(db, kind, token):
     response = get(f"/t/{kind}/{token}")
     assert (response.status_code, response.content) == (404, b"")
     assert "Location" not in response
 
 
-def test_a_token_of_another_kind_leads_nowhere(sent_mail):
+def test_a_token_of_another_kind_is_not_found(sent_mail):
     assert get(link().replace("/t/c/", "/t/o/")).status_code == 404
     assert get(image().replace("/t/o/", "/t/c/")).status_code == 404
 
 
-def test_nobody_can_make_us_redirect_elsewhere(sent_mail):
+def test_a_redirect_goes_only_to_the_signed_url(sent_mail):
     for more in ("?url=https://evil.example", "?next=//evil.example", "#//evil.example"):
         assert get(link() + more)["Location"] == TARGET
     assert get(link() + "/https://evil.example").status_code == 404
 
 
-def test_what_is_too_old_tells_nothing(sent_mail, settings):
+def test_an_old_message_is_not_tracked(sent_mail, settings):
     long_ago = datetime.now(UTC) - timedelta(days=settings.MESSAGE_RETENTION_DAYS + 1)
     gone = ids.at_least(long_ago)
     assert get(tracked_links.open_url(gone)).content == GIF
@@ -85,7 +85,7 @@ def test_what_is_too_old_tells_nothing(sent_mail, settings):
     assert not Hit.objects.exists()
 
 
-def test_a_delivery_that_is_not_there_leads_on_and_tells_nothing(db):
+def test_a_deleted_delivery_redirects_and_is_not_tracked(db):
     assert get(tracked_links.click_url(ids.new_id(), TARGET))["Location"] == TARGET
     assert not Hit.objects.exists()
 
@@ -95,7 +95,7 @@ def test_other_methods_are_not_allowed(sent_mail, method):
     assert get(link(), method=method).status_code == 405
 
 
-def test_applied_hits_are_forgotten(sent_mail):
+def test_applied_hits_are_purged(sent_mail):
     get(image())
     tracking.purge()
     assert Hit.objects.count() == 1
@@ -109,11 +109,11 @@ def test_a_hit_carries_its_organization(sent_mail, org):
     assert Hit.objects.get().organization_id == org.pk
 
 
-def test_a_unicode_address_is_written_as_an_uri(sent_mail):
+def test_a_unicode_url_is_sent_as_a_uri(sent_mail):
     assert get(link("https://x.example/ü?q=ß"))["Location"] == ("https://x.example/%C3%BC?q=%C3%9F")
 
 
-def test_what_was_sent_by_another_channel_is_no_email(org, api):
+def test_a_delivery_of_another_channel_is_not_tracked(org, api):
     api.send(message(factories.contact(org), channel="SMS"))
     work()
     sent()

@@ -25,7 +25,7 @@ def delivered(scene, attempt_id=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_signed_call_is_kept_once_and_rings(org, redis, kind):
+def test_a_signed_callback_is_stored_once_and_requests_a_worker(org, redis, kind):
     with Scene(org, kind) as scene:
         call = delivered(scene)
         assert [scene.call(call) for _ in range(10)] == [200] * 10
@@ -40,7 +40,7 @@ def test_a_signed_call_is_kept_once_and_rings(org, redis, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_unsigned_call_is_refused_and_not_kept(org, kind):
+def test_an_unsigned_callback_is_refused_and_not_stored(org, kind):
     with Scene(org, kind) as scene:
         call = delivered(scene)
         assert scene.call(Call(call.method, "status=1", {}, call.body)) == 403
@@ -50,18 +50,18 @@ def test_an_unsigned_call_is_refused_and_not_kept(org, kind):
 @pytest.mark.parametrize(
     "name", ["0", "x" * 500, "%00", "01a1fe52-0000-7000-8000-000000000000", "..", "é"]
 )
-def test_nobodys_account_is_not_found(org, name):
+def test_an_unknown_account_is_not_found(org, name):
     assert post(name, Call("POST")) == 404
 
 
-def test_another_accounts_signature_is_none(org, scene):
+def test_another_accounts_signature_is_refused(org, scene):
     other = factories.organization("other")
     with Scene(other, "twilio") as theirs:
         assert post(scene.account.public_id, delivered(theirs)) == 403
 
 
 @pytest.mark.parametrize("kind", ["smtp", "simulator"])
-def test_a_provider_that_never_calls_is_not_heard(org, kind):
+def test_a_provider_without_callbacks_is_refused(org, kind):
     row = ProviderAccount.objects.create(
         organization=org, name="x", kind=kind, channel="EMAIL", credentials='{"host": "x.example"}'
     )
@@ -72,14 +72,14 @@ def test_a_provider_that_never_calls_is_not_heard(org, kind):
     assert post(row.public_id, Call("POST")) == 403
 
 
-def test_an_account_whose_settings_are_broken_is_not_there(org, scene):
+def test_an_account_with_invalid_settings_is_not_found(org, scene):
     scene.account.credentials = "{}"
     scene.account.save()
     TtlCache.clear_all()
     assert scene.call(Call("POST")) == 404
 
 
-def test_a_paused_account_hears_of_what_it_sent(org, scene):
+def test_a_paused_account_receives_callbacks(org, scene):
     ProviderAccount.objects.update(state="PAUSED")
     TtlCache.clear_all()
     assert scene.call(delivered(scene)) == 200
@@ -91,18 +91,18 @@ def test_other_methods_are_not_allowed(org, scene, method):
     assert (response.status_code, response["Allow"]) == (405, "GET, POST")
 
 
-def test_a_call_that_is_too_long_is_refused(org, scene):
+def test_a_body_that_is_too_long_is_refused(org, scene):
     assert scene.call(Call("POST", "", {}, b"x" * (views.LIMIT + 1))) == 413
     assert scene.call(Call("POST", "", {}, b"x" * views.LIMIT)) == 403
 
 
 @pytest.mark.parametrize("length", ["abc", "-1", "9" * 30])
-def test_a_length_that_is_none_is_no_fault_of_ours(org, scene, length):
+def test_an_invalid_content_length_is_no_server_error(org, scene, length):
     response = Client().post(f"/hooks/{scene.account.public_id}", CONTENT_LENGTH=length)
     assert response.status_code in (403, 413)
 
 
-def test_without_the_database_the_provider_is_to_call_again(org, scene):
+def test_without_the_database_the_provider_is_asked_to_retry(org, scene):
     call = delivered(scene)
 
     def away(execute, sql, params, many, context):
@@ -119,7 +119,7 @@ def test_without_the_database_the_provider_is_to_call_again(org, scene):
     assert (response.status_code, response["Retry-After"]) == (503, "5")
 
 
-def test_without_redis_a_call_is_kept(org, scene, settings):
+def test_without_redis_a_callback_is_stored(org, scene, settings):
     call = delivered(scene)
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
@@ -130,13 +130,13 @@ def test_without_redis_a_call_is_kept(org, scene, settings):
     assert Callback.objects.count() == 1
 
 
-def test_no_secret_is_kept(org):
+def test_no_secret_is_stored(org):
     with Scene(org, "http_sms") as scene:
         assert scene.call(Call("GET", f"from=1&key={SECRET}&text=a".replace(" ", "%20"))) == 200
     assert Callback.objects.get().query == "from=1&key=&text=a"
 
 
-def test_what_nobody_sent_is_answered_and_dropped(org, scene):
+def test_a_receipt_for_an_unknown_attempt_is_answered_and_dropped(org, scene):
     assert scene.call(delivered(scene)) == 200
     assert (settle(), settle()) == (1, 0)
 
@@ -150,7 +150,7 @@ class Stumbling(Twilio):
         raise KeyError("MessageStatus")
 
 
-def test_what_a_provider_cannot_read_holds_up_no_other(org, api, scene):
+def test_an_unreadable_callback_delays_no_other(org, api, scene):
     scene.send(api, factories.contact(org))
     scene.call(delivered(scene, attempt()))
     providers.REGISTRY["stumbling"] = Stumbling
@@ -165,7 +165,7 @@ def test_what_a_provider_cannot_read_holds_up_no_other(org, api, scene):
     assert set(Callback.objects.values_list("due_at", flat=True)) == {None}
 
 
-def test_old_calls_are_deleted_and_waiting_ones_are_not(org, scene):
+def test_old_callbacks_are_deleted_and_due_ones_are_not(org, scene):
     for _ in range(3):
         scene.call(delivered(scene))
     settle()

@@ -139,7 +139,7 @@ def test_what_changed_meanwhile_is_not_undone(org, person, path):
     assert recorded_entries()[1:] == [("MARKETING", "EMAIL", IN, "PREFERENCE_PAGE")]
 
 
-def test_no_more_of_anything_is_heard_and_can_be_taken_back(org, person, path):
+def test_stop_all_is_recorded_and_can_be_reversed(org, person, path):
     record(org, person, ("EMAIL", "MARKETING", IN))
     response = Client().post(path, {"stop": "1"})
     assert response["Location"] == f"{path}?lang=en&done=stopped#result"
@@ -149,7 +149,7 @@ def test_no_more_of_anything_is_heard_and_can_be_taken_back(org, person, path):
     assert [value for value, on in boxes(path).items() if on] == [NEWS_MAIL]
 
 
-def test_a_form_of_nonsense_changes_nothing(path):
+def test_an_invalid_form_changes_nothing(path):
     form = {"want": ["GONE.EMAIL", "x", "MARKETING.FAX", "\x00"], "off": ["GONE.EMAIL", "x", ""]}
     assert Client().post(path, form).status_code == 303
     assert recorded_entries() == []
@@ -157,7 +157,7 @@ def test_a_form_of_nonsense_changes_nothing(path):
 
 @pytest.mark.parametrize("reason", ["COMPLAINT", "STOP", "UNSUBSCRIBE"])
 @pytest.mark.parametrize("channel", ["EMAIL", "ALL"])
-def test_opting_in_lifts_the_persons_own_word(org, person, path, reason, channel):
+def test_opting_in_lifts_the_recipients_own_suppression(org, person, path, reason, channel):
     suppress(org, reason, channel=channel, address="ada@simulator.rme.test")
     assert [value for value, on in boxes(path).items() if on] == [SERVICE_SMS]
     submit(path, NEWS_MAIL, SERVICE_SMS)
@@ -170,7 +170,7 @@ def test_opting_in_lifts_the_persons_own_word(org, person, path, reason, channel
     assert [value for value, on in boxes(path).items() if on] == [NEWS_MAIL, SERVICE_SMS]
 
 
-def test_a_channel_that_stays_suppressed_is_not_objected_to(org, person, path):
+def test_a_channel_that_stays_suppressed_gets_no_opt_out(org, person, path):
     suppress(org, "STOP", channel="SMS", address="+12125550100")
     suppress(org, channel="EMAIL", address="ada@simulator.rme.test")
     submit(path, NEWS_MAIL, SERVICE_MAIL)
@@ -190,7 +190,7 @@ def test_lifting_all_channels_opens_no_other(org, person, path):
     assert [value for value, on in boxes(path).items() if on] == [SERVICE_MAIL]
 
 
-def test_what_is_barred_by_its_own_suppression_is_simply_lifted(org, person, path):
+def test_a_suppression_of_one_channel_is_lifted(org, person, path):
     record(org, person, ("EMAIL", "MARKETING", IN))
     suppress(org, channel="EMAIL", contact_id=str(person.pk))
     submit(path, NEWS_MAIL, SERVICE_MAIL, SERVICE_SMS)
@@ -233,14 +233,14 @@ def test_languages(org, path, query, header, own, expected):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("done", ChangeResult)
-def test_every_result_is_said_in_every_language(path, language, done):
+def test_every_result_has_a_text_in_every_language(path, language, done):
     page = Client().get(f"{path}?lang={language}&done={done}").content.decode()
     said = getattr(LANGUAGES[language], done.value).format(organization="Acme")
     assert f'tabindex="-1">{said}</div>' in page.replace("&#x27;", "'")
 
 
 @pytest.mark.parametrize("color", ["#ffee00", "#000000", "#1f4e79", "x} body { display: none"])
-def test_the_organizations_colour_is_readable(org, path, color):
+def test_the_organizations_color_is_readable(org, path, color):
     type(org).objects.filter(pk=org.pk).update(brand_color=color[:7])
     page = Client().get(path).content.decode()
     style = re.search(r"--brand: (\S+); --on-brand: (\S+); --brand-ink: (\S+);", page)
@@ -256,7 +256,7 @@ def test_names_are_text(org, path):
     assert "Choose what &lt;b&gt;{0} &amp; {organization} may send you" in page
 
 
-def test_the_page_keeps_its_address_to_itself(path):
+def test_the_page_sends_no_referrer(path):
     page = Client().get(path)
     assert page["Cache-Control"] == "no-store"
     assert page["Referrer-Policy"] == "no-referrer"

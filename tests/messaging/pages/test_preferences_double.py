@@ -49,7 +49,7 @@ def confirmation_path(mail):
     return url
 
 
-def test_a_wish_for_email_is_mailed_and_confirmed(path, redis):
+def test_opting_in_to_email_is_mailed_and_confirmed(path, redis):
     response = submit(path, NEWS_MAIL, NEWS_SMS, SERVICE_MAIL, SERVICE_SMS)
     assert response["Location"] == f"{path}?lang=en&done=mailed#result"
     assert recorded_entries() == [("MARKETING", "SMS", IN, "PREFERENCE_PAGE")]
@@ -76,7 +76,7 @@ def test_a_wish_for_email_is_mailed_and_confirmed(path, redis):
     assert boxes(path)[NEWS_MAIL] is True
 
 
-def test_nobodys_mailbox_is_filled_from_here(path, redis):
+def test_confirmation_mails_are_limited(path, redis):
     for _ in range(5):
         response = submit(path, NEWS_MAIL, SERVICE_MAIL, SERVICE_SMS)
         assert "done=mailed" in response["Location"]
@@ -96,7 +96,7 @@ def test_service_messages_need_no_confirmation(org, person, path, redis):
     assert mailed() == []
 
 
-def test_a_mail_that_cannot_be_sent_is_told(org, person, path, redis):
+def test_a_mail_that_cannot_be_sent_is_reported(org, person, path, redis):
     Client().post(path, {"stop": "1"})
     response = submit(path, NEWS_MAIL)
     assert "done=unmailed" in response["Location"]
@@ -105,7 +105,7 @@ def test_a_mail_that_cannot_be_sent_is_told(org, person, path, redis):
     assert "done=mailed" in response["Location"]
 
 
-def test_what_a_suppression_hid_stays_off_until_it_is_confirmed(org, person, path, redis):
+def test_a_suppressed_choice_stays_off_until_confirmed(org, person, path, redis):
     yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", IN, "API", None)
     ledger.record(org.pk, [yes])
     Suppression.objects.create(

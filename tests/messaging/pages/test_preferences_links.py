@@ -78,7 +78,7 @@ def forged(link):
     ]
 
 
-def test_a_forged_link_leads_to_kind_words(link):
+def test_a_forged_link_shows_the_explanation(link):
     for token in forged(link):
         for path in (f"/p/{token}", f"/p/u/{token}", f"/p/c/{token}"):
             for response in (
@@ -96,7 +96,7 @@ def test_a_confirmation_is_no_link_to_preferences(link):
     assert Client().post(f"/p/u/{token}", ONE_CLICK).status_code == 404
 
 
-def test_a_link_of_nobody_leads_to_kind_words(org, person):
+def test_a_link_of_a_deleted_contact_shows_the_explanation(org, person):
     stranger = factories.contact(factories.organization("other"))
     for link in (
         PreferenceLink("gone", str(person.pk), "EMAIL", "MARKETING"),
@@ -108,7 +108,7 @@ def test_a_link_of_nobody_leads_to_kind_words(org, person):
     assert recorded_entries() == []
 
 
-def test_get_shows_a_button_and_never_acts(link):
+def test_get_shows_a_button_and_changes_nothing(link):
     page = Client().get(f"/p/u/{link.token}?lang=en")
     assert page.status_code == 200
     assert "No more “News and offers” from Acme? This ends: Email." in page.content.decode()
@@ -159,7 +159,7 @@ def test_unsubscribing_by_a_new_link_after_opting_in_again(org, person, link):
     ]
 
 
-def test_the_message_learns_that_its_recipient_unsubscribed(api, org, person):
+def test_unsubscribing_adds_an_event_to_the_message(api, org, person):
     factories.template(org, name="news", category="MARKETING", text="{{ unsubscribe_url }}")
     yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
     ledger.record(org.pk, [yes])

@@ -54,7 +54,7 @@ def test_marketing_carries_one_click_headers_and_the_page(org):
     ("category", "regime", "carried"),
     [("EVENTS", "OPT_IN", True), ("BILLS", "OPT_OUT", False)],
 )
-def test_the_regime_of_the_category_decides(org, category, regime, carried):
+def test_the_regime_of_the_category_decides_the_headers(org, category, regime, carried):
     Category.objects.create(organization=org, name=category, regime=regime)
     mail = compose.email(render_request(org, factories.contact(org), category=category))
     assert ("List-Unsubscribe" in mail.headers) is carried
@@ -97,7 +97,7 @@ def handed(org):
     del providers.REGISTRY["noting"]
 
 
-def test_no_variable_stands_in_for_the_page(api, org, handed):
+def test_no_variable_replaces_the_preference_link(api, org, handed):
     person = factories.contact(org)
     factories.template(org, name="news", category="MARKETING", text="{{ unsubscribe_url }}")
     yes = ledger.ConsentDecision(str(person.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)

@@ -56,7 +56,7 @@ def rows_read(ask):
     return found
 
 
-def test_what_others_send_is_not_read(org):
+def test_attempts_of_other_organizations_are_not_read(org):
     row = ProviderAccount.objects.create(
         organization=org, name="mail", kind="smtp", channel="EMAIL", credentials="{}"
     )

@@ -17,7 +17,7 @@ def account(org, name, channel, **fields):
     )
 
 
-def test_what_a_person_must_set_right(org):
+def test_every_finding(org):
     Organization.objects.filter(pk=org.pk).update(language="de")
     broken = account(org, "bad", "EMAIL")
     account(org, "texts", "SMS", state="DRAINING", credentials=SMTP)
@@ -84,7 +84,7 @@ def test_what_a_person_must_set_right(org):
     ("fallback", "language", "found"),
     [(False, "en", 1), (True, "en", 0), (True, "fr", 1), (False, "en_US", 0)],
 )
-def test_a_shorter_language_serves_where_the_organization_allows_it(db, fallback, language, found):
+def test_a_shorter_language_counts_with_locale_fallback(db, fallback, language, found):
     org = factories.organization(locale_fallback=fallback)
     factories.template(org, language=language)
     Template.objects.create(

@@ -84,7 +84,7 @@ def attempt(org, outcome, *, row=None, seconds_ago=0, channel="EMAIL", **fields)
     )
 
 
-def test_a_service_that_is_well(org, api):
+def test_a_healthy_service(org, api):
     heartbeats.store(Heartbeat("a:1"))
     heartbeats.mark_alive("scheduler")
     assert read(api) == {
@@ -107,7 +107,7 @@ def test_without_workers_and_beat_it_is_degraded(org, api):
     }
 
 
-def test_a_sweep_is_the_schedulers_sign_of_life(org, api):
+def test_a_sweep_is_the_schedulers_heartbeat(org, api):
     heartbeats.store(Heartbeat("a:1"))
     assert read(api)["checks"]["scheduler"] == {"status": "down", "detail": "no sweep lately"}
     tasks.sweep()
@@ -145,7 +145,7 @@ FAILS = {"messaging.sweep": "OperationalError"}
     ],
     ids=["well", "all-fail", "one-fails", "some-tasks-fail", "no-tasks"],
 )
-def test_workers_that_live_and_fail_are_told(api, processes, status, detail):
+def test_workers_whose_tasks_fail_are_reported(api, processes, status, detail):
     for each in processes:
         heartbeats.store(each)
     assert read(api)["checks"]["workers"] == {"status": status, "detail": detail}
@@ -200,7 +200,7 @@ def test_without_the_database_it_is_down(monkeypatch):
     assert (report["queues"], report["providers"], report["configuration"]) == ([], [], [])
 
 
-def test_queues_tell_what_is_ready_and_how_old_the_oldest_is(org, api):
+def test_queues_show_what_is_ready_and_the_oldest_age(org, api):
     people = factories.contacts(org, 3)
     api.bulk([message(person) for person in people])
     now, tomorrow = datetime.now(UTC), datetime.now(UTC) + timedelta(days=1)
@@ -214,7 +214,7 @@ def test_queues_tell_what_is_ready_and_how_old_the_oldest_is(org, api):
     assert others == [queue("SMS"), queue("PUSH")]
 
 
-def test_a_provider_is_what_became_of_its_attempts(org, api):
+def test_a_providers_figures_follow_from_its_attempts(org, api):
     mail, sms = account(org), account(org, "texts", "SMS", state="PAUSED")
     for latency in range(1, 17):
         attempt(org, "Accepted", row=mail, latency_ms=latency)
@@ -295,7 +295,7 @@ def test_an_organization_sees_nothing_of_another(org, api):
     assert before["configuration"] == [stands_in(each) for each in ("EMAIL", "SMS", "PUSH")]
 
 
-def test_health_asks_little_however_much_there_is(org, api):
+def test_statements_of_health_do_not_grow(org, api):
     found = []
     for count in (1, 20):
         for i in range(count):

@@ -135,7 +135,7 @@ def rows_read(captured):
         {"contact_id": "busy", "status": "FAILED"},
     ],
 )
-def test_a_rare_filter_looks_at_so_many_messages_and_its_cursor_goes_on(org, fields):
+def test_a_rare_filter_scans_up_to_the_limit_and_its_cursor_continues(org, fields):
     """The rare ones stand first and last of two looks and a bit."""
     last = 2 * history.SCAN_LIMIT + 9
     channel, category = fields.get("channel", "EMAIL"), fields.get("category", "TRANSACTIONAL")
@@ -144,7 +144,7 @@ def test_a_rare_filter_looks_at_so_many_messages_and_its_cursor_goes_on(org, fie
     assert walk(**fields) == [[last], [], [0]]
 
 
-def test_the_last_look_ends_the_history(org):
+def test_the_last_scan_ends_the_history(org):
     store(range(history.SCAN_LIMIT))
     assert walk(status="FAILED") == [[], []]
     assert walk(status="SENT", limit=history.SCAN_LIMIT) == [
@@ -170,7 +170,7 @@ def test_another_organization_sees_nothing(org):
 
 @pytest.mark.parametrize("cursor", ["/////////////////////w", "AAAAAAAAAAAAAAAAAAAAAA"])
 @pytest.mark.parametrize("query", ["", "&status=SENT", "&contactId=x&channel=SMS"])
-def test_a_made_up_cursor_is_a_place_like_any_other(api, org, cursor, query):
+def test_an_invented_cursor_is_a_valid_start(api, org, cursor, query):
     api.send(message(factories.contact(org)))
     response = api.call("GET", f"/messages?cursor={cursor.replace('/', '_')}{query}")
     assert (response.status_code, response.json()["nextCursor"]) == (200, None)

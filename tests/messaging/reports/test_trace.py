@@ -46,7 +46,7 @@ def test_include_of_something_else_is_refused(api, org):
     )
 
 
-def test_a_send_tells_its_decision_and_its_attempt(api, org):
+def test_a_send_shows_its_decision_and_its_attempt(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
     decision, attempt = steps(api, message_id)
@@ -61,7 +61,7 @@ def test_a_send_tells_its_decision_and_its_attempt(api, org):
     }
 
 
-def test_channels_passed_over_say_why(api, org):
+def test_excluded_channels_have_a_reason(api, org):
     person = factories.contact(org, mobile="")
     entry = decide(org, person, "OPTED_OUT", channel="PUSH")
     factories.device(org, person)
@@ -74,7 +74,7 @@ def test_channels_passed_over_say_why(api, org):
     ]
 
 
-def test_a_consent_that_let_it_pass_is_named(api, org):
+def test_the_consent_that_allowed_a_send_is_named(api, org):
     person = factories.contact(org)
     entry = decide(org, person, "OPTED_IN")
     message_id = api.send(message(person)).json()["messageId"]
@@ -119,7 +119,7 @@ def test_a_pause_shows_as_a_wait(api, org):
     assert wait == {"step": "WAIT", "channel": "EMAIL", "result": "PAUSED"}
 
 
-def test_a_backoff_tells_the_providers_reason(api, org, settings):
+def test_a_backoff_shows_the_providers_reason(api, org, settings):
     settings.BACKOFF_SECONDS = 900
     person = factories.contact(org, email="down@simulator.rme.test")
     message_id = api.send(message(person)).json()["messageId"]
@@ -144,7 +144,7 @@ def test_statements_do_not_grow_with_recipients(api, org, channel, django_assert
         assert [len(one["steps"]) for one in answer["trace"]] == [2] * count
 
 
-def test_a_stranger_sees_no_trace(api, org):
+def test_another_organization_sees_no_trace(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     from tests.rest import Api
 
@@ -175,7 +175,7 @@ def marketing(org, person):
     return message(person, category="NEWS", template=None, context=None, content=content)
 
 
-def test_quiet_hours_put_a_send_off_to_their_end(api, org):
+def test_quiet_hours_delay_a_send_to_their_end(api, org):
     ends = quiet(org)
     answer = api.send(marketing(org, factories.contact(org, zone="UTC"))).json()
     assert answer["status"] == "SCHEDULED"

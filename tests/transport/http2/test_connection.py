@@ -1,4 +1,4 @@
-"""What HTTP/2 servers may do, all of it right: each request has its answer over one connection."""
+"""Valid behaviour of HTTP/2 servers: each request has its response, over one connection."""
 
 import socket
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def test_body_is_one_frame_if_the_server_accepts_longer_ones(transport: Transpor
 
 
 def data_until(frames: Iterator[Frame], size: int) -> bytes:
-    """Read bodies up to a size; what stands between them says nothing here."""
+    """Read bodies up to a size; skip other frames."""
     body = b""
     while len(body) < size:
         kind, _, _, payload = next(frames)
@@ -117,7 +117,7 @@ def test_body_respects_windows_that_are_zero_grow_and_shrink(transport: Transpor
         frames = http2.frames_from(sock)
 
         def take(grant: bytes, size: int) -> None:
-            """Let a client go on; a PING's answer comes behind all that it could write."""
+            """Grant a window; the answer to PING follows all that the client could write."""
             sock.sendall(grant + raw(PING, 0, 0, bytes(8)))
             got = 0
             for kind, flags, _, payload in frames:
@@ -149,7 +149,7 @@ def test_body_respects_windows_that_are_zero_grow_and_shrink(transport: Transpor
 
 def test_long_responses_arrive_completely_and_concurrently(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
-        """Answer all when all are there, a frame each in turn."""
+        """Answer all once all have arrived, one frame each in turn."""
         if len(server.seen) == 5:
             send_in_turn(connection, [seen.id for seen in server.seen])
 

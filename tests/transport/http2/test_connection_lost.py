@@ -1,4 +1,4 @@
-"""HTTP/2 servers that are wrong, silent or leave: certainly not sent, or unknown, and no harm."""
+"""HTTP/2 servers that are invalid, silent or close: certainly not sent, or unknown."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""What stands on the wire of HTTP/2: frames, and header fields. Read and written by others, too."""
+"""Frames and header fields of HTTP/2, compared with hpack."""
 
 import struct
 from contextlib import suppress
@@ -235,7 +235,7 @@ def test_any_block_has_a_status_or_is_invalid(block: bytes) -> None:
 
 
 def _read_by_others(block: bytes) -> list[tuple[str, str]] | None:
-    """Read a block by hpack, without a table; None for what cannot be read."""
+    """Decode a block by hpack, without a table; return None for an invalid one."""
     decoder = hpack.Decoder()
     decoder.header_table_size = decoder.max_allowed_table_size = 0
     try:

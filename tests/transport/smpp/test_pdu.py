@@ -1,4 +1,4 @@
-"""PDUs beside two other codecs: smpplib's, and that of smpp34."""
+"""PDUs compared with two other codecs: smpplib and smpp34."""
 
 import smpp34
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A kept link: binding, windows, answers, and the requests of the other side."""
+"""A reused session: binding, windows, answers, and requests of the SMSC."""
 
 import os
 import socket
@@ -234,7 +234,7 @@ def test_password_is_in_no_repr() -> None:
 
 
 def test_session_being_bound_when_all_are_closed_is_unbound() -> None:
-    """A worker that is stopped just then must not leave it behind."""
+    """A worker that is stopped at that moment must not leave a session behind."""
 
     def slowly(connection: socket.socket, request: Pdu) -> None:
         time.sleep(0.5)

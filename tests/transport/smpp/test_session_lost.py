@@ -1,4 +1,4 @@
-"""A link that is lost, refused or silent: what becomes of what was sent, and the next bind."""
+"""A session that is lost, refused or silent: results of its requests, and the next bind."""
 
 import socket
 import threading
@@ -45,7 +45,7 @@ def test_reset_is_a_loss() -> None:
 
 
 def test_server_that_reads_nothing_has_received_nothing() -> None:
-    """The border is the last byte: what the other side's window never let through was not sent."""
+    """A request whose last byte was never written, for want of TCP window, was not sent."""
     body = ShortMessage(Address("1"), Address("2"), b"x" * 60_000, payload=True).encode()
     stop = threading.Event()
 
@@ -57,7 +57,7 @@ def test_server_that_reads_nothing_has_received_nothing() -> None:
         answers = client(server.port, timeout=0.5, window=400).submit([body] * 400, POLICY)
         stop.set()
     kinds = statuses(answers)
-    assert kinds == sorted(kinds, reverse=True)  # first what may have been taken, then the rest
+    assert kinds == sorted(kinds, reverse=True)  # first the unknown ones, then those not sent
     assert set(kinds) == {"UNKNOWN", "NOT_SENT"}
 
 
@@ -118,7 +118,7 @@ def test_client_that_stops_listening_unbinds() -> None:
         wait_for(lambda: len(server.seen) == 1)
 
         def has_left() -> bool:
-            client(1)  # as any other account's does when it is used
+            client(1)  # as the client of any other account is used
             return bool(server.of(CommandId.UNBIND))
 
         assert not has_left()

@@ -1,4 +1,4 @@
-"""A link whose window is full: what waits is given back, and what was answered is reported."""
+"""A full window at the start time-out: waiting requests end, answers so far are reported."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""SMTP: what comes back of a conversation that ends well, badly, or in the middle."""
+"""SMTP: results of sessions that succeed, are refused, or are lost."""
 
 import socket
 

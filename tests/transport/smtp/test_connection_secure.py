@@ -1,4 +1,4 @@
-"""SMTP: TLS and log-in, and what is never written."""
+"""SMTP: TLS and log-in, and envelopes that cannot be written."""
 
 import socket
 

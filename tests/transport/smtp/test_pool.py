@@ -1,4 +1,4 @@
-"""SMTP connections that serve for many mails, and side by side."""
+"""SMTP connections that are reused, and several at once."""
 
 import socket
 import threading
@@ -140,7 +140,7 @@ def test_next_address_is_tried_when_one_does_not_answer() -> None:
     with SmtpServer() as server, socket.socket() as deaf:
         deaf.bind(("127.0.0.2", server.port))
         deaf.listen(0)
-        waiting = [socket.socket() for _ in range(3)]  # more than it has room for
+        waiting = [socket.socket() for _ in range(3)]  # more than its backlog
         for one in waiting:
             one.setblocking(False)
             one.connect_ex(("127.0.0.2", server.port))

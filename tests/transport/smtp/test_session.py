@@ -1,4 +1,4 @@
-"""The SMTP dialogue without a socket."""
+"""SMTP sessions without a socket."""
 
 from itertools import pairwise
 

@@ -227,7 +227,7 @@ def _strip_html(left: object) -> str:
     """Remove tags. The rest of markup stays markup, since its text is still escaped."""
     text = text_of(left)
     stripped = strip_tags(str(text))
-    return Markup(stripped) if isinstance(text, Markup) else stripped  # noqa: S704
+    return Markup(stripped) if isinstance(text, Markup) else stripped  # noqa: S704 - was markup
 
 
 def _uniq(left: object, key: object = None) -> list[object]:

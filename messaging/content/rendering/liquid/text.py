@@ -237,7 +237,7 @@ def render(
                     meter.write(len(value))
                     written.append(value)
                     continue
-            part = part.node  # noqa: PLW2901
+            part = part.node  # noqa: PLW2901 - rendered as a node below
         else:
             plain = False
         if context is None:

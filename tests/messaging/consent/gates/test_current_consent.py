@@ -1,4 +1,4 @@
-"""Consent: which entry decides, and the chain of the ledger."""
+"""Current consent: which entry of the ledger decides."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,6 @@ import pytest
 
 from messaging.consent import ledger
 from messaging.consent.gates import current_consent
-from messaging.models import ConsentEntry
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +40,7 @@ def decide(org, *entries, opt_in=True):
         ([("ALL", "NEWS", IN, 1)], True, True),
         ([("EMAIL", "ALL", OUT, 1)], False, False),
         ([("ALL", "ALL", OUT, 1), ("EMAIL", "NEWS", IN, 2)], True, True),  # more specific
-        ([("EMAIL", "NEWS", IN, 1), ("ALL", "ALL", OUT, 2)], True, False),  # heard
+        ([("EMAIL", "NEWS", IN, 1), ("ALL", "ALL", OUT, 2)], True, False),  # a newer objection
         ([("EMAIL", "NEWS", IN, 1), ("EMAIL", "ALL", OUT, 2)], True, False),
         ([("SMS", "NEWS", OUT, 1)], False, True),  # another channel
         ([("EMAIL", "OTHER", OUT, 1)], False, True),  # another category
@@ -55,12 +54,3 @@ def test_another_organization_does_not_count():
     org, other = factories.organization(), factories.organization("other")
     ledger.record(org.pk, [ledger.ConsentDecision("ada", "EMAIL", "NEWS", IN, "API", T)])
     assert decide(other) is False
-
-
-def test_each_line_holds_the_digest_of_the_one_before():
-    org = factories.organization()
-    for _ in range(2):
-        ledger.record(org.pk, [ledger.ConsentDecision("a", "ALL", "ALL", IN, "API", T)] * 2)
-    lines = list(ConsentEntry.objects.order_by("id").values_list("previous", "digest"))
-    assert [previous for previous, _ in lines] == ["", *(digest for _, digest in lines[:-1])]
-    assert len({digest for _, digest in lines}) == 4

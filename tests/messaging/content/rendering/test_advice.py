@@ -1,4 +1,4 @@
-"""What is told about a rendered text that is no error."""
+"""Warnings about a rendered text."""
 
 import time
 
@@ -24,15 +24,15 @@ def test_good_mail_is_not_advised_on():
 
 
 @pytest.mark.parametrize(
-    ("subject", "told"),
+    ("subject", "expected"),
     [
         ("", [Advice("subject", "is empty")]),
         ("é" * 78, []),
         ("é" * 79, [Advice("subject", "has 79 characters; more than 78 are cut off")]),
     ],
 )
-def test_subject(subject, told):
-    assert email(subject) == told
+def test_subject(subject, expected):
+    assert email(subject) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_images_without_alt_are_counted(html, count):
 
 def test_html_that_is_too_long_for_gmail():
     assert email(html="é" * 51_200) == []
-    told = "has 102402 bytes; Gmail cuts it after 102400"
-    assert email(html="é" * 51_201) == [Advice("html", told)]
+    expected = "has 102402 bytes; Gmail cuts it after 102400"
+    assert email(html="é" * 51_201) == [Advice("html", expected)]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_any_html_is_looked_at_in_one_pass(html):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("a" * 160, []),
         ("a" * 161, ["takes 2 segments"]),
@@ -79,9 +79,9 @@ def test_any_html_is_looked_at_in_one_pass(html):
         ),
     ],
 )
-def test_sms(text, told):
+def test_sms(text, expected):
     sms = preview_sms(compile_source({"text": text}), {})
-    assert advise_sms(sms) == [Advice("text", message) for message in told]
+    assert advise_sms(sms) == [Advice("text", message) for message in expected]
 
 
 @pytest.mark.parametrize(

@@ -77,10 +77,10 @@ def test_variables_that_do_not_fit_are_named(variables, problems):
     assert missing_variables(ORDER, variables) == problems
 
 
-def test_name_with_quotes_is_told_as_it_is():
+def test_name_with_quotes_is_reported_unchanged():
     schema = {"required": ["a'b", "'a'", 'x"y']}
-    told = [(name, "is required by the template") for name in ("a'b", "'a'", 'x"y')]
-    assert missing_variables(schema, {}) == told
+    expected = [(name, "is required by the template") for name in ("a'b", "'a'", 'x"y')]
+    assert missing_variables(schema, {}) == expected
 
 
 def test_no_schema_needs_nothing():
@@ -122,7 +122,7 @@ def test_default_that_does_not_fit_is_refused(rule, problem):
     assert schema_problem(schema) == problem
 
 
-def test_at_most_twenty_problems_are_told():
+def test_at_most_twenty_problems_are_reported():
     assert len(missing_variables({"required": [f"v{n}" for n in range(90)]}, {})) == 20
 
 
@@ -207,9 +207,9 @@ def doubling(depth: int) -> dict[str, object]:
 def test_hostile_schema_or_value_is_bounded(schema, variables, problems):
     assert schema_problem(schema) is None
     started = time.thread_time()
-    told = [message for _, message in missing_variables(schema, variables)]
+    messages = [message for _, message in missing_variables(schema, variables)]
     assert time.thread_time() - started < 1
-    assert told == (["must match ^(a+)+$"] if problems is None else problems)
+    assert messages == (["must match ^(a+)+$"] if problems is None else problems)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_any_text_stays_a_text(value):
 
 
 def skeleton(document: str) -> list[object]:
-    """Give a document's markup, without the breaks that filters write for lines or characters."""
+    """Return a document's markup, without the breaks that filters write for lines or characters."""
     return [mark for mark in Skeleton(document).markup if mark not in (("br", []), "br")]
 
 

@@ -134,8 +134,8 @@ def test_no_font_and_no_file_is_loaded():
     ],
 )
 def test_mjml_that_does_not_compile_says_where(source, message, line):
-    said, where = problem(source)
-    assert message in said
+    error, where = problem(source)
+    assert message in error
     assert where == line
     assert check({"mjml": source})[0].field == "mjml" if source else True
 

@@ -35,7 +35,7 @@ def account(org, **fields):
         ({"setting_smtp_security": "NONE"}, "__all__"),  # a log-in in clear
     ],
 )
-def test_wrong_settings_are_told_beside_their_field(root, org, fields, wrong):
+def test_wrong_settings_are_errors_at_their_field(root, org, fields, wrong):
     shown = root.post(page(ProviderAccount, "add"), account(org, **fields))
     assert set(shown.context["adminform"].form.errors) == {wrong}
     assert b"hunter2" not in shown.content
@@ -97,7 +97,7 @@ def test_a_test_send_shows_the_outcome(root, org):
     assert root.get(url).status_code == 200
     assert b"Accepted" in root.post(url, {"to": "ada@example.com"}).content
     assert b"Retryable" in root.post(url, {"to": "down@simulator.rme.test"}).content
-    assert b"no address" in root.post(url, {"to": "nobody"}).content
+    assert b"not an address" in root.post(url, {"to": "nobody"}).content
 
 
 @pytest.mark.parametrize("how", ["delete", "end"])

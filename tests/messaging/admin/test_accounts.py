@@ -36,7 +36,7 @@ def test_the_last_hour_is_a_table(root, org, account):
     assert "<tr><td>1</td><td>Rejected</td><td>simulated: refused</td>" in shown
 
 
-def test_a_provider_is_told_where_to_call(root, org, account, settings):
+def test_the_callback_url_of_a_provider_is_shown(root, org, account, settings):
     settings.BASE_URL = "https://rme.example"
     shown = root.get(page(ProviderAccount, "change", account.pk)).content.decode()
     assert f"https://rme.example/hooks/{account.public_id}" in shown
@@ -74,7 +74,7 @@ def test_the_list_tells_each_accounts_last_hour(root, org, account):
         other.pk: account_hour.AccountSummary(CircuitState.CLOSED),
     }
     text = root.get(page(ProviderAccount, "changelist")).content.decode()
-    assert "3 sent: 1 taken, 1 failed, p95 7 ms" in text
+    assert "3 sent: 1 accepted, 1 failed, p95 7 ms" in text
     assert "nothing sent" in text
     assert account_hour.read_summaries([]) == {}
 
@@ -95,9 +95,9 @@ def test_an_account_is_set_aside_with_a_reason(root, org, account):
     url = button(ProviderAccount, account, "set-aside")
     place = {"priority": 100, "weight": 1}
     assert root.get(url).status_code == 200
-    assert b"Say why" in root.post(url, {"state": "DRAINING", "reason": "", **place}).content
-    said = root.post(url, {"state": "DRAINING", "reason": "moved", **place}).content
-    assert b"sim is DRAINING." in said
+    assert b"Give a reason." in root.post(url, {"state": "DRAINING", "reason": "", **place}).content
+    answer = root.post(url, {"state": "DRAINING", "reason": "moved", **place}).content
+    assert b"sim is DRAINING." in answer
     account.refresh_from_db()
     assert (account.state, account.state_reason) == ("DRAINING", "moved")
     kept = organization_policy.of(org.pk).accounts[0]
@@ -112,7 +112,7 @@ def test_an_account_is_set_aside_with_a_reason(root, org, account):
 def test_an_account_is_reordered_with_a_reason(root, org, account):
     url = button(ProviderAccount, account, "set-aside")
     moved = {"state": "ACTIVE", "priority": 5, "weight": 3}
-    assert b"Say why" in root.post(url, moved).content
+    assert b"Give a reason." in root.post(url, moved).content
     account.refresh_from_db()
     assert (account.priority, account.weight) == (100, 1)
     root.post(url, {**moved, "reason": "cheaper"})
@@ -187,7 +187,7 @@ def test_a_mail_account_is_set_up_by_the_form_and_shows_no_secret(root, org, kin
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [
         ({"sender_domain": "", "subaccount": "7"}, b"mailgun has no subaccount"),
         ({"service": "mailjet", "sender_domain": ""}, b"mailjet needs secret_key"),
@@ -195,9 +195,9 @@ def test_a_mail_account_is_set_up_by_the_form_and_shows_no_secret(root, org, kin
         ({"base_url": "file:///etc/passwd"}, b"should match pattern"),
     ],
 )
-def test_what_a_service_lacks_is_told_beside_the_form(root, org, changes, told):
+def test_missing_settings_of_a_service_are_errors_in_the_form(root, org, changes, expected):
     response = root.post(page(ProviderAccount, "add"), mail_form(org, "anymail", **changes))
     assert response.status_code == 200
-    assert told in response.content
+    assert expected in response.content
     assert b"key-secret-1" not in response.content
     assert not ProviderAccount.objects.exists()

@@ -152,7 +152,7 @@ def test_the_last_attempts_are_a_table_without_markup_of_others(root, org, setti
 def test_an_endpoint_is_switched_off_and_on(root, org):
     row = endpoint(org, URL)
     url = button(WebhookEndpoint, row, "switch")
-    assert b"Tell hooks.example.com of nothing more?" in root.get(url).content
+    assert b"Disable hooks.example.com?" in root.get(url).content
     assert WebhookEndpoint.objects.get().enabled
     assert b"is disabled." in root.post(url, {"to": "off"}).content
     assert b"is disabled." in root.post(url, {"to": "off"}).content
@@ -165,26 +165,26 @@ def test_an_endpoint_is_switched_off_and_on(root, org):
     assert (WebhookDelivery.objects.count(), logged()) == (0, ["Disabled", "Enabled again"])
 
 
-def test_what_failed_is_told_again(root, org):
+def test_failed_deliveries_are_replayed(root, org):
     row = endpoint(org, URL)
     Api(org).send(message(factories.contact(org)))
     WebhookDelivery.objects.update(status="FAILED", due_at=None)
     url = button(WebhookEndpoint, row, "replay")
     assert root.get(url).status_code == 200
     assert WebhookDelivery.objects.get().status == "FAILED"
-    assert b"1 events are told again." in root.post(url, {"what": "FAILED"}).content
+    assert b"1 events are sent again." in root.post(url, {"what": "FAILED"}).content
     assert WebhookDelivery.objects.get().status == "PENDING"
-    assert logged() == ["Replay of what failed: 1 events"]
+    assert logged() == ["Replay of failed deliveries: 1 events"]
 
 
-def test_a_time_is_told_again(root, org):
+def test_a_period_is_replayed(root, org):
     Api(org).send(message(factories.contact(org)))
     row = endpoint(org, URL)
     now = datetime.now(UTC)
     times = {"since": (now - timedelta(hours=1)).isoformat(), "until": now + timedelta(hours=1)}
     asked = {"what": "TIME", **times}
     url = button(WebhookEndpoint, row, "replay")
-    assert b"1 events are told again." in root.post(url, asked).content
+    assert b"1 events are sent again." in root.post(url, asked).content
     assert WebhookDelivery.objects.get().type == "message.accepted"
 
 
@@ -208,7 +208,7 @@ def test_a_time_that_is_none_or_too_long_is_refused(root, org, since, until, fie
     assert LogEntry.objects.count() == 0
 
 
-def test_deleting_takes_along_what_was_to_be_told(root, org):
+def test_deleting_an_endpoint_deletes_its_waiting_deliveries(root, org):
     gone, left = endpoint(org, URL), endpoint(org, URL)
     Api(org).send(message(factories.contact(org)))
     assert WebhookDelivery.objects.count() == 2
@@ -249,5 +249,5 @@ def test_health_and_the_first_page_warn(root, org):
     shown = root.get("/admin/").content.decode()
     assert off in shown
     assert page(WebhookEndpoint, "change", bad.pk) in shown
-    told = Api(org).call("GET", "/health").json()["configuration"]
-    assert {"severity": "warning", "code": "WEBHOOK_DISABLED", "message": off} in told
+    health = Api(org).call("GET", "/health").json()["configuration"]
+    assert {"severity": "warning", "code": "WEBHOOK_DISABLED", "message": off} in health

@@ -1,0 +1,116 @@
+"""Checks of the deployment: database, Redis, broker, workers and scheduler.
+
+They contain nothing of any organization.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+from celery import current_app
+from django.db import Error
+from kombu.exceptions import KombuError
+from redis import RedisError
+
+from rme.core.db import availability
+from rme.core.redis import heartbeats
+from rme.core.redis.connection import redis_client
+
+OK, DEGRADED, DOWN = "ok", "degraded", "down"
+DATABASE_SECONDS = 2.0
+"""How long the database has to answer."""
+
+
+class Check(TypedDict):
+    """The result of a check. `detail` says what is wrong."""
+
+    status: str
+    latencyMs: float
+    detail: str | None
+
+
+class _ReadOnly(Exception):
+    """PostgreSQL answers, but accepts no writes."""
+
+
+def run() -> dict[str, Check]:
+    """Run all checks, as seen from this process."""
+    return {
+        "database": _check(_ask_database, Error, _ReadOnly),
+        "redis": _check(_ask_redis, RedisError),
+        "broker": _check(_ask_broker, RedisError, KombuError, OSError),
+        **_check_heartbeats(),
+    }
+
+
+def _check(ask: Callable[[], object], *failures: type[Exception]) -> Check:
+    started = time.perf_counter()
+    status, detail = OK, None
+    try:
+        ask()
+    except _ReadOnly:
+        status, detail = DOWN, "is read-only: nothing can be accepted"
+    except failures as error:
+        status, detail = DOWN, f"does not answer ({type(error).__name__})"
+    return {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
+
+
+def _milliseconds_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)
+
+
+def _ask_database() -> None:
+    with availability.within(DATABASE_SECONDS):
+        if availability.is_read_only():
+            raise _ReadOnly
+
+
+def _ask_redis() -> None:
+    redis_client().ping()
+
+
+def _ask_broker() -> None:
+    with current_app.connection_for_write() as broker:
+        broker.ensure_connection(max_retries=0, reraise_as_library_errors=False)
+
+
+def _check_heartbeats() -> dict[str, Check]:
+    """Check the heartbeats: each process of a worker stores one, and so does each sweep of beat."""
+    started = time.perf_counter()
+    try:
+        processes = heartbeats.read()
+        (has_scheduler,) = heartbeats.are_alive(("scheduler",))
+    except RedisError:
+        detail = "not known: Redis does not answer"
+        workers: tuple[str, str | None] = (DEGRADED, detail)
+        scheduler: tuple[str, str | None] = (DEGRADED, detail)
+    else:
+        workers = _workers(processes)
+        scheduler = (OK, None) if has_scheduler else _missing_scheduler(processes)
+    latency = _milliseconds_since(started)
+    return {
+        name: {"status": status, "latencyMs": latency, "detail": detail}
+        for name, (status, detail) in (("workers", workers), ("scheduler", scheduler))
+    }
+
+
+def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None]:
+    """Return the status of the worker processes. One whose tasks all fail is of no use."""
+    if not processes:
+        return DOWN, "no sign of life"
+    if failing := [each for each in processes if each.failing]:
+        tasks = sorted({f"{task}: {why}" for each in failing for task, why in each.failing.items()})
+        detail = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"
+        all_fail = not any(each.works for each in processes)
+        return (DOWN if all_fail else DEGRADED), detail
+    if any(each.unprompted for each in processes):
+        return DEGRADED, "no tasks come from the broker: workers look for work themselves"
+    return OK, None
+
+
+def _missing_scheduler(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str]:
+    if not processes:
+        return DOWN, "no sweep lately: no worker does them"
+    if any(each.unprompted for each in processes):
+        return DEGRADED, "beat orders no sweep: workers do them by themselves, some seconds late"
+    return DOWN, "no sweep lately"

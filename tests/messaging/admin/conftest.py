@@ -1,0 +1,5 @@
+"""The admin of a superuser."""
+
+from tests.admin.conftest import root
+
+__all__ = ["root"]
