@@ -80,7 +80,7 @@ ORDER BY a.delivery_id FOR UPDATE OF d
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a delivery after the provider accepted it; `type` is an event's type."""
+    """A receipt for a delivery that the provider accepted; `type` is an event's type."""
 
     delivery_id: UUID
     type: str
