@@ -117,7 +117,7 @@ def bot(scene: Scene) -> None:
             Stack(f"confirm by phone, {MANY:,}", many, look_ups("phone", MANY, key, many)),
         ]
         measure(stacks)
-    tell(*stacks)
+    print_rates(*stacks)
 
 
 def measure(stacks: Sequence[Stack]) -> None:
@@ -131,8 +131,8 @@ def measure(stacks: Sequence[Stack]) -> None:
             stack.rates.append(stack.turn(SECONDS / TURNS))
 
 
-def tell(empty: Stack, *others: Stack) -> None:
-    """Say the rates, and the shares that are promised: 35 % of empty, and 1.2 times as long."""
+def print_rates(empty: Stack, *others: Stack) -> None:
+    """Print the rates, and the promised ratios: 35 % of the empty view, and 1.2 times as long."""
     _say(empty, "")
     for few, many in zip(others[::2], others[1::2], strict=True):
         _say(few, f"{few.rate / empty.rate:.0%} of empty")

@@ -13,7 +13,6 @@ A token that contains `simulator-` is not one of Apple's; it is accepted for the
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -49,7 +48,7 @@ class DeviceToken:
     digest: str
 
 
-def parse(platform: str, given: Any) -> DeviceToken:
+def parse(platform: str, given: object) -> DeviceToken:
     """Return a token (a text, or an object for WEB). Raises InvalidPayload for its field."""
     if platform == Device.Platform.WEB:
         return _subscription(given)
@@ -62,7 +61,7 @@ def parse(platform: str, given: Any) -> DeviceToken:
     return DeviceToken(text, token_digest(text))
 
 
-def _subscription(given: Any) -> DeviceToken:
+def _subscription(given: object) -> DeviceToken:
     """Return a PushSubscription (W3C Push API §8). Its endpoint identifies it."""
     if isinstance(given, str):
         try:
@@ -89,7 +88,7 @@ def _subscription(given: Any) -> DeviceToken:
     return DeviceToken(text, hashlib.sha256(str(endpoint).encode()).hexdigest())
 
 
-def _keys(given: dict[str, Any]) -> dict[str, str]:
+def _keys(given: dict[str, object]) -> dict[str, str]:
     """Check and return the keys of RFC 8291 §2: a point on P-256, and 16 bytes."""
     for name, check, message in (
         ("p256dh", _is_point, "must be a public key on P-256, base64url"),
@@ -97,7 +96,7 @@ def _keys(given: dict[str, Any]) -> dict[str, str]:
     ):
         if not check(base64url.decode(given.get(name))):
             raise InvalidPayload.at(f"token.keys.{name}", message)
-    return {"auth": given["auth"], "p256dh": given["p256dh"]}
+    return {"auth": str(given["auth"]), "p256dh": str(given["p256dh"])}
 
 
 def _is_point(key: bytes) -> bool:

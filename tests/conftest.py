@@ -30,7 +30,7 @@ def _compiled_once() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_redis_database(request: pytest.FixtureRequest) -> None:
-    """Give each pytest-xdist worker a Redis database of its own."""
+    """Assign each pytest-xdist worker a Redis database of its own."""
     from django.conf import settings
 
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -63,7 +63,7 @@ def _nothing_slow_that_is_not_tried() -> None:
 
 @pytest.fixture
 def redis() -> Redis:
-    """Give an empty Redis."""
+    """Return a client of an empty Redis."""
     client = redis_client()
     client.flushdb()
     return client
@@ -71,7 +71,7 @@ def redis() -> Redis:
 
 @pytest.fixture
 def org(db: None) -> Organization:
-    """Give an organization with a sender domain and the template `welcome` on all channels."""
+    """Return an organization with a sender domain and the template `welcome` on all channels."""
     row = factories.organization()
     factories.welcome(row)
     return row
@@ -79,5 +79,5 @@ def org(db: None) -> Organization:
 
 @pytest.fixture
 def api(org: Organization) -> Api:
-    """Give a REST client of the organization, with a real token."""
+    """Return a REST client of the organization, with a real token."""
     return Api(org)

@@ -128,7 +128,7 @@ def test_a_migration_behind_a_long_reader_holds_up_no_accept(api, org, settings)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_migration_waits_for_who_changes_partitions():
+def test_a_migration_waits_for_a_change_of_partitions():
     output = io.StringIO()
     with locks.alone(LOCK) as alone:
         assert alone
@@ -198,7 +198,7 @@ def test_an_index_of_a_partitioned_table_is_built_while_others_write(api, org):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_index_whose_building_was_interrupted_is_built_anew(org):
+def test_an_index_whose_build_was_interrupted_is_built_again(org):
     try:
         with held(f"{TABLE}_default"):
             query("SET statement_timeout = 300")

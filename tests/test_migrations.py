@@ -32,7 +32,7 @@ LATER = [
 
 
 def made(migration):
-    """Give the tables that nobody knew before."""
+    """Return the tables that an older release does not know."""
     return {
         operation.name.lower()
         for operation in migration.operations
@@ -41,7 +41,7 @@ def made(migration):
 
 
 def is_filled_in(field):
-    """Say whether a row is taken that does not name the field."""
+    """Return whether a row without the field is accepted."""
     has_default = field.db_default is not NOT_PROVIDED
     return field.null or has_default or field.many_to_many or isinstance(field, GeneratedField)
 

@@ -85,4 +85,5 @@ class Plan:
     @property
     def latest_schedule(self) -> datetime | None:
         """Return the latest time for which a recipient is scheduled."""
-        return max((r.scheduled_for for r in self.recipients if r.scheduled_for), default=None)
+        times = [r.scheduled_for for r in self.recipients if r.scheduled_for]
+        return max(times) if times else None

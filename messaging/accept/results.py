@@ -172,6 +172,17 @@ def of_plan(plan: Plan, message_id: str | None, request_id: str) -> SendResult |
         error = next(r.error for r in plan.recipients if r.error is not None)
         error.message_id = message_id
         return Refusal(error, request_id)
+    if len(shown) == 1:  # as most are: nothing to aggregate
+        (only,) = shown
+        return SendResult(
+            message_id=message_id,
+            status=only.status,
+            resolved_channel=only.resolved_channel,
+            provider=only.provider,
+            scheduled_for=only.scheduled_for,
+            recipients=shown,
+            request_id=request_id,
+        )
     times = [r.scheduled_for for r in remaining if r.scheduled_for]
     return SendResult(
         message_id=message_id,

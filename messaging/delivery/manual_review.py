@@ -1,7 +1,8 @@
-"""Deliveries held with an unknown outcome, and what a person decides of them.
+"""Manual review: deliveries with an unknown outcome that a person decides.
 
-Held is what is UNKNOWN and nobody looks at any more by itself (`due_at` is null): the category's
-`on_unknown` says HOLD, or all resends were used up. A late receipt ends that, or a person does.
+A delivery is in manual review if it is UNKNOWN and not due at any time (`due_at` is null): the
+category's `on_unknown` is HOLD, or all resends are used up. A late receipt ends the review, or a
+person's decision.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +23,7 @@ from rme.core.db import clock
 
 HELD = Q(status=Status.UNKNOWN, due_at__isnull=True)
 COUNTED = 1000
-"""So many of an organization are counted at most."""
+"""At most so many of an organization are counted."""
 
 _COUNTS = f"""
 SELECT o, (SELECT count(*) FROM (
@@ -33,7 +34,7 @@ FROM unnest(%s::text[]) o
 
 
 class Decision(StrEnum):
-    """What becomes of a delivery of which nobody can say whether it arrived."""
+    """What a person may decide for a delivery in manual review."""
 
     SEND_AGAIN = "SEND_AGAIN"
     GIVE_UP = "GIVE_UP"
@@ -46,7 +47,7 @@ _EVENTS = {
 
 
 def counts(organization_ids: Sequence[str]) -> dict[str, int]:
-    """Count what each organization has on hold, up to COUNTED; one query for all."""
+    """Return how many deliveries each organization has in review, up to COUNTED; one query."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [list(organization_ids)])
         return dict(cursor.fetchall())
@@ -60,25 +61,25 @@ def decide(
     reason: str,
     user_id: int,
 ) -> set[UUID]:
-    """Decide what is held of an organization; give the ids of those for which it now holds.
+    """Apply a decision to deliveries in manual review; return the ids of those that changed.
 
-    All others are left alone: a receipt was first, or somebody else. Each has an event, and a line
-    with the reason in the admin's log. The number of statements does not depend on how many there
-    are.
+    The others stay unchanged: a receipt was first, or another person. Each change has an event, and
+    a line with the reason in the admin's log. The number of statements does not depend on the
+    number of deliveries.
     """
     with transaction.atomic():
-        # What waited for a receipt's lock is looked at again behind it. In the order of receipts,
-        # so that the two never wait for each other.
+        # PostgreSQL checks the condition again after waiting for a receipt's lock. Rows are locked
+        # in the order in which receipts lock them, so that the two cannot deadlock.
         rows = Delivery.objects.filter(HELD, organization_id=organization_id, pk__in=delivery_ids)
         found = list(rows.order_by("pk").select_for_update())
         now = clock.now()
-        moved = apply_transitions([_transition(row, decision, now) for row in found])
-        decided = [row for row in found if row.pk in moved]
+        changed = apply_transitions([_transition(row, decision, now) for row in found])
+        decided = [row for row in found if row.pk in changed]
         write_events([_event(row, decision, reason, now) for row in decided])
         if decided:
-            told = [{"values": {"decision": ["held", decision]}}, {"reason": reason}]
-            LogEntry.objects.log_actions(user_id, decided, CHANGE, told)
-    return moved
+            entry = [{"values": {"decision": ["held", decision]}}, {"reason": reason}]
+            LogEntry.objects.log_actions(user_id, decided, CHANGE, entry)
+    return changed
 
 
 def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transition:

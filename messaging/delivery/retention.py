@@ -1,9 +1,8 @@
-"""How long messages and their contents are kept, and how they go.
+"""Retention: delete messages and their contents that have been kept long enough.
 
-What is whole months past goes with its partition; what is past and shares a partition with what is
-not, in small batches by ranges of the primary key. A message that is still on its way, or moved
-within the time that it is to be kept, keeps all that belongs to it: it may have been scheduled a
-year ahead.
+A month that has passed entirely is dropped with its partition. In a month that has passed in part,
+rows are deleted in small batches by ranges of the primary key. A message that is not finished, or
+that changed within the retention time, keeps all its rows: it may have been scheduled a year ahead.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,17 +23,17 @@ from rme.core.db import partitions
 log = structlog.get_logger(__name__)
 
 TURN_SECONDS = 20.0
-"""How long one run goes on; the next hour's goes on from there, and the sweep needs its worker."""
+"""How long one run takes at most: other tasks need the worker, and the next run continues."""
 BATCH = 1000
-ON_ITS_WAY = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
+UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
 _LEAST = UUID(int=0)
 _D = Delivery._meta.db_table
 
-_KEPT = "d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s"
+_RETAINED = "d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s"
 
 
 def apply(*, now: datetime) -> None:
-    """Let go what has been kept long enough. Twice, or two at once, comes to the same."""
+    """Delete what has been kept long enough. Two runs at once do no harm."""
     contents = now - timedelta(days=settings.CONTENT_RETENTION_DAYS)
     messages = now - timedelta(days=settings.MESSAGE_RETENTION_DAYS)
     month = datetime(messages.year, messages.month, 1, tzinfo=messages.tzinfo)
@@ -44,14 +43,14 @@ def apply(*, now: datetime) -> None:
             return
         _trim(MessageContent, ids.at_least(contents), contents, until - TURN_SECONDS / 2)
         _drop_months([MessageContent], contents, until, _has_rows)
-        _drop_months(PARTITIONED, messages, until, _has_kept)
+        _drop_months(PARTITIONED, messages, until, _has_retained)
         for model in PARTITIONED:  # of the months that could not be dropped whole
             _trim(model, ids.at_least(month), messages, until)
 
 
 @contextmanager
 def _alone() -> Iterator[bool]:
-    """Hold the lock of this job, and say whether it was free."""
+    """Hold the lock of this job; yield whether it was free."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(hashtextextended('retention', 2))")
         (locked,) = cursor.fetchone()
@@ -68,10 +67,11 @@ def _drop_months(
     until: float,
     holds: Callable[[partitions.Partition, datetime], bool],
 ) -> None:
-    """Drop the months of tables that ended before a moment, unless the first of them holds one.
+    """Drop the months of tables that ended before the cutoff, unless `holds` says that the first
+    table's month is still needed.
 
-    The order of the tables matters: a message is gone before its deliveries, so that no reader
-    finds one without.
+    Tables are dropped in their order: a message before its deliveries, so that no reader finds a
+    message without them.
     """
     names = [model._meta.db_table for model in tables]
     waiting: set[datetime] = set()
@@ -91,30 +91,32 @@ def _has_rows(month: partitions.Partition, _: datetime) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _has_kept(month: partitions.Partition, cutoff: datetime) -> bool:
-    """Say whether a message of a month must be kept, by one walk through its deliveries.
+def _has_retained(month: partitions.Partition, cutoff: datetime) -> bool:
+    """Return whether a message of a month must be kept, by one scan of its deliveries.
 
-    These are made together with it, so of its last moment some may be in the next month.
+    Deliveries get their ids after their message, so those of the month's last moment may be in the
+    next month.
     """
     start, end = ids.at_least(month.start), ids.at_least(month.end)
     later = ids.at_least(month.end + timedelta(days=1))
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT EXISTS (SELECT FROM {_D} d WHERE d.id >= %s AND d.id < %s "
-            f"AND d.message_id >= %s AND d.message_id < %s AND ({_KEPT}))",
-            [start, later, start, end, ON_ITS_WAY, cutoff],
+            f"AND d.message_id >= %s AND d.message_id < %s AND ({_RETAINED}))",
+            [start, later, start, end, UNFINISHED, cutoff],
         )
         return bool(cursor.fetchone()[0])
 
 
 def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) -> None:
-    """Delete a table's rows below an id, but for messages that are kept, batch by batch.
+    """Delete a table's rows below an id, except those of messages that are kept, batch by batch.
 
-    The youngest first, which the last hour brought: what is older and still there is mostly kept.
+    The youngest come first, since they passed the cutoff in the last hour; what is older and still
+    there is mostly kept.
     """
     table = model._meta.db_table
     key = "id" if model in (Message, MessageContent) else "message_id"
-    gone, start = 0, end
+    deleted, start = 0, end
     with connection.cursor() as cursor:
         while start > _LEAST and monotonic() < until:
             cursor.execute(
@@ -125,10 +127,10 @@ def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) 
             start = row[0] if row else _LEAST
             cursor.execute(
                 f"DELETE FROM {table} t WHERE t.id >= %s AND t.id < %s AND NOT EXISTS "
-                f"(SELECT FROM {_D} d WHERE d.message_id = t.{key} AND ({_KEPT}))",
-                [start, end, ON_ITS_WAY, cutoff],
+                f"(SELECT FROM {_D} d WHERE d.message_id = t.{key} AND ({_RETAINED}))",
+                [start, end, UNFINISHED, cutoff],
             )
-            gone += cursor.rowcount
+            deleted += cursor.rowcount
             end = start
-    if gone:
-        log.info("retention.deleted", table=table, rows=gone)
+    if deleted:
+        log.info("retention.deleted", table=table, rows=deleted)

@@ -80,7 +80,7 @@ ORDER BY a.delivery_id FOR UPDATE OF d
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a delivery after the provider accepted it; `type` is an event's type."""
+    """A receipt for a delivery that the provider accepted; `type` is an event's type."""
 
     delivery_id: UUID
     type: str
@@ -165,6 +165,7 @@ def _read_attempts(attempt_ids: Collection[UUID | None]) -> Mapping[UUID | None,
     if not attempt_ids:
         return {}
     with connection.cursor() as cursor:
+        cursor.execute(sql.BY_INDEX)
         cursor.execute(_ATTEMPTS, [list(attempt_ids)])
         return {row[0]: _KnownAttempt(*row) for row in cursor.fetchall()}
 
@@ -189,6 +190,8 @@ def apply(receipts: Sequence[Receipt]) -> None:
     if not receipts:
         return
     with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(sql.BY_INDEX)
         _take_gate_locks([receipt.delivery_id for receipt in receipts if _may_suppress(receipt)])
         _apply(receipts)
 

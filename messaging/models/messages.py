@@ -1,7 +1,7 @@
-"""What was accepted and what became of it. The tables here are partitioned by month on their id.
+"""Messages, their deliveries, attempts and events. These tables are partitioned by month on id.
 
-Rows are written by `rme.core.db.sql` in sets; foreign keys are plain columns, because partitions
-are dropped whole and a message is always written together with what belongs to it.
+Rows are written in sets by `rme.core.db.sql`. Foreign keys are plain columns: partitions are
+dropped whole, and a message is always written together with its rows.
 """
 
 from typing import Any, ClassVar
@@ -41,29 +41,29 @@ class Message(models.Model):
 
 
 class MessageContent(models.Model):
-    """What the caller gave to be sent. Apart from the message, so that it can be dropped earlier.
+    """The content that a caller sent with a message; in a table of its own, to be deleted earlier.
 
     `body` has the keys `content`, `push`, `sender`, `context` and `variables` (of all recipients),
-    and `recipients`: variables by delivery id. Keys without a value are missing.
+    and `recipients`: variables by delivery id. Keys without a value are absent.
     """
 
     id = models.UUIDField(primary_key=True)  # the message's
     organization_id = models.CharField(max_length=64)
     body = models.JSONField()
     size = models.IntegerField(null=True)
-    """Bytes of the body as JSON, so that a claim is bounded without reading it; None: not known."""
+    """Bytes of the body as JSON, so that a claim is limited without reading it; None: not known."""
 
     def __str__(self) -> str:
         return str(self.id)
 
 
 class Delivery(models.Model):
-    """One recipient of a message, and where the sending stands.
+    """One channel to one recipient of a message, and its status.
 
-    `due_at` is when somebody must look at the row next, and what for depends on the status:
-    SCHEDULED its time to go, ACCEPTED ready from then on, SENDING the end of the lease, UNKNOWN
-    the time to decide. It is null where nothing is to be done. `fence` is the number of the claim:
-    a worker that was thought dead cannot write over its successor.
+    `due_at` is when the row is to be processed next. By status, it is: SCHEDULED the time to send,
+    ACCEPTED the time from which it is ready, SENDING the end of the lease, UNKNOWN the time to
+    decide, SENT the time to fall back. It is null where nothing is to be done. `fence` is the
+    fencing token: a worker whose lease has ended cannot write over a later claim.
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
@@ -91,7 +91,7 @@ class Delivery(models.Model):
     test = models.BooleanField(default=False)
     trace = models.JSONField(
         null=True
-    )  # how it was decided: messaging.reports.trace says what is in it
+    )  # how accept decided; its format is in messaging.reports.trace
     updated_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -104,7 +104,7 @@ class Delivery(models.Model):
                 fields=["organization_id", "contact_id", "-message_id"],
                 name="delivery_of_contact",
             ),
-            # read by claiming: what is ready, fair between organizations
+            # read by claims: what is ready, fair between organizations
             models.Index(
                 fields=["channel", "priority", "organization_id", "due_at"],
                 name="delivery_ready",
@@ -120,20 +120,20 @@ class Delivery(models.Model):
                 name="delivery_waiting",
                 condition=models.Q(status__in=["ACCEPTED", "SCHEDULED"], due_at__isnull=False),
             ),
-            # read by schedule.release: what is due, fair between organizations
+            # read by sweeper.release: what is due, fair between organizations
             models.Index(
                 fields=["priority", "organization_id", "due_at"],
                 name="delivery_scheduled",
                 condition=models.Q(status="SCHEDULED"),
             ),
-            # read by the rest of schedule: ended leases, unknown outcomes, fallbacks
+            # read by the rest of the sweeper: ended leases, unknown outcomes, fallbacks
             models.Index(
                 fields=["status", "due_at"],
                 name="delivery_due",
                 condition=models.Q(due_at__isnull=False)
                 & ~models.Q(status__in=["ACCEPTED", "SCHEDULED"]),
             ),
-            # read by held: what waits for a person's decision; nearly always empty
+            # read by manual_review; nearly always empty
             models.Index(
                 fields=["organization_id", "id"],
                 name="delivery_held",
@@ -152,7 +152,7 @@ class Delivery(models.Model):
 
 
 class Attempt(models.Model):
-    """One hand-over to a provider, written before it leaves; `outcome` is null until then."""
+    """One hand-over to an account, written before it leaves; `outcome` is null until it has one."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
@@ -171,7 +171,7 @@ class Attempt(models.Model):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by queries.detail with include=trace, the admin and schedule.sweep
+            # read by queries.detail with include=trace, the admin and the sweeper
             models.Index(fields=["delivery_id"], name="attempt_of_delivery"),
             # read by health and account_hour: an organization's latest, whatever others send
             models.Index(fields=["organization_id", "id"], name="attempt_of_organization"),
@@ -182,7 +182,7 @@ class Attempt(models.Model):
 
 
 class Event(models.Model):
-    """Something that happened to one delivery."""
+    """An entry of a delivery's history."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
@@ -208,7 +208,7 @@ PARTITIONED = (Message, MessageContent, Delivery, Attempt, Event)
 
 
 class IdempotencyKey(models.Model):
-    """A key that was used, the digest of its request, and the answer to give again."""
+    """A key that was used, the digest of its request, and the answer to repeat."""
 
     id = models.BigAutoField(primary_key=True)
     organization_id = models.CharField(max_length=64)

@@ -1,1 +1,8 @@
-"""What an organization has decided: categories, senders, accounts, limits, pauses."""
+"""What an organization has decided: categories, senders, accounts, limits, pauses.
+
+Other packages use:
+
+- `organization_policy`: all of it, read once and kept for two seconds
+- `send_limits`: the ceilings on accepted messages
+- `pausing`: ends a pause
+"""

@@ -41,7 +41,7 @@ class CategoryRules:
 
     @property
     def priority(self) -> int:
-        """0 goes before 1: what a person is waiting for goes before what an organization wants."""
+        """Return 0 for TRANSACTIONAL, which goes before 1, all else."""
         return 0 if self.name == TRANSACTIONAL else 1
 
 
@@ -49,12 +49,12 @@ BUILT_IN = {
     TRANSACTIONAL: CategoryRules(TRANSACTIONAL, False, True, timedelta(hours=24)),
     MARKETING: CategoryRules(MARKETING, True, False, timedelta(hours=4)),
 }
-"""The categories that every organization has; a row of the same name takes their place."""
+"""The categories that every organization has, unless a row of the same name replaces them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A provider account, ready to send. `id` is None for the simulator that nobody set up."""
+    """A provider account, ready to send. `id` is None for the built-in simulator."""
 
     id: int | None
     name: str
@@ -66,11 +66,11 @@ class Account:
     match: tuple[str, ...] = ()
     active: bool = True
     draining: bool = False
-    """It takes nothing new; what it was tried for before, it may still be tried for."""
+    """It takes no new deliveries; those that it has tried before, it may try again."""
     rate: int | None = None
     """Sends a second; None: no limit."""
     callback_url: str = ""
-    """Where the provider reports to."""
+    """The URL for the provider's callbacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class SendingRulesRecord:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One organization's decisions."""
+    """What one organization has decided."""
 
     categories: Mapping[str, CategoryRules]
     domains: Mapping[str, Domain]
@@ -107,12 +107,12 @@ class Policy:
     sending: SendingRulesRecord
 
     def rules(self, category: str) -> CategoryRules:
-        """Give a category's rules. One that was deleted meanwhile needs consent, like MARKETING."""
+        """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
         found = self.categories.get(category)
         return found or replace(self.categories[MARKETING], name=category)
 
     def quiet(self, channel: str, rules: CategoryRules) -> Mapping[str, str] | None:
-        """Give the quiet hours (`from`, `until`: HH:MM) that hold for a category on a channel."""
+        """Return the quiet hours (`from`, `until`: HH:MM) of a category on a channel."""
         if rules.name == TRANSACTIONAL and not self.sending.quiet_transactional:
             return None
         return self.sending.quiet_hours.get(channel)
@@ -130,21 +130,21 @@ def _category(row: Category) -> CategoryRules:
 
 
 def _provider(row: ProviderAccount) -> Provider | None:
-    """Make an account's provider; None if its settings are broken, and the log says so."""
+    """Return an account's provider; None if its settings are invalid, which is logged."""
     kind = providers.REGISTRY.get(row.kind)
     try:
         if kind is None:
             raise ValueError(f"no provider {row.kind}")
         return kind(kind.Settings.model_validate(orjson.loads(row.credentials or "{}")))
     except (ValidationError, ValueError) as error:
-        # The settings hold secrets: only where they are wrong is told, never what they are.
+        # The settings hold secrets: only the names of the invalid fields are logged.
         fields = [p["loc"] for p in error.errors()] if isinstance(error, ValidationError) else []
         log.error("account.broken", account_id=row.pk, fields=fields)  # noqa: TRY400 (see above)
         return None
 
 
 def account_of(row: ProviderAccount) -> Account:
-    """Make a stored account ready to send."""
+    """Return the account of a row, ready to send."""
     provider = _provider(row)
     return Account(
         id=row.pk,
@@ -176,15 +176,15 @@ def _sending(row: SendingRules) -> SendingRulesRecord:
 
 def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
     """Read the policies of organizations, by four queries however many there are."""
-    asked = {"organization_id__in": organization_ids}
-    categories = _by_organization(Category.objects.filter(**asked))
+    of_these = {"organization_id__in": organization_ids}
+    categories = _by_organization(Category.objects.filter(**of_these))
     domains = _by_organization(
-        SenderDomain.objects.filter(**asked, verified_at__isnull=False).order_by(
+        SenderDomain.objects.filter(**of_these, verified_at__isnull=False).order_by(
             "-is_default", "id"
         )
     )
-    accounts = _by_organization(ProviderAccount.objects.filter(**asked).order_by("priority"))
-    rules = _by_organization(SendingRules.objects.filter(**asked))
+    accounts = _by_organization(ProviderAccount.objects.filter(**of_these).order_by("priority"))
+    rules = _by_organization(SendingRules.objects.filter(**of_these))
     return {
         each: _policy(categories[each], domains[each], accounts[each], rules[each])
         for each in organization_ids
@@ -218,15 +218,15 @@ _policies: TtlCache[str, Policy] = TtlCache(seconds=2)
 
 
 def of(organization_id: str) -> Policy:
-    """Give an organization's policy: four queries, at most every two seconds and process."""
+    """Return an organization's policy: four queries, at most every two seconds and process."""
     return of_many([organization_id])[organization_id]
 
 
 def of_many(organization_ids: Sequence[str]) -> dict[str, Policy]:
-    """Return the policies of organizations: four queries for all that are not kept."""
+    """Return the policies of organizations: four queries for all that are not cached."""
     return _policies.get_many(organization_ids, _read)
 
 
 def forget(organization_id: str) -> None:
-    """Read the organization's policy anew at the next call (the admin changed it)."""
+    """Remove the organization's policy from the cache, since the admin changed it."""
     _policies.forget(organization_id)

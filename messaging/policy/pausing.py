@@ -1,4 +1,4 @@
-"""Ending a pause: what waited for it goes at once."""
+"""End a pause: the deliveries that waited for it are due at once."""
 
 from django.db import connection
 
@@ -6,9 +6,9 @@ from messaging.models import Delivery
 
 
 def resume(organization_id: str) -> int:
-    """Make due what waits for a pause; those that still are paused go back to waiting.
+    """Make the deliveries due that wait for a pause, and return how many those were.
 
-    Gives how many deliveries that was.
+    Those that another pause covers will wait again.
     """
     with connection.cursor() as cursor:
         cursor.execute(

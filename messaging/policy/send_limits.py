@@ -1,7 +1,7 @@
-"""How much an organization may have sent: its ceilings of messages a second and a day.
+"""An organization's ceilings on accepted messages, per second and per day.
 
-They count messages when they are accepted, all of a call or none. What TEST applications send
-counts against no ceiling.
+Messages count when they are accepted, all of a call or none. What TEST applications send does not
+count.
 """
 
 from messaging.policy.organization_policy import SendingRulesRecord
@@ -9,16 +9,16 @@ from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
 DAY = 86_400
 LARGEST = 500
-"""As many messages as a bulk may have. One that is larger than the ceiling of a second passes when
-nothing was accepted lately, and holds up what follows: else it never could.
+"""The number of messages that a bulk may have. A bulk that is larger than the ceiling of a second
+passes when nothing was accepted lately, and delays what follows; otherwise it never could.
 """
-TOLD = "The organization's ceiling of messages is reached; see Retry-After."
+CEILING_REACHED = "The organization's ceiling of messages is reached; see Retry-After."
 
 
 def take(
     organization_id: str, sending: SendingRulesRecord, count: int, *, test: bool = False
 ) -> LimitDecision:
-    """Count so many messages against an organization's ceilings: all of them, or none."""
+    """Count messages against an organization's ceilings: all of them, or none."""
     if test or count == 0:
         return LimitDecision(allowed=True)
     limits = [Limit(sending.sends_per_day, DAY)]
@@ -30,5 +30,5 @@ def take(
 def require(
     organization_id: str, sending: SendingRulesRecord, count: int, *, test: bool = False
 ) -> None:
-    """Count so many messages. Raises RATE_LIMITED, with `Retry-After`, when they may not pass."""
-    take(organization_id, sending, count, test=test).require(TOLD)
+    """Count messages. Raises RATE_LIMITED, with `Retry-After`, when they exceed a ceiling."""
+    take(organization_id, sending, count, test=test).require(CEILING_REACHED)

@@ -15,7 +15,7 @@ attempt's id) and {callback} (a signed URL for its receipts).
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlencode
 
 import orjson
@@ -105,7 +105,8 @@ class HttpSms(Provider):
             "id": dispatch.attempt_id,
             "callback": callbacks.signed_url(dispatch, account.callback_secret.get_secret_value()),
         }
-        filled = _fill(orjson.loads(account.parameters_json), values)
+        template = http.read_object(account.parameters_json.encode())
+        filled = {name: _fill(value, values) for name, value in template.items()}
         url, body, kind, method = account.url, b"", "", "POST"
         match account.format:
             case "JSON":
@@ -161,7 +162,7 @@ class HttpSms(Provider):
         self, callback: CallbackRequest
     ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
         account = self.settings
-        fields: Mapping[str, Any] = {
+        fields: Mapping[str, object] = {
             **http.read_object(callback.body),
             **callbacks.parameters(callback),
         }
@@ -186,7 +187,7 @@ class HttpSms(Provider):
         return [DeliveryReceipt(attempt_id, kind, status[:100], soft)]
 
 
-def _fill(value: Any, values: Mapping[str, str]) -> Any:
+def _fill(value: object, values: Mapping[str, str]) -> object:
     """Return a value with the placeholders of every text filled in once."""
     match value:
         case str():
@@ -198,7 +199,7 @@ def _fill(value: Any, values: Mapping[str, str]) -> Any:
     return value
 
 
-def _at(value: Any, path: str) -> Any:
+def _at(value: object, path: str) -> object:
     """Return the value at a path like `messages.0.id`; None if there is none."""
     for step in path.split("."):
         if isinstance(value, Mapping):

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import formataddr
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import orjson
 from pydantic import Field, SecretStr, StringConstraints, field_validator
@@ -185,10 +185,10 @@ class Ses(Provider):
         return [receipt] if receipt else []
 
 
-def _body(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
+def _body(dispatch: Dispatch, configuration_set: str) -> dict[str, object]:
     email = dispatch.email
     texts = {"Text": email.text, "Html": email.html}
-    simple: dict[str, Any] = {
+    simple: dict[str, object] = {
         "Subject": _text(_line(email.subject)),
         "Body": {name: _text(text) for name, text in texts.items() if text},
     }
@@ -196,7 +196,7 @@ def _body(dispatch: Dispatch, configuration_set: str) -> dict[str, Any]:
         simple["Headers"] = [
             {"Name": name, "Value": _line(value)} for name, value in email.headers.items()
         ]
-    body = {
+    body: dict[str, object] = {
         "FromEmailAddress": _mailbox(email.from_name, email.from_address),
         "Destination": {"ToAddresses": [_mailbox(email.to_name, email.to)]},
         "Content": {"Simple": simple},
@@ -220,7 +220,7 @@ def _mailbox(name: str, address: str) -> str:
     return formataddr((_line(name)[:200], address))
 
 
-def _refused(reply: Reply, answer: Mapping[str, Any]) -> Outcome:
+def _refused(reply: Reply, answer: Mapping[str, object]) -> Outcome:
     error = reply.headers.get("x-amzn-errortype") or answer.get("__type") or answer.get("code")
     kind = http.text_of(error, 100).partition(":")[0].rpartition("#")[2]
     text = http.text_of(answer.get("message") or answer.get("Message"), 300)
@@ -244,7 +244,7 @@ def _refused(reply: Reply, answer: Mapping[str, Any]) -> Outcome:
     return Unknown(f"unexpected answer: {reply.status}")
 
 
-def _is_recent(message: Mapping[str, Any], callback: CallbackRequest) -> bool:
+def _is_recent(message: Mapping[str, object], callback: CallbackRequest) -> bool:
     try:
         moment = datetime.fromisoformat(str(message.get("Timestamp")))
     except ValueError:

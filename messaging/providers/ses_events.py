@@ -1,7 +1,6 @@
 """The events of an email that Amazon SES publishes by a configuration set."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 
@@ -28,7 +27,7 @@ RECEIPTS: dict[str, str | None] = {
 }
 
 
-def receipt(event: Mapping[str, Any]) -> DeliveryReceipt | UnknownCode | None:
+def receipt(event: Mapping[str, object]) -> DeliveryReceipt | UnknownCode | None:
     """Return the receipt of an event; None if it reports nothing new."""
     name = http.text_of(event.get("eventType") or event.get("notificationType"))
     if not name:
@@ -50,7 +49,7 @@ def receipt(event: Mapping[str, Any]) -> DeliveryReceipt | UnknownCode | None:
     )
 
 
-def _reason(event: Mapping[str, Any]) -> str | None:
+def _reason(event: Mapping[str, object]) -> str | None:
     """Return why an email failed, in SES's words and without addresses."""
     recipient = _first(_at(event, "bounce", "bouncedRecipients"))
     words = [
@@ -66,11 +65,11 @@ def _reason(event: Mapping[str, Any]) -> str | None:
     return addresses.redacted(text)[:200] or None
 
 
-def _at(value: Any, *names: str) -> Any:
+def _at(value: object, *names: str) -> object:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _first(value: Any) -> Any:
+def _first(value: object) -> object:
     return value[0] if isinstance(value, list) and value else None

@@ -8,7 +8,6 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 from cryptography import x509
@@ -44,7 +43,9 @@ _TIMEOUT = 5.0
 _keys: TtlCache[tuple[str, str], RSAPublicKey] = TtlCache(seconds=24 * 3600, size=64)
 
 
-def is_signed(message: Mapping[str, Any], origin: str, transport: Transport, ca_pem: str) -> bool:
+def is_signed(
+    message: Mapping[str, object], origin: str, transport: Transport, ca_pem: str
+) -> bool:
     """Return whether SNS at `origin` (`https://sns.eu-west-1.amazonaws.com`) signed a message."""
     names = _SIGNED.get(str(message.get("Type")))
     version = _HASHES.get(str(message.get("SignatureVersion")))
@@ -76,7 +77,7 @@ def _fetch_key(url: str, transport: Transport, ca_pem: str) -> RSAPublicKey | No
     return key if isinstance(key, RSAPublicKey) else None
 
 
-def confirm(message: Mapping[str, Any], origin: str, transport: Transport, ca_pem: str) -> bool:
+def confirm(message: Mapping[str, object], origin: str, transport: Transport, ca_pem: str) -> bool:
     """Confirm a subscription at the URL that SNS names, if it has SNS's origin."""
     path = _path_below(origin, message.get("SubscribeURL"))
     if not _CONFIRM.fullmatch(path):

@@ -20,7 +20,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import jwt
 import orjson
@@ -167,7 +167,7 @@ class Vonage(Provider):
         return [DeliveryReceipt(attempt_id, kind, f"Vonage {title}" if title else None)]
 
 
-def _refused(reason: str, answer: Mapping[str, Any]) -> Outcome:
+def _refused(reason: str, answer: Mapping[str, object]) -> Outcome:
     """Return the outcome of a refusal, by the parameters that were found invalid."""
     wrong = answer.get("invalid_parameters")
     entries = wrong if isinstance(wrong, list) else []

@@ -48,7 +48,7 @@ _STEPS = (
 
 
 def purge() -> None:
-    """Give up deliveries that are too old, and delete those that ended long ago."""
+    """Fail deliveries that are too old, and delete those that ended long ago."""
     until = monotonic() + PURGE_SECONDS
     with connection.cursor() as cursor:
         for statement, status, age in _STEPS:

@@ -1,6 +1,7 @@
 """An endpoint's claimed queue while it is dispatched: what to send next, retries and backoff.
 
-Pure: no database, no network. https://github.com/standard-webhooks/standard-webhooks has the rules.
+It makes no requests; its clock may read the database time.
+Rules: https://github.com/standard-webhooks/standard-webhooks
 """
 
 import random

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import orjson
 from cryptography.hazmat.primitives import serialization
@@ -305,7 +305,7 @@ def _common(
     )
 
 
-def _dead_since(content: Push, reason: str, timestamp: Any) -> Outcome:
+def _dead_since(content: Push, reason: str, timestamp: object) -> Outcome:
     """Return Gone, unless the device registered after the time of death."""
     since = timestamp if isinstance(timestamp, int) and 0 < timestamp < _LATEST_MS else None
     registered = content.registered_at
@@ -314,15 +314,15 @@ def _dead_since(content: Push, reason: str, timestamp: Any) -> Outcome:
     return Gone(reason, since)
 
 
-def _payload(content: Push) -> dict[str, Any]:
-    aps: dict[str, Any] = {"content-available": 1}
+def _payload(content: Push) -> dict[str, object]:
+    aps: dict[str, object] = {"content-available": 1}
     if content.title and content.body:
         aps = {"alert": {"title": content.title, "body": content.body}, "sound": "default"}
     elif content.title:
         aps = {"alert": {"title": content.title}, "sound": "default"}
     elif content.body:
         aps = {"alert": {"body": content.body}, "sound": "default"}
-    payload: dict[str, Any] = {"aps": aps}
+    payload: dict[str, object] = {"aps": aps}
     if content.badge is not None:
         aps["badge"] = content.badge
     if content.data:

@@ -21,7 +21,7 @@ pyfcm is not used; the reasons and figures are in the README, under Choices.
 
 import re
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 from urllib.parse import urlencode
 
 import jwt
@@ -56,27 +56,41 @@ GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 HOUR = 3600
 TOKEN_LIFE = Lifetime(renew_after=50 * 60, expires_after=58 * 60)
 """Google's tokens are valid for an hour."""
-_REQUIRED = ("project_id", "client_email", "private_key", "private_key_id", "token_uri")
 _INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
 """A Firebase installation id, sent in its own field; registration tokens are longer."""
 
 
-@lru_cache(maxsize=64)
-def _account(text: str) -> dict[str, str]:
-    """Return the fields of a service account's key file.
+class ServiceAccount(NamedTuple):
+    """The key file of a service account, as far as it is used."""
 
-    Raises ValueError without any of its content.
-    """
-    given = read_object(text.encode())
-    if not all(isinstance(given.get(name), str) and given[name] for name in _REQUIRED):
-        raise ValueError(f"must be a service account's JSON with {', '.join(_REQUIRED)}")
-    if not re.fullmatch(r"[a-z0-9:.-]{1,100}", given["project_id"]):
+    project_id: str
+    client_email: str
+    private_key: str
+    private_key_id: str
+    token_uri: str
+
+    def __repr__(self) -> str:
+        """Return the project alone: the rest is secret."""
+        return f"{type(self).__name__}({self.project_id})"
+
+
+@lru_cache(maxsize=64)
+def _service_account(text: str) -> ServiceAccount:
+    """Return a service account's key file. Raises ValueError without any of its content."""
+    fields = read_object(text.encode())
+    values = [value for name in ServiceAccount._fields if (value := fields.get(name))]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(ServiceAccount._fields):
+        names = ", ".join(ServiceAccount._fields)
+        raise ValueError(f"must be a service account's JSON with {names}")
+    account = ServiceAccount(*texts)
+    if not re.fullmatch(r"[a-z0-9:.-]{1,100}", account.project_id):
         raise ValueError("its project_id is not valid")
     try:
-        jwt.encode({}, given["private_key"], algorithm="RS256")
+        jwt.encode({}, account.private_key, algorithm="RS256")
     except (ValueError, TypeError, jwt.PyJWTError):
         raise ValueError("its private_key is not an RSA key in PEM") from None
-    return {name: given[name] for name in _REQUIRED}
+    return account
 
 
 class FcmSettings(ProviderSettings):
@@ -90,7 +104,7 @@ class FcmSettings(ProviderSettings):
     @field_validator("service_account_json")
     @classmethod
     def _is_an_account(cls, value: SecretStr) -> SecretStr:
-        _account(value.get_secret_value())
+        _service_account(value.get_secret_value())
         return value
 
 
@@ -104,14 +118,14 @@ class Fcm(PushProvider):
     settings: FcmSettings
 
     @cached_property
-    def service_account(self) -> dict[str, str]:
-        """Return the fields of the key file."""
-        return _account(self.settings.service_account_json.get_secret_value())
+    def service_account(self) -> ServiceAccount:
+        """Return the account's key file."""
+        return _service_account(self.settings.service_account_json.get_secret_value())
 
     @cached_property
     def credential_name(self) -> str:
         """Return the credential's name, by which its token is kept."""
-        return f"fcm:{access_tokens.credential_id(*self.service_account.values())}"
+        return f"fcm:{access_tokens.credential_id(*self.service_account)}"
 
     def credential(self, transport: Transport, refused: str) -> str:
         """Return the access token: requested once an hour, shared by all processes."""
@@ -122,18 +136,18 @@ class Fcm(PushProvider):
     def _log_in(self, transport: Transport) -> AccessToken:
         account, settings, moment = self.service_account, self.settings, now()
         claims = {
-            "iss": account["client_email"],
+            "iss": account.client_email,
             "scope": SCOPE,
-            "aud": account["token_uri"],
+            "aud": account.token_uri,
             "iat": moment,
             "exp": moment + HOUR,
         }
-        headers = {"kid": account["private_key_id"]}
-        assertion = jwt.encode(claims, account["private_key"], "RS256", headers)
+        headers = {"kid": account.private_key_id}
+        assertion = jwt.encode(claims, account.private_key, "RS256", headers)
         (reply,) = transport.perform(
             [
                 Request(
-                    url=account["token_uri"],
+                    url=account.token_uri,
                     body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
                     headers=(("Content-Type", "application/x-www-form-urlencoded"),),
                     connect_timeout=min(5.0, settings.timeout),
@@ -161,7 +175,7 @@ class Fcm(PushProvider):
         # What Google counts: all that the app is settings.
         counted = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
         return too_large(counted, PAYLOAD_LIMIT) or Request(
-            url=f"{settings.base_url}/v1/projects/{self.service_account['project_id']}/messages:send",
+            url=f"{settings.base_url}/v1/projects/{self.service_account.project_id}/messages:send",
             body=orjson.dumps({"message": message}),
             headers=(
                 ("Authorization", f"Bearer {credential}"),
@@ -205,12 +219,12 @@ class Fcm(PushProvider):
         return Unknown(f"unexpected answer: {reply.status}")
 
 
-def _message(content: Push) -> dict[str, Any]:
+def _message(content: Push) -> dict[str, object]:
     named = "fid" if _INSTALLATION.fullmatch(content.token) else "token"
     shown = {"title": content.title, "body": content.body, "image": content.image}
     data = {**content.data, **({"link": content.link} if content.link else {})}
-    android: dict[str, Any] = {"priority": "HIGH" if content.priority == "HIGH" else "NORMAL"}
-    notification: dict[str, Any] = {}
+    android: dict[str, object] = {"priority": "HIGH" if content.priority == "HIGH" else "NORMAL"}
+    notification: dict[str, object] = {}
     if content.collapse_key:
         android["collapse_key"] = notification["tag"] = content.collapse_key
     if content.badge is not None:
@@ -227,24 +241,25 @@ def _message(content: Push) -> dict[str, Any]:
     }
 
 
-def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
+def _details(error: dict[str, object]) -> list[dict[str, object]]:
     given = error.get("details")
     return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
 
 
-def _code(error: dict[str, Any]) -> str:
+def _code(error: dict[str, object]) -> str:
     """Return FCM's own error code, else Google's status."""
     codes = [each["errorCode"] for each in _details(error) if each.get("errorCode")]
     return str(next(iter(codes), error.get("status") or "no error code"))[:64]
 
 
-def _names_token(error: dict[str, Any]) -> bool:
+def _names_token(error: dict[str, object]) -> bool:
     """Return whether a refusal is about the token, and not about the content."""
+    lists = (each.get("fieldViolations") for each in _details(error))
     violations = [
         violation
-        for each in _details(error)
-        if isinstance(each.get("fieldViolations"), list)
-        for violation in each["fieldViolations"]
+        for each in lists
+        if isinstance(each, list)
+        for violation in each
         if isinstance(violation, dict)
     ]
     return any(each.get("field") in ("message.token", "message.fid") for each in violations)

@@ -19,7 +19,7 @@ RESULTS is the table of what a result's `statusCode` means. For the request as a
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import urlencode
 
 import orjson
@@ -211,7 +211,7 @@ class SalesforcePush(PushProvider):
         ]
 
 
-def _action(content: Push, notification_type: str) -> dict[str, Any]:
+def _action(content: Push, notification_type: str) -> dict[str, object]:
     """Return one action. A tap opens the link, else `data`'s `recordId`, else the user."""
     if content.link:
         page = {"type": "standard__webPage", "attributes": {"url": content.link}}
@@ -231,7 +231,7 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _objects(reply: Reply) -> list[dict[str, Any]]:
+def _objects(reply: Reply) -> list[dict[str, object]]:
     try:
         value = orjson.loads(reply.body)
     except orjson.JSONDecodeError:
@@ -239,21 +239,21 @@ def _objects(reply: Reply) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _results(reply: Reply, count: int) -> list[dict[str, Any]] | None:
+def _results(reply: Reply, count: int) -> list[dict[str, object]] | None:
     """Return the result of each action; None if the request was answered as a whole."""
     results = [each for each in _objects(reply) if "isSuccess" in each]
     good = reply.status in (200, 201, 400) and len(results) == count
     return results if good else None
 
 
-def _codes(result: dict[str, Any]) -> Iterator[str]:
+def _codes(result: dict[str, object]) -> Iterator[str]:
     errors = result.get("errors")
     for error in errors if isinstance(errors, list) else []:
         if isinstance(error, dict) and isinstance(error.get("statusCode"), str):
             yield error["statusCode"][:64]
 
 
-def _answer_to_action(dispatch: Dispatch, result: dict[str, Any]) -> Answer:
+def _answer_to_action(dispatch: Dispatch, result: dict[str, object]) -> Answer:
     if result.get("isSuccess") is True:
         return Accepted(dispatch.attempt_id)
     code = next(_codes(result), "no status code")

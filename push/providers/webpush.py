@@ -141,7 +141,7 @@ class PushSubscription:
     """Where a browser is reached, and its keys. Its repr has none of it, as all is secret."""
 
     endpoint: str
-    keys: dict[str, Any] | None
+    keys: dict[str, object] | None
 
     @cached_property
     def host(self) -> str:
@@ -179,7 +179,7 @@ def _topic(content: Push) -> str:
     return topic
 
 
-def _payload(content: Push) -> dict[str, Any]:
+def _payload(content: Push) -> dict[str, object]:
     """Return what the service worker reads: see docs/push.md."""
     payload = {
         "title": content.title,

@@ -1,15 +1,15 @@
-"""What a provider can answer to one attempt. Six answers, and each says what may follow.
+"""The outcomes of an attempt. Each of the six determines what may follow.
 
 | outcome | meaning | what follows |
 |---|---|---|
-| Accepted | the provider took it | SENT; receipts may come later |
-| Retryable | certainly not taken, another try may work | next account at once, then backoff |
-| Rejected | refused for good | the recipient's fault: next channel; the content's: the end |
-| Gone | the push token is dead | the next device; all dead: next channel |
+| Accepted | the provider accepted it | SENT; receipts may come later |
+| Retryable | certainly not accepted, another try may work | next account at once, then backoff |
+| Rejected | refused for good | the recipient's fault: next channel; the content's: none |
+| Gone | the push token is invalid now | the next device; none left: next channel |
 | Misconfigured | our credentials or set-up are wrong | next account, then backoff |
-| Unknown | it may have been taken | never failed over: a receipt or the category decides |
+| Unknown | it may have been accepted | no failover: a receipt or the category decides |
 
-A provider never raises for what the other side does, and never raises an API error.
+A provider never raises for a failure of the other side, and never raises an API error.
 """
 
 from dataclasses import dataclass
@@ -25,30 +25,30 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The provider took it. `provider_id` is its own id for the message, for matching receipts."""
+    """The provider accepted it. `provider_id` is its id for the message, which receipts name."""
 
     provider_id: str = ""
     receipts: tuple[str, ...] = ()
-    """Receipt types known at once. Only the simulator, which has no other way back, fills it."""
+    """Receipts known at once; only the simulator, which sends no callbacks, has any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retryable:
-    """It was not taken. `retry_after` is the provider's own wish in seconds, if it had one."""
+    """It was not accepted. `retry_after` is what the provider requests, in seconds."""
 
     reason: str
     retry_after: float | None = None
     blames_account: bool = True
-    """False: it is about one device or host alone, or nobody was asked; the account is well."""
+    """False: the failure concerns one device or host, or nothing was sent; the account works."""
 
 
 NOT_TRIED = Retryable("no room on the way there", blames_account=False)
-"""Nobody was asked: there was no time left, or no connection free, in this turn."""
+"""Nothing was sent: there was no time left, or no free connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """It will never be taken. `hard` says that the address itself is dead (a hard bounce)."""
+    """It will never be accepted. `hard`: the address itself is invalid (a hard bounce)."""
 
     reason: str
     fault: Fault = Fault.RECIPIENT
@@ -57,7 +57,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The token is dead. `since` is the provider's time of death in ms since 1970, if it says."""
+    """The token is invalid; `since` when, in milliseconds since 1970, if reported."""
 
     reason: str
     since: int | None = None
@@ -72,7 +72,7 @@ class Misconfigured:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nobody can say whether it was taken."""
+    """It may have been accepted or not."""
 
     reason: str
 

@@ -21,7 +21,7 @@ ARGUMENTS = [
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Give the browser; tests that need it say that they were skipped where there is none."""
+    """Return the browser; without one, tests that need it are reported as skipped."""
     if CHROMIUM is None:
         pytest.skip("no chromium on the PATH")
     # Playwright runs an event loop in this thread, in which Django would refuse its database. No
@@ -36,14 +36,14 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
 def tab(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
-    """Give a fresh tab; whatever the page could not load or do by its policy fails the test."""
+    """Return a fresh tab; anything that the page could not load or do by its policy fails."""
     context = chromium.new_context(
         java_script_enabled=request.param, locale="en-GB", viewport={"width": 390, "height": 844}
     )
     page = context.new_page()
     page.set_default_timeout(10_000)
     problems: list[str] = []
-    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
     page.on("requestfailed", lambda failed: problems.append(failed.url))
     yield page
     context.close()

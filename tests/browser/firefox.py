@@ -73,14 +73,14 @@ class Firefox:
 
     def _read(self) -> Any:
         length = b""
-        while (letter := self._stream.read(1)) != b":":
-            if not letter:
+        while (character := self._stream.read(1)) != b":":
+            if not character:
                 raise BrowserSaid("it is gone")
-            length += letter
+            length += character
         return json.loads(self._stream.read(int(length)))
 
     def ask(self, command: str, given: dict[str, Any] | None = None) -> Any:
-        """Give a command, and its result."""
+        """Send a command and return its result."""
         self._number += 1
         text = json.dumps([0, self._number, command, given or {}]).encode()
         self._stream.write(b"%d:%b" % (len(text), text))
@@ -133,7 +133,7 @@ class Firefox:
         self.run_inside(_FORGET)
 
     def addresses(self) -> list[str]:
-        """Give the addresses of all tabs."""
+        """Return the URLs of all tabs."""
         found: list[str] = self.run_inside(
             "return window.gBrowser.browsers.map((one) => one.currentURI.spec);"
         )
@@ -163,7 +163,7 @@ def firefox(profile: Path, **preferences: Any) -> Iterator[Firefox]:
         ],
         env={**os.environ, "HOME": str(profile), "MOZ_CRASHREPORTER_DISABLE": "1"},
         stdout=subprocess.DEVNULL,
-        stderr=(profile / "said.log").open("w"),
+        stderr=(profile / "stderr.log").open("w"),
         start_new_session=True,
     )
     try:

@@ -13,7 +13,7 @@ def test_docs_show_the_calls_and_load_nothing_from_elsewhere(chromium, live_serv
     page = context.new_page()
     page.set_default_timeout(20_000)
     problems, asked = [], []
-    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("requestfailed", lambda failed: problems.append(failed.url))
     page.on("request", lambda request: asked.append(request.url))
@@ -34,7 +34,7 @@ def test_docs_in_a_frame_are_not_shown(chromium, live_server):
     context = chromium.new_context()
     page = context.new_page()
     refused = []
-    page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda entry: refused.append(entry.text) if entry.type == "error" else None)
     page.goto(f"{live_server.url}/livez")
     page.set_content(f'<iframe src="{live_server.url}/rme/v1/docs"></iframe>')
     page.wait_for_timeout(1000)

@@ -1,4 +1,4 @@
-"""The pages of recipients in a real browser: by mouse, by keyboard, by what a reader hears."""
+"""The recipients' pages in a real browser: by mouse, by keyboard, by screen reader."""
 
 import re
 

@@ -28,7 +28,7 @@ def tab(chromium, live_server, ada):
     page = context.new_page()
     page.set_default_timeout(10_000)
     problems = []
-    page.on("console", lambda said: problems.append(said.text) if _is_problem(said) else None)
+    page.on("console", lambda entry: problems.append(entry.text) if _is_problem(entry) else None)
     page.on("requestfailed", lambda failed: problems.append(failed.url))
     page.goto(f"{live_server.url}/push-demo")
     page.get_by_label("Username").fill("editor")
@@ -40,9 +40,9 @@ def tab(chromium, live_server, ada):
     assert problems == []
 
 
-def _is_problem(said):
-    """Say whether the browser complains of more than an answer that is no success."""
-    return said.type == "error" and not said.text.startswith("Failed to load resource")
+def _is_problem(entry):
+    """Return whether a console entry is more than a response that is no success."""
+    return entry.type == "error" and not entry.text.startswith("Failed to load resource")
 
 
 REGISTER = """async (subscription) => {

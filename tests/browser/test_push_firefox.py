@@ -27,9 +27,9 @@ SHOWN = """
 """
 ALERTS = """
   const alerts = [...Services.wm.getEnumerator("alert:alert")];
-  const said = (alert, id) => alert.document.getElementById(id);
+  const element = (alert, id) => alert.document.getElementById(id);
   return alerts.map((one) => [
-    said(one, "alertTitleLabel").value, said(one, "alertTextLabel").textContent,
+    element(one, "alertTitleLabel").value, element(one, "alertTextLabel").textContent,
   ]);
 """
 """What stands on the screen, in the browser's own windows."""
@@ -67,7 +67,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def tab(live_server, ada, service, browser: Firefox):
-    """Give the demo page, in a browser that knows nothing and whose push service is ours."""
+    """Return the demo page in a fresh browser whose push service is a local one."""
     browser.forget_everything()
     browser.prefer("dom.push.serverURL", service.browsers.url)
     browser.open(f"{live_server.url}/push-demo")
@@ -84,8 +84,8 @@ def subscribed(tab):
     tab.click("#subscribe")
     until(lambda: Device.objects.count(), 1)
     row = Device.objects.get()
-    said = f"This browser is device {row.pk}."
-    assert until(lambda: tab.text("#result"), said) == said
+    text = f"This browser is device {row.pk}."
+    assert until(lambda: tab.text("#result"), text) == text
     return row
 
 
@@ -107,8 +107,8 @@ def test_a_push_from_the_page_is_shown(tab, ada, service):
     tab.click("#send")
     until(lambda: Message.objects.count(), 1)
     sent = Message.objects.get()
-    said = f"Message {sent.pk}: ACCEPTED."
-    assert until(lambda: tab.text("#result"), said) == said
+    text = f"Message {sent.pk}: ACCEPTED."
+    assert until(lambda: tab.text("#result"), text) == text
     send()
     shown = [["Hello", "This is a push.", str(sent.pk), {"link": "/push-demo"}]]
     assert until(lambda: tab.run(SHOWN), shown) == shown

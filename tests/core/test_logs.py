@@ -46,7 +46,7 @@ def lines(text):
 
 
 def own(text, event):
-    """Give the lines of an event without what differs from run to run."""
+    """Return the lines of an event without values that differ from run to run."""
     found = [line for line in lines(text) if line["event"] == event]
     for line in found:
         line.pop("timestamp")
@@ -96,7 +96,7 @@ def test_a_request_is_one_line_with_ids(org, api):
         ("/livez?swordfish", "debug", "/livez"),
     ],
 )  # fmt: skip
-def test_a_path_is_told_by_its_template(db, url, level, shown):
+def test_a_path_is_logged_by_its_route(db, url, level, shown):
     with written() as text:
         Client().get(url, headers={"X-Request-Id": REQUEST_ID})
     (line,) = own(text, "request")
@@ -105,7 +105,7 @@ def test_a_path_is_told_by_its_template(db, url, level, shown):
     assert secrets_in(text) == []
 
 
-def test_a_caller_is_not_told_on_the_next_request(org, api):
+def test_a_caller_is_not_logged_with_the_next_request(org, api):
     with written() as text:
         api.call("GET", "/messages/none")
         Client().get("/readyz")
@@ -149,7 +149,7 @@ class Clumsy(Simulator):
         raise ValueError(f"cannot write {dispatch.content!r}")
 
 
-def test_a_provider_that_stumbles_tells_where_and_not_over_whom(org, api, ada, monkeypatch):
+def test_an_exception_of_a_provider_is_logged_without_the_recipient(org, api, ada, monkeypatch):
     monkeypatch.setitem(providers.REGISTRY, "clumsy", Clumsy)
     ProviderAccount.objects.create(
         organization=org, name="clumsy", kind="clumsy", channel="EMAIL", credentials="{}"
@@ -179,7 +179,7 @@ class Stumbling(ApiView):
 urlpatterns = [path("rme/v1/stumble", Stumbling.as_view()), *urls.urlpatterns]
 
 
-def test_an_unforeseen_error_is_told_without_its_words(org, api, settings):
+def test_an_unexpected_error_is_logged_without_its_message(org, api, settings):
     settings.ROOT_URLCONF = __name__
     with written() as text:
         answer = api.call("POST", "/stumble", {"address": "ada.private@private.example"})
@@ -200,7 +200,7 @@ def test_an_unforeseen_error_is_told_without_its_words(org, api, settings):
     assert "in post" in told
 
 
-def test_a_database_error_names_what_was_broken(org):
+def test_a_database_error_is_logged_with_its_constraint(org):
     with pytest.raises(IntegrityError) as raised:
         Organization.objects.create(id="acme", name=SECRETS[0])
     told = add_traceback(None, "", {"exc_info": raised.value})["exception"]

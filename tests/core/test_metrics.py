@@ -1,4 +1,4 @@
-"""/metrics: who may read it, and what it tells; and the counters behind it."""
+"""/metrics: who may read it and what it shows; and the counters behind it."""
 
 import re
 import time
@@ -27,7 +27,7 @@ def _counted_from_nothing(redis):
 
 
 def scrape():
-    """Give the samples by name and labels, and check that the text is Prometheus's."""
+    """Return the samples by name and labels; check that the text is Prometheus's format."""
     answer = Client(HTTP_HOST="127.0.0.1:8000").get("/metrics")
     assert answer.status_code == 200
     assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -79,7 +79,7 @@ def test_who_may_read_the_metrics(db, settings, address, headers, status):
     assert (b"rme_up" in answer.content) is (status == 200)
 
 
-def test_behind_a_proxy_nobody_is_local(db, settings):
+def test_behind_a_proxy_no_request_is_local(db, settings):
     settings.TLS_PROXY, settings.METRICS_TOKEN = True, TOKEN
     client = Client(HTTP_HOST="127.0.0.1:8000", REMOTE_ADDR="127.0.0.1")
     assert client.get("/metrics").status_code == 404
@@ -97,7 +97,7 @@ def test_without_a_token_no_token_opens(db, settings):
     assert Client().post("/metrics").status_code == 405
 
 
-def test_the_backlog_is_told_by_channel_and_priority(org, api):
+def test_the_backlog_is_counted_by_channel_and_priority(org, api):
     people = factories.contacts(org, 3)
     api.bulk([message(person) for person in people])
     late = datetime.now(UTC) - timedelta(seconds=90)
@@ -118,7 +118,7 @@ def test_the_backlog_is_told_by_channel_and_priority(org, api):
     assert found['rme_deliveries_overdue{status="SENDING"}'] == 1
 
 
-def test_recent_attempts_are_told_by_outcome(org):
+def test_recent_attempts_are_counted_by_outcome(org):
     for outcome, age in (("Accepted", 0), ("Accepted", 1), (None, 0), ("Retryable", 301)):
         Attempt.objects.create(
             id=ids.new_id() if age < 300 else ids.at_least(datetime.now(UTC) - timedelta(0, age)),
@@ -137,7 +137,7 @@ def test_recent_attempts_are_told_by_outcome(org):
     }
 
 
-def test_what_lives_is_told(db):
+def test_workers_and_scheduler_are_shown_as_up(db):
     heartbeats.store(heartbeats.Heartbeat("a:1", {"messaging.sweep": "KeyError"}, works=False))
     assert scrape()['rme_up{part="workers"}'] == 0
     heartbeats.store(heartbeats.Heartbeat("a:2"))
@@ -149,7 +149,7 @@ def test_what_lives_is_told(db):
     }
 
 
-def test_without_redis_the_rest_is_told(db, settings):
+def test_without_redis_the_other_metrics_are_shown(db, settings):
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
     try:
@@ -162,7 +162,7 @@ def test_without_redis_the_rest_is_told(db, settings):
     assert 'rme_deliveries_ready{channel="SMS",priority="0"}' in found
 
 
-def test_requests_are_counted_by_template_of_path_and_never_by_what_stands_in_it(org, api):
+def test_requests_are_counted_by_route_and_never_by_path(org, api):
     for name in ("ada@example.com", "+41791234567"):
         assert api.call("GET", f"/messages/{name}").status_code == 404
     assert Client().generic("BREW", "/rme/v1/nothing/ada@example.com").status_code == 404
@@ -176,7 +176,7 @@ def test_requests_are_counted_by_template_of_path_and_never_by_what_stands_in_it
     assert re.findall("ada|4179|Acme|acme", text) == []
 
 
-def test_a_scrape_asks_little(org, api):
+def test_a_scrape_takes_few_statements(org, api):
     api.bulk([message(person) for person in factories.contacts(org, 30)])
     with CaptureQueriesContext(connection) as captured:
         scrape()

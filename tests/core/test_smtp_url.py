@@ -44,7 +44,7 @@ def test_an_address_opens_one_port_of_its_host(url, server, opened):
     "url",
     ["", "mail.internal", "http://mail", "smtp://", "smtp://mail:0", "smtp://mail:x", "smtp://[:1"],
 )
-def test_what_is_no_address_opens_nothing(url):
+def test_an_invalid_url_opens_no_host(url):
     assert smtp_url.opened_by(url) == []
     with pytest.raises(ValueError) as raised:
         smtp_url.parse(url)

@@ -41,7 +41,7 @@ def test_without_redis_all_that_is_due_leaves(broken, well):
     assert broken.failures() == []
 
 
-def test_a_frozen_redis_holds_nobody_up(broken, well):
+def test_a_frozen_redis_delays_no_call(broken, well):
     with frozen(broken.valkey_process()):
         started = time.monotonic()
         for _ in range(5):
@@ -52,7 +52,7 @@ def test_a_frozen_redis_holds_nobody_up(broken, well):
     assert broken.failures() == []
 
 
-def test_without_beat_workers_do_what_is_due(broken, well):
+def test_without_beat_workers_run_due_work(broken, well):
     (beat,) = broken.service.children("rme-beat")
     with frozen(beat):
         assert broken.send(schedule=soon(2)).status_code == 202

@@ -46,7 +46,7 @@ def test_all_goes_on_after_a_restart(broken):
     eventually(lambda: broken.health()["status"] == "ok", 15)
 
 
-def test_connections_that_were_ended_at_rest_are_noticed_by_nobody(broken):
+def test_idle_connections_that_were_ended_fail_no_call(broken):
     ended = broken.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = 'rme' AND pid <> pg_backend_pid()"
@@ -104,7 +104,7 @@ def log_in(broken):
     return session.post(url, form, headers={"Referer": url}, timeout=60, allow_redirects=False)
 
 
-def test_a_read_only_primary_is_told_and_waited_for(broken):
+def test_a_read_only_primary_is_reported_and_waited_for(broken):
     """As between the moment a primary is demoted and the one its successor has its place."""
     assert broken.send(schedule=soon(3)).status_code == 202
     eventually(lambda: broken.call("GET", f"/messages/{broken.sent[0]}").status_code == 200, 5)
@@ -139,7 +139,7 @@ def test_a_read_only_primary_is_told_and_waited_for(broken):
     assert broken.failures() == []
 
 
-def test_a_frozen_server_holds_nobody_up(broken):
+def test_a_frozen_server_delays_no_call(broken):
     """Its sockets stay open, and it never answers."""
     assert broken.send().status_code == 202
     broken.all_left()

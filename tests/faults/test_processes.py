@@ -181,7 +181,7 @@ def statuses(service, *paths):
     return found
 
 
-def test_half_sent_requests_hold_up_nobody(service):
+def test_half_sent_requests_do_not_delay_others(service):
     address = ("127.0.0.1", service.port)
     post = b"POST /rme/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n{"
     with ExitStack() as stack:
@@ -300,7 +300,7 @@ def transactions(service):
     return service.sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'rme'")[0][0]
 
 
-def test_beat_gives_no_hints_that_nobody_takes(service):
+def test_beat_publishes_no_hints_without_workers(service):
     with ExitStack() as stack:
         for frozen in processes(service)["rme-sweep"]:
             frozen.suspend()

@@ -138,7 +138,7 @@ def watch(service, caller):
 
 
 @pytest.mark.parametrize("fault", CHOSEN)
-def test_a_broken_mail_server_holds_up_nobody_else(fault):
+def test_a_broken_mail_server_delays_no_other(fault):
     talk = FAULTS[fault]
     broken = SlowSmtp(lambda recipient: True) if talk is None else tcp.TcpServer(talk)
     with (

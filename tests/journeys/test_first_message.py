@@ -41,7 +41,7 @@ def wait_for(condition, seconds=15):
 
 
 def readme_block(heading: str) -> str:
-    """Give the first shell block after a heading of the README."""
+    """Return the first shell block after a heading of the README."""
     text = (ROOT / "README.md").read_text()
     return re.search(rf"{heading}.*?```sh\n(.*?)```", text, re.DOTALL).group(1)
 

@@ -34,7 +34,7 @@ def long_waits(settings: Any) -> None:
 
 @pytest.fixture
 def worker() -> Iterator[Transport]:
-    """Give the transport of a worker."""
+    """Return the transport of a worker."""
     made = Transport(AddressPolicy(["localhost"]))
     yield made
     made.close()

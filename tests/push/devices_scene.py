@@ -27,5 +27,5 @@ def shown(row, **fields):
     }
 
 
-def told(row):
+def history(row):
     return [entry["what"] for entry in row.history]

@@ -50,8 +50,8 @@ class Service:
         connection.respond(stream, 200 if self.kind == "apns" else 201)
 
     def _answer(self, connection, stream):
-        said = self.script(connection, stream)
-        return self.take(connection, stream) if said is None else said
+        scripted = self.script(connection, stream)
+        return self.take(connection, stream) if scripted is None else scripted
 
 
 def account(org, kind, port, *, timeout=5.0, name=None):
@@ -122,5 +122,5 @@ def settle(worker, redis, count):
 
 
 def once_each(service, count):
-    """Say whether the service has taken each message, and none twice."""
+    """Return whether the service has taken each message, and none twice."""
     return len(service.taken) == len(set(service.taken)) == count

@@ -74,7 +74,7 @@ def push(person, title="Hello"):
 
 
 def came_of(message_id, account, device):
-    """Give what stays of a push: outcome, reason, status, circuit, and the device's end."""
+    """Return what is stored of a push: outcome, reason, status, circuit, and the device's end."""
     outcome, reason = Attempt.objects.values_list("outcome", "reason").get(message_id=message_id)
     status = Delivery.objects.values_list("status", flat=True).get(message_id=message_id)
     circuit = str(circuits.states([account.pk])[account.pk])
@@ -132,8 +132,8 @@ APNS = [
 
 @pytest.mark.parametrize(("status", "reason", "proven", "row"), APNS)
 def test_apns(org, person, status, reason, proven, row):
-    told = {"reason": reason, "timestamp": LATER} if reason else {}
-    with apple(**{IOS: (status, told)}) as service:
+    body = {"reason": reason, "timestamp": LATER} if reason else {}
+    with apple(**{IOS: (status, body)}) as service:
         used = account(org, "apns", service.settings())
         if proven:
             other = factories.contact(org)
@@ -173,10 +173,10 @@ FCM = [
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "reason", "row"), FCM, ids=[f"{row[0]}-{row[2]}-{row[3][0]}" for row in FCM]
+    ("status", "body", "reason", "row"), FCM, ids=[f"{row[0]}-{row[2]}-{row[3][0]}" for row in FCM]
 )
-def test_fcm(org, person, status, said, reason, row):
-    with google(**{ANDROID: (status, said)}) as service:
+def test_fcm(org, person, status, body, reason, row):
+    with google(**{ANDROID: (status, body)}) as service:
         used = account(org, "fcm", service.settings())
         one = device(person, "ANDROID", ANDROID)
         found = came_of(push(person), used, one)
@@ -207,10 +207,10 @@ WEB = [
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "reason", "row"), WEB, ids=[f"{row[0]}-{row[3][0]}" for row in WEB]
+    ("status", "body", "reason", "row"), WEB, ids=[f"{row[0]}-{row[3][0]}" for row in WEB]
 )
-def test_web_push(org, person, status, said, reason, row):
-    with push_service(device=(status, said, {"location": "/nowhere"})) as service:
+def test_web_push(org, person, status, body, reason, row):
+    with push_service(device=(status, body, {"location": "/nowhere"})) as service:
         used = account(org, "webpush", service.settings())
         one = device(person, "WEB", service.browser().text)
         found = came_of(push(person), used, one)
@@ -264,7 +264,7 @@ def test_salesforce(org, person, code, row):
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "reason", "row"),
+    ("status", "body", "reason", "row"),
     [
         (401, whole("INVALID_SESSION_ID"), "INVALID_SESSION_ID", CONFIG),
         (403, whole("REQUEST_LIMIT_EXCEEDED"), "REQUEST_LIMIT_EXCEEDED", BACKOFF),
@@ -276,8 +276,8 @@ def test_salesforce(org, person, code, row):
         (500, b"", "unexpected answer: 500", UNKNOWN),
     ],
 )
-def test_salesforce_as_a_whole(org, person, status, said, reason, row):
-    with salesforce_service(whole=(status, said, {})) as service:
+def test_salesforce_as_a_whole(org, person, status, body, reason, row):
+    with salesforce_service(whole=(status, body, {})) as service:
         used = account(org, "salesforce", service.settings())
         one = device(person, "PLATFORM", USER)
         found = came_of(push(person), used, one)

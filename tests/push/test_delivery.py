@@ -108,7 +108,7 @@ def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
     assert events(message_id) == ["accepted", "fallback", "sent", "delivered"]
 
 
-def test_a_push_that_nobody_confirms_is_followed_by_the_next_channel(api, org):
+def test_an_unconfirmed_push_is_followed_by_the_next_channel(api, org):
     person = factories.contact(org)
     given = {"channel": None, "channels": ["PUSH", "SMS", "EMAIL"], "strategy": "FIRST_DELIVERED"}
     with google() as two:
@@ -127,18 +127,18 @@ def test_a_push_that_nobody_confirms_is_followed_by_the_next_channel(api, org):
     assert outcomes() == [("SMS", "Accepted", None), ("fcm", "Accepted", None)]
 
 
-def test_devices_that_nobody_serves_are_refused(api, org):
+def test_devices_without_a_provider_are_refused(api, org):
     person = factories.contact(org)
     with google() as two:
         account(org, "fcm", two.settings())
         register(api, person, "IOS", GOOD)
         answer = api.send(message(person, channel="PUSH"))
-    told = error("PROVIDER_ERROR", "No provider is configured for PUSH.", message_id=ANY)
-    assert (answer.status_code, answer.json()) == (502, told)
+    body = error("PROVIDER_ERROR", "No provider is configured for PUSH.", message_id=ANY)
+    assert (answer.status_code, answer.json()) == (502, body)
     assert outcomes() == []
 
 
-def test_devices_that_nobody_serves_any_more_wait(api, org):
+def test_devices_whose_provider_is_removed_wait(api, org):
     person = factories.contact(org)
     with google() as two:
         account(org, "fcm", two.settings())
@@ -181,7 +181,7 @@ def test_an_account_may_be_for_some_apps(api, org):
     assert outcomes() == [("apns", "Accepted", None), ("two", "Accepted", None)]
 
 
-def test_each_devices_attempt_is_told_in_the_detail_and_in_the_admin(api, org):
+def test_each_devices_attempt_is_in_the_detail_and_in_the_admin(api, org):
     person = factories.contact(org)
     gone = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
     with google(**{"fcm:dead": gone}) as two:
@@ -190,10 +190,12 @@ def test_each_devices_attempt_is_told_in_the_detail_and_in_the_admin(api, org):
         register(api, person, "ANDROID", "fcm:dead")
         message_id = send(api, person)
     alive, dead = (str(row.pk) for row in Device.objects.order_by("id"))
-    told = api.call("GET", f"/messages/{message_id}?include=trace").json()
-    steps = [step for step in told["trace"][0]["steps"] if step["step"] == "ATTEMPT"]
-    said = [(one["deviceId"], one["provider"], one["result"], one.get("detail")) for one in steps]
-    assert said == [
+    body = api.call("GET", f"/messages/{message_id}?include=trace").json()
+    steps = [step for step in body["trace"][0]["steps"] if step["step"] == "ATTEMPT"]
+    attempts = [
+        (one["deviceId"], one["provider"], one["result"], one.get("detail")) for one in steps
+    ]
+    assert attempts == [
         (alive, "fcm", "ACCEPTED", None), (dead, "fcm", "GONE", "UNREGISTERED"),
     ]  # fmt: skip
     editor = member("editor", org, Membership.Role.EDITOR)

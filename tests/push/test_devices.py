@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from push.models import Device
 from tests import factories
 from tests.any_value import EFFORT, JSON
-from tests.push.devices_scene import BROWSER, HEX, NOBODY, android, register, shown, told
+from tests.push.devices_scene import BROWSER, HEX, NOBODY, android, history, register, shown
 from tests.push.subscriptions import Browser
 from tests.rest import Api, error
 
@@ -37,7 +37,7 @@ def test_a_device_is_registered(api, org):
     assert (row.organization_id, row.contact_id, row.user_id) == (org.pk, str(person.pk), "005x")
     assert (row.platform, row.token, row.app) == ("IOS", HEX.lower(), "com.example.app")
     assert (row.environment, row.locale, row.zone) == ("SANDBOX", "en-GB", "Europe/London")
-    assert (row.name, row.active, told(row)) == ("Ada's phone", True, ["REGISTERED"])
+    assert (row.name, row.active, history(row)) == ("Ada's phone", True, ["REGISTERED"])
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_the_same_token_again_is_the_same_device(api, org):
     assert again.json()["deviceId"] == first.json()["deviceId"]
     assert again.json()["registeredAt"] > first.json()["registeredAt"]
     assert (row.active, row.inactive_reason, row.inactive_since) == (True, "", None)
-    assert (row.name, told(row)) == ("New", ["REGISTERED", "ACTIVATED"])
+    assert (row.name, history(row)) == ("New", ["REGISTERED", "ACTIVATED"])
 
 
 def test_registering_at_every_start_leaves_no_trace(api, org):
     person = factories.contact(org)
     for _ in range(3):
         register(api, android(person))
-    assert told(Device.objects.get()) == ["REGISTERED"]
+    assert history(Device.objects.get()) == ["REGISTERED"]
 
 
 def test_a_token_belongs_to_the_last_to_register_it(api, org):
@@ -92,14 +92,14 @@ def test_a_token_belongs_to_the_last_to_register_it(api, org):
     answer = register(api, android(bob))
     row = Device.objects.get()
     assert (answer.status_code, answer.json()) == (200, shown(row, contactId=str(bob.pk)))
-    assert (str(row.pk), row.name, told(row)) == (device_id, "", ["REGISTERED", "MOVED"])
+    assert (str(row.pk), row.name, history(row)) == (device_id, "", ["REGISTERED", "MOVED"])
 
 
 def test_the_history_keeps_the_latest(api, org):
     people = [factories.contact(org), factories.contact(org)]
     for turn in range(52):
         register(api, android(people[turn % 2]))
-    assert told(Device.objects.get()) == ["MOVED"] * 50
+    assert history(Device.objects.get()) == ["MOVED"] * 50
 
 
 def test_a_subscription_with_new_keys_is_the_same_device(api):

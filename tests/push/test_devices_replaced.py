@@ -4,7 +4,7 @@ import pytest
 
 from push.models import Device, token_digest
 from tests import factories
-from tests.push.devices_scene import BROWSER, NOBODY, android, register, shown, told
+from tests.push.devices_scene import BROWSER, NOBODY, android, history, register, shown
 from tests.push.subscriptions import Browser
 from tests.rest import error
 
@@ -26,7 +26,7 @@ def test_a_subscription_is_replaced(api, org):
     answer = replace(api, device_id, new.subscription)
     row = Device.objects.get()
     assert (answer.status_code, answer.json()) == (200, shown(row, deviceId=device_id))
-    assert (row.token, row.active, told(row)) == (new.text, True, ["REGISTERED", "REPLACED"])
+    assert (row.token, row.active, history(row)) == (new.text, True, ["REGISTERED", "REPLACED"])
     assert register(api, {**body, "token": new.subscription}).status_code == 200
 
 

@@ -190,9 +190,9 @@ def test_what_browsers_give_is_taken():
 @pytest.mark.django_db
 def test_none_registers_by_rest(api):
     entries = [{"userId": "u1", "platform": "WEB", "token": subscription(url)} for url in REFUSED]
-    said = api.call("POST", "/devices", {"entries": entries}).json()
-    assert (said["accepted"], said["rejected"]) == (0, len(REFUSED))
-    fields = {one["error"]["details"][0]["field"] for one in said["results"]}
+    body = api.call("POST", "/devices", {"entries": entries}).json()
+    assert (body["accepted"], body["rejected"]) == (0, len(REFUSED))
+    fields = {one["error"]["details"][0]["field"] for one in body["results"]}
     assert fields == {"token.endpoint"}
     assert not Device.objects.exists()
 

@@ -1,4 +1,4 @@
-"""Dead tokens: what was said of them deactivates devices, unless they registered since."""
+"""Dead tokens: feedback deactivates their devices, unless they registered since."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,19 +25,19 @@ def person(org):
     return factories.contact(org)
 
 
-def said(device, outcome=None, at=None, org=None):
+def device_outcome(device, outcome=None, at=None, org=None):
     whose = org.pk if org else device.organization_id
     return DeviceOutcome(whose, device.pk, at or clock.now(), outcome or Gone("Unregistered"))
 
 
 def now():
-    """Give the present after all that was registered, to the millisecond."""
+    """Return the time after all registrations, to the millisecond."""
     return clock.now() + timedelta(milliseconds=1)
 
 
 def test_a_dead_token_deactivates_its_device_alone(org, person):
     dead, alive = factories.device(org, person, "dead"), factories.device(org, person, "alive")
-    feedback.store([said(dead, at=now()), said(alive, Accepted("x"))])
+    feedback.store([device_outcome(dead, at=now()), device_outcome(alive, Accepted("x"))])
     tasks.retire_devices()
     dead.refresh_from_db()
     alive.refresh_from_db()
@@ -53,7 +53,7 @@ def test_a_dead_token_deactivates_its_device_alone(org, person):
 @pytest.mark.parametrize("outcome", OTHERS, ids=lambda outcome: type(outcome).__name__)
 def test_no_other_outcome_touches_a_device(org, person, outcome):
     device = factories.device(org, person)
-    one = said(device, outcome, now())
+    one = device_outcome(device, outcome, now())
     with CaptureQueriesContext(connection) as captured:
         feedback.store([one])
     assert len(captured) == 0
@@ -71,9 +71,9 @@ def test_who_registered_since_stays(org, person, registered, active, by):
     device = factories.device(org, person)
     Device.objects.update(registered_at=died + timedelta(milliseconds=registered, microseconds=500))
     if by == "the attempt's":
-        one = said(device, at=died)
+        one = device_outcome(device, at=died)
     else:
-        one = said(device, Gone("Unregistered", int(died.timestamp() * 1000)), now())
+        one = device_outcome(device, Gone("Unregistered", int(died.timestamp() * 1000)), now())
     feedback.store([one])
     tasks.retire_devices()
     device.refresh_from_db()
@@ -82,7 +82,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
 
 def test_a_device_that_registers_again_is_active_again(api, org, person):
     device = factories.device(org, person, "token")
-    feedback.store([said(device, at=now())])
+    feedback.store([device_outcome(device, at=now())])
     tasks.retire_devices()
     body = {"contactId": str(person.pk), "platform": "ANDROID", "token": "token"}
     answer = api.call("POST", "/devices", body)
@@ -94,7 +94,7 @@ def test_a_device_that_registers_again_is_active_again(api, org, person):
 def test_another_organization_s_word_is_none(org, person):
     other = factories.organization("other")
     device = factories.device(org, person)
-    feedback.store([said(device, at=now(), org=other)])
+    feedback.store([device_outcome(device, at=now(), org=other)])
     tasks.retire_devices()
     device.refresh_from_db()
     assert (device.active, Feedback.objects.count()) == (True, 0)
@@ -103,7 +103,7 @@ def test_another_organization_s_word_is_none(org, person):
 def test_the_same_word_twice_is_one(org, person):
     device = factories.device(org, person)
     for _ in range(2):
-        feedback.store([said(device, at=now()), said(device, at=now())])
+        feedback.store([device_outcome(device, at=now()), device_outcome(device, at=now())])
         tasks.retire_devices()
     device.refresh_from_db()
     assert len(device.history) == 1
@@ -112,7 +112,7 @@ def test_the_same_word_twice_is_one(org, person):
 @pytest.mark.parametrize("count", [1, 200])
 def test_a_batch_is_one_statement(org, person, count):
     devices = [factories.device(org, person, f"token-{n}") for n in range(count)]
-    everything = [said(device, at=now()) for device in devices]
+    everything = [device_outcome(device, at=now()) for device in devices]
     with CaptureQueriesContext(connection) as captured:
         feedback.store(everything)
         assert feedback.retire() == (count, count)

@@ -31,8 +31,8 @@ VAPID = {
 PUSH = {"VAPID_KEY_MISSING", "APNS_KEY_REFUSED", "CREDENTIALS_FAILING"}
 
 
-def said(api):
-    """Give what health says of push."""
+def push_findings(api):
+    """Return the findings of health on push."""
     TtlCache.clear_all()
     found = api.call("GET", "/health").json()["configuration"]
     return [each for each in found if each["code"] in PUSH]
@@ -64,7 +64,7 @@ def device(org, platform, active=True, token="token"):
         (None, True, None, []),
     ],
 )
-def test_who_pushes_to_browsers_is_told_that_the_key_is_not_set(
+def test_a_key_that_is_not_set_is_a_finding_of_organizations_with_browsers(
     org, api, settings, platform, active, kind, found
 ):
     settings.VAPID_KEY_IS_SET = False
@@ -75,13 +75,13 @@ def test_who_pushes_to_browsers_is_told_that_the_key_is_not_set(
         device(org, platform, active)
     if kind:
         account(org, kind, {"subject": "mailto:ops@example.com"})
-    assert said(api) == found
+    assert push_findings(api) == found
 
 
-def test_with_a_key_nothing_is_said_and_nothing_asked(org, api, settings):
+def test_with_a_key_there_is_no_finding_and_no_query(org, api, settings):
     settings.VAPID_KEY_IS_SET = True
     device(org, "WEB")
-    assert said(api) == []
+    assert push_findings(api) == []
     with CaptureQueriesContext(connection) as captured:
         configuration.findings([org.pk])
     assert len(captured) == 5
@@ -97,8 +97,10 @@ def test_many_organizations_and_devices_cost_as_much_as_one(db, settings):
             device(owner, "WEB", token=f"b{place}")
         with CaptureQueriesContext(connection) as captured:
             findings = configuration.findings([owner.pk for owner in owners])
-        told = [each.organization_id for each in findings if each.code == "VAPID_KEY_MISSING"]
-        assert told == [owner.pk for owner in owners]
+        organizations = [
+            each.organization_id for each in findings if each.code == "VAPID_KEY_MISSING"
+        ]
+        assert organizations == [owner.pk for owner in owners]
         found.append(len(captured))
     assert found == [6, 6]
 
@@ -137,13 +139,13 @@ def test_a_key_that_apple_refuses_is_named_until_it_is_taken_again(
         first = device(org, "IOS", token=token)
         second = device(org, "IOS", token=other)
         send(person_of(first))
-        assert said(api) == [REFUSED]
+        assert push_findings(api) == [REFUSED]
         (shown,) = api.call("GET", "/health").json()["providers"]
         assert (shown["status"], shown["circuit"], shown["lastError"]) == ("down", "OPEN", reason)
         # The first is not tried again meanwhile, however slow this machine is.
         Delivery.objects.update(due_at=clock.now() + timedelta(hours=1))
         send(person_of(second))
-        assert said(api) == []
+        assert push_findings(api) == []
     redis.flushdb()
 
 
@@ -159,7 +161,7 @@ def test_a_service_account_that_google_refuses_is_named(org, api, settings, redi
         service.login = (400, {"error": "invalid_grant"})
         account(org, "fcm", service.settings())
         send(person_of(device(org, "ANDROID", token="fcm:token")))
-    assert said(api) == [
+    assert push_findings(api) == [
         {
             "severity": "error",
             "code": "CREDENTIALS_FAILING",

@@ -115,8 +115,10 @@ def command(org, contact_id, *more):
 
 def test_the_command_sends(org, person):
     factories.device(org, person)
-    told = command(org, str(person.pk), "--data", "a=b=c", "--badge", "2", "--channels", "PUSH,SMS")
-    assert told == {
+    printed = command(
+        org, str(person.pk), "--data", "a=b=c", "--badge", "2", "--channels", "PUSH,SMS"
+    )
+    assert printed == {
         "message_id": str(Message.objects.get().pk),
         "status": "ACCEPTED",
         "resolved_channel": "PUSH",

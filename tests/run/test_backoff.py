@@ -22,7 +22,7 @@ def test_a_steady_run_begins_anew():
     assert backoff.failures == 1
 
 
-def test_an_end_is_told_in_words():
+def test_an_end_is_described():
     assert ending(3) == "exit code 3"
     assert ending(-signal.SIGKILL) == "signal 9, SIGKILL"
     assert ending(-40) == "signal 40"

@@ -63,7 +63,7 @@ def test_a_lock_file_with_the_number_of_another_program_is_no_obstacle(var):
     other.wait()
 
 
-def test_addresses_are_told_without_starting_anything(var):
+def test_addresses_are_known_without_starting_anything(var):
     told = engine_env(var)
     assert told["DATABASE_URL"].startswith("postgres://rme@%2F")
     assert len(f"{sockets(var)}/.s.PGSQL.5432") < 100  # a socket's path has 107 bytes

@@ -11,7 +11,7 @@ from tests.service import ROOT
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "2.5", "1000"])
 @pytest.mark.parametrize("name", list(programs.NUMBERS))
-def test_number_that_cannot_be_is_told(name, value):
+def test_invalid_number_is_reported(name, value):
     assert programs.refusal({name: value}) == f"{name}={value} is not a number from 1 to 999."
 
 
@@ -28,7 +28,7 @@ def test_numbers_that_can_be_are_taken():
         (["--concurrency", "0"], "--concurrency is at least 1"),
     ],
 )
-def test_workers_that_cannot_be_are_told(arguments, told):
+def test_invalid_workers_are_reported(arguments, told):
     command = [sys.executable, "-m", "rme.workers", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.strip().rpartition("error: ")[2]) == (2, told)

@@ -105,13 +105,13 @@ def test_a_service_that_still_starts_has_no_state_yet(tmp_path):
     assert state(tmp_path) is None
 
 
-def test_what_cannot_be_prepared_is_told(tmp_path, capsys, _handlers):
+def test_a_failed_preparation_is_reported(tmp_path, capsys, _handlers):
     failing = [sys.executable, "-c", "raise SystemExit('no way')"]
     assert Supervisor(tmp_path, [], ELSEWHERE | {"PORT": "9"}).up([failing]) == 1
     assert capsys.readouterr().err == "rme: -c raise SystemExit('no way') failed: no way\n"
 
 
-def test_a_port_that_cannot_be_had_is_told():
+def test_a_port_that_cannot_be_used_is_reported():
     port = free_port()
     assert port_refusal("127.0.0.1", port) is None
     with socket.socket() as busy:
@@ -126,7 +126,7 @@ def test_a_port_that_cannot_be_had_is_told():
 
 @pytest.fixture
 def _handlers():
-    """Give the signals back to the test run: a supervisor takes them."""
+    """Restore the signal handlers, which a supervisor replaces."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {number: signal.getsignal(number) for number in numbers}
     yield
@@ -134,7 +134,7 @@ def _handlers():
         signal.signal(number, handler)
 
 
-def test_program_that_cannot_start_is_told(tmp_path, capsys, _handlers):
+def test_program_that_cannot_start_is_reported(tmp_path, capsys, _handlers):
     failing = Program("broken", [sys.executable, "-c", "raise SystemExit(3)"])
     assert Supervisor(tmp_path, [failing], ELSEWHERE | {"PORT": "9"}).up() == 1
     told = capsys.readouterr().err.splitlines()
@@ -146,7 +146,7 @@ def test_program_that_cannot_start_is_told(tmp_path, capsys, _handlers):
     assert told[-1] == "rme: broken does not start (exit code 3); see above."
 
 
-def test_program_that_is_not_there_is_told(tmp_path, capsys, _handlers):
+def test_missing_program_is_reported(tmp_path, capsys, _handlers):
     missing = Program("missing", ["/nowhere/program"])
     assert Supervisor(tmp_path, [missing], ELSEWHERE | {"PORT": "9"}).up() == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
@@ -155,7 +155,7 @@ def test_program_that_is_not_there_is_told(tmp_path, capsys, _handlers):
     )
 
 
-def test_traceback_of_what_prepares_is_kept_apart(tmp_path, capsys, _handlers):
+def test_traceback_of_a_preparation_is_written_to_a_file(tmp_path, capsys, _handlers):
     failing = [sys.executable, "-c", "raise ValueError('no such database')"]
     assert Supervisor(tmp_path, [], ELSEWHERE | {"PORT": "9"}).up([failing]) == 1
     log = tmp_path / "log" / "start.log"

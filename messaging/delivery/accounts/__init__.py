@@ -1,7 +1,8 @@
 """Provider accounts: which may take a send, in which order, and whether they take it now.
 
 `routing` finds and orders the accounts; `admission` decides what may go now, by one typed answer
-(`Availability`) of the circuit breakers, the adaptive limits and the rates.
+(`Availability`) of the circuit breakers, the adaptive limits and the rates. The send loop
+reports the results of its sends to `circuits` and `concurrency`.
 """
 
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms

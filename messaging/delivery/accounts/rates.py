@@ -49,8 +49,8 @@ def reserve(wanted: Mapping[Account, int]) -> dict[Key, Availability]:
 def _grant(wanted: Mapping[Account, int], *, take: bool) -> dict[Key, Availability]:
     if not wanted:
         return {}
-    asked = {f"account:{each.id}": (_limit(each), count) for each, count in wanted.items()}
-    grants = limiter.grant(asked, take=take)
+    limits = {f"account:{each.id}": (_limit(each), count) for each, count in wanted.items()}
+    grants = limiter.grant(limits, take=take)
     return {
         key_of(account): Availability(grant.count, grant.wait, Reason.RATE)
         for account, grant in zip(wanted, grants, strict=True)

@@ -133,7 +133,7 @@ def _view(name: ServiceName, secret: str, url: str) -> AnymailBaseWebhookView:
 
 def _request(callback: CallbackRequest) -> WSGIRequest:
     """Return a call as a Django request, for the view."""
-    environ: dict[str, Any] = {
+    environ: dict[str, object] = {
         "REQUEST_METHOD": callback.method,
         "PATH_INFO": "/",
         "QUERY_STRING": callback.query,
@@ -204,7 +204,7 @@ def _events(
     return [event for part in parts for event in _element_events(name, secret, callback, part)]
 
 
-def _elements(body: bytes) -> list[Any]:
+def _elements(body: bytes) -> list[object]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -293,7 +293,7 @@ def _reason(event: AnymailTrackingEvent) -> str | None:
     return clean(" ".join(http.text_of(text, 300) for text in texts if text)) or None
 
 
-def _at(value: Any, path: str) -> Any:
+def _at(value: object, path: str) -> object:
     """Return the value at a path of names; None if there is none."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None

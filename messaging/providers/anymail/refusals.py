@@ -11,8 +11,6 @@ The first row of REFUSALS that matches `service status body` decides; if none do
 | anything else | Unknown |
 """
 
-from typing import Any
-
 from messaging.providers.smtp import RefusalMeaning, compile_row
 from rme.core import addresses
 from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
@@ -136,7 +134,7 @@ def _reason(reply: Reply) -> str:
 _NAMES = ("code", "ErrorCode", "name", "type", "message", "Message", "ErrorMessage", "description")
 
 
-def _first_text(value: Any, depth: int) -> str:
+def _first_text(value: object, depth: int) -> str:
     """Return the first text that explains a refusal, in any structure of errors."""
     if depth == 0:
         return ""

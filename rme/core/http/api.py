@@ -47,7 +47,7 @@ def new_request_id(given: str | None) -> str:
 
 
 class RequestMiddleware:
-    """Gives each request an id, answers exceptions that no view caught, and logs each request."""
+    """Assigns request ids, answers exceptions that no view caught, and logs each request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -185,7 +185,7 @@ class Provider:
         ]
 
     def poll_request(self, message: AcceptedMessage) -> Request:
-        """Return the request that asks what became of a message."""
+        """Return the request for a message's status."""
         raise NotImplementedError
 
     def read_poll_reply(

@@ -23,7 +23,7 @@ class CallbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReceipt:
-    """What became of an attempt. `type` is an event's type; `bounced` means a dead address.
+    """A provider's report on an attempt. `type` is an event's type; `bounced` is a dead address.
 
     Providers return the id of the attempt that they were sent. It is in the database before the
     message leaves, so a receipt cannot come too early, and it is known even if the provider's

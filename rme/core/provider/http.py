@@ -3,7 +3,7 @@
 Nothing here raises for what the other side sent.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from pydantic import Field, StringConstraints
@@ -48,7 +48,7 @@ def failure_outcome(failure: Failure) -> Outcome:
     return Misconfigured(failure.reason)
 
 
-def read_object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes) -> dict[str, object]:
     """Return a JSON object; an empty one for anything else."""
     try:
         value = orjson.loads(body)

@@ -80,7 +80,7 @@ def test_a_connection_that_lives_is_not_asked_about():
     assert pid() == before
 
 
-def test_what_the_server_says_unasked_does_not_end_a_connection():
+def test_a_notice_of_the_server_does_not_end_a_connection():
     before = pid()
     prepared_statements.execute("LISTEN told")
 
@@ -105,7 +105,7 @@ def test_a_connection_in_a_transaction_is_left_alone():
 @pytest.mark.parametrize(
     "execute", [prepared_statements.execute, of_cursor], ids=["direct", "cursor"]
 )
-def test_postgresql_cancels_what_takes_too_long(bound, execute):
+def test_postgresql_cancels_a_slow_statement(bound, execute):
     connection.close()
     connection.close_pool()
     bound(0.5)
@@ -137,7 +137,7 @@ def by_atomic(statement):
 @pytest.mark.parametrize(
     "execute", [prepared_statements.execute, of_cursor, in_pipeline, in_transaction, by_atomic]
 )
-def test_what_gets_no_answer_ends_in_time(execute):
+def test_a_statement_without_an_answer_ends_in_time(execute):
     """The server goes on: nothing but our own bound can end the wait."""
     first = pid()
     with availability.within(0.3), pytest.raises(OperationalError) as caught:

@@ -113,7 +113,7 @@ def somebody_waits_for_a_lock():
     )
 
 
-def test_what_the_default_partition_took_is_moved_to_its_month():
+def test_rows_of_the_default_partition_are_moved_to_their_month():
     [identifier] = add(FAR)
     assert where(identifier) == f"{TABLE}_default"
     assert partitions.create_ahead([TABLE], now=FAR, months=1) == [MAY, JUNE]
@@ -180,7 +180,7 @@ def test_writers_lose_nothing_and_wait_little_while_the_default_partition_is_mov
     assert query(f"SELECT count(*) FROM {MAY}") == [(len(expected) - len(april),)]
 
 
-def test_a_row_that_somebody_holds_locked_is_copied_once_it_is_free():
+def test_a_locked_row_is_copied_once_it_is_free():
     keys = add(FAR, 5)
 
     def move():
@@ -234,7 +234,7 @@ def test_a_long_reader_keeps_the_default_partition_as_it_is_and_holds_up_no_writ
     assert query(f"SELECT count(*) FROM {MAY}") == [(1 + len(added),)]
 
 
-def test_create_partitions_moves_what_default_partitions_took():
+def test_create_partitions_moves_rows_of_default_partitions():
     earlier = datetime(2024, 2, 10, tzinfo=UTC)
     [identifier] = add(earlier)
     name = f"{TABLE}_202402"
@@ -252,7 +252,7 @@ def test_create_partitions_moves_what_default_partitions_took():
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-def test_what_an_interrupted_run_left_is_cleared():
+def test_the_copy_of_an_interrupted_run_is_dropped():
     [identifier] = add(FAR)
     borders = {MAY: (ids.at_least(datetime(2031, 5, 1, tzinfo=UTC)), UUID(int=2**128 - 1))}
     repartition._create_copy(TABLE, borders)

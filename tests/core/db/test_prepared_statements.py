@@ -292,7 +292,7 @@ def test_a_rollback_to_a_savepoint_leaves_nothing_that_is_gone():
 
 
 @pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
-def test_what_anyone_else_drops_is_prepared_again(opening):
+def test_statements_that_another_dropped_are_prepared_again(opening):
     for n in range(3):
         add(n)
         stored()
@@ -303,7 +303,7 @@ def test_what_anyone_else_drops_is_prepared_again(opening):
     assert stored() == [0, 1, 2, 3, 4]
 
 
-def test_what_anyone_else_drops_in_a_transaction_ends_it():
+def test_a_statement_that_another_dropped_ends_the_transaction():
     add(1)
     with pytest.raises(ProgrammingError), transaction.atomic():
         by_cursor("SELECT 1", [])
@@ -319,7 +319,7 @@ def test_a_bounded_number_is_kept_prepared(monkeypatch):
     assert len(prepared()) <= 5
 
 
-def test_a_lost_connection_is_an_operational_error_and_the_next_is_whole():
+def test_a_lost_connection_is_an_operational_error_and_replaced():
     add(1)
     (pid,) = prepared_statements.execute("SELECT pg_backend_pid()")[0]
 

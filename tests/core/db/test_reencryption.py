@@ -83,7 +83,7 @@ def test_every_secret_is_read_by_the_new_key_alone_afterwards(secrets, settings)
         account.refresh_from_db()
 
 
-def test_what_no_key_reads_is_named_and_left(secrets, settings):
+def test_a_value_that_no_key_decrypts_is_reported_and_kept(secrets, settings):
     _, endpoint, _ = secrets
     settings.FIELD_KEYS = [LOST]
     WebhookEndpoint.objects.update(secret="secret-5")

@@ -102,7 +102,7 @@ CLEAR = PROXIED + TERMINATED
 
 @pytest.mark.parametrize(("setting", "value", "address", "headers"), CLEAR)
 @pytest.mark.parametrize("path", REST)
-def test_rest_by_plain_http_is_refused_and_says_what_became_of_the_secret(
+def test_rest_by_plain_http_is_refused_with_a_warning_about_the_secret(
     settings, path, setting, value, address, headers
 ):
     setattr(settings, setting, value)
@@ -143,7 +143,7 @@ def test_api_keys_by_plain_http_are_refused(db, settings, path, setting, value, 
         ({"TLS_PROXY": True}, "10.0.0.1", {}),  # the deployment says that a proxy ends TLS
     ],
 )
-def test_calls_that_nobody_overheard_are_answered(settings, settled, address, headers):
+def test_local_calls_and_calls_by_tls_are_answered(settings, settled, address, headers):
     for name, value in settled.items():
         setattr(settings, name, value)
     answer = Client(REMOTE_ADDR=address).get("/rme/v1/openapi.json", headers=headers)
@@ -171,7 +171,7 @@ def test_a_body_beyond_the_limit_is_refused_unread_on_every_route(path):
 
 
 @pytest.mark.parametrize("path", [IMPORT, "/admin/crm/contact/imports/new/"])
-def test_a_file_may_be_larger_where_it_is_imported_and_by_whom_may_import(org, path):
+def test_a_file_may_be_larger_on_import_pages_for_users_who_may_import(org, path):
     largest = BYTES_LIMIT + 64 * 1024
     viewer = person("viewer", org, Membership.Role.VIEWER)
     for stranger in (Client(enforce_csrf_checks=True), viewer):

@@ -73,7 +73,7 @@ def digest(body):
     return f"{len(body)} {hashlib.sha256(body).hexdigest()}"
 
 
-def test_environ_is_what_pep_3333_says(port):
+def test_environ_follows_pep_3333(port):
     request = (
         b"GET /environ?q=%20x HTTP/1.1\r\nHost: localhost\r\nX-A: 1\r\nX-A: 2\r\n"
         b"Cookie: a=1\r\nCookie: b=2\r\nX-Lat: caf\xe9\r\nConnection: close\r\n\r\n"
@@ -120,7 +120,7 @@ def test_header_that_comes_twice_goes_out_twice(port):
 
 
 @pytest.mark.parametrize("size", [0, 1, 70_000, LIMIT, LIMIT + 1, 9 * MEGABYTE])
-def test_body_of_any_size_is_whole(port, size):
+def test_body_of_any_size_is_complete(port, size):
     body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     assert post(port, "/digest", body).text == digest(body)
 
@@ -163,7 +163,7 @@ def test_client_that_leaves_within_its_body_is_forgotten(port):
     assert fresh(port, "/") == 200
 
 
-def test_half_sent_heads_hold_up_nobody(port):
+def test_half_sent_heads_do_not_delay_others(port):
     with ExitStack() as stack:
         for _ in range(100):
             stack.enter_context(connect(port, b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: "))
@@ -215,7 +215,7 @@ def test_probes_answer_while_all_threads_are_at_work(port):
         assert time.monotonic() - started > probed
 
 
-def test_long_answer_is_whole_and_its_reader_may_not_stall(port):
+def test_long_response_is_complete_and_its_reader_may_not_stall(port):
     body = requests.get(f"http://127.0.0.1:{port}/long", timeout=PATIENCE).content
     assert len(body) == 20 * MEGABYTE
     with ExitStack() as stack:

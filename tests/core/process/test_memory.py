@@ -23,7 +23,7 @@ print(faults() - before)
 
 
 @pytest.mark.parametrize(("keeping", "few"), [(True, True), (False, False)])
-def test_what_was_taken_once_is_there_the_next_time(keeping, few):
+def test_freed_memory_is_kept_for_the_next_use(keeping, few):
     """Twenty times nine megabytes are 44,000 pages."""
     program = FAULTS.format(keeping=keeping)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""What surrounds a task: a connection that is open, patience while there is none, and a record."""
+"""Tasks of a worker: their connection, waiting for the database, and the record of outcomes."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ def record():
     worker.record.clear()
 
 
-def told(heartbeat):
+def state_of(heartbeat):
     return heartbeat.failing, heartbeat.works
 
 
@@ -36,7 +36,7 @@ def test_a_task_begins_with_a_connection_that_is_open(record):
     first = pid()
     end(first)
     assert worker.perform("t", pid) != first
-    assert told(record()) == ({}, True)
+    assert state_of(record()) == ({}, True)
 
 
 def test_a_task_goes_on_once_the_database_is_back(record):
@@ -50,10 +50,10 @@ def test_a_task_goes_on_once_the_database_is_back(record):
 
     found = worker.perform("t", job)
     assert (len(tries), found) == (2, tries[1])
-    assert told(record()) == ({}, True)
+    assert state_of(record()) == ({}, True)
 
 
-def test_a_task_waits_for_a_primary_that_takes_what_is_written(record):
+def test_a_task_waits_for_a_primary_that_accepts_writes(record):
     started = []
 
     def read_only():
@@ -70,10 +70,10 @@ def test_a_task_without_a_database_gives_up_after_some_seconds(record):
         raise OperationalError
 
     assert worker.perform("t", job, seconds=0.5) is None
-    assert told(record()) == ({"t": "OperationalError"}, False)
+    assert state_of(record()) == ({"t": "OperationalError"}, False)
 
 
-def test_a_fault_of_ours_is_raised_and_told(record, redis):
+def test_a_bug_is_raised_and_reported(record, redis):
     counters.flush()
     redis.flushdb()
 
@@ -82,11 +82,11 @@ def test_a_fault_of_ours_is_raised_and_told(record, redis):
 
     with pytest.raises(KeyError):
         worker.perform("t", job)
-    assert told(record()) == ({"t": "KeyError"}, False)
+    assert state_of(record()) == ({"t": "KeyError"}, False)
     worker.perform("other", lambda: None)
-    assert told(record()) == ({"t": "KeyError"}, True)
+    assert state_of(record()) == ({"t": "KeyError"}, True)
     worker.perform("t", lambda: None)
-    assert told(record()) == ({}, True)
+    assert state_of(record()) == ({}, True)
     counters.flush()
     counted = counters.read()["rme_tasks_total"]
     assert counted["t", "failed"] == counted["t", "succeeded"] == 1
@@ -105,7 +105,7 @@ def test_heartbeats_are_each_processs_own(redis):
     assert redis.smembers(heartbeats.WORKERS) == {b"a:2"}
 
 
-def test_a_look_without_order_does_what_there_is_and_leaves_no_sign_of_beat(org, api, redis):
+def test_late_tasks_are_run_and_leave_no_heartbeat_of_beat(org, api, redis):
     from tests import factories
     from tests.rest import message
 
@@ -140,7 +140,7 @@ def test_frequent_jobs_of_ones_own_queues_are_looked_for():
 def test_a_task_called_as_a_function_is_only_that(record):
     with connection.execute_wrapper(lambda execute, *given: execute(*given)):
         tasks.sweep()
-    assert told(record()) == ({}, True)
+    assert state_of(record()) == ({}, True)
 
 
 def test_a_task_is_late_whatever_else_comes():
@@ -161,7 +161,7 @@ def test_no_two_tasks_share_a_slot():
     assert len({worker.slot(name) for name in names}) == len(names)
 
 
-def test_processes_share_what_came():
+def test_processes_share_arrivals():
     worker.arrivals.note("messaging.poll")
     pid = os.fork()
     if not pid:

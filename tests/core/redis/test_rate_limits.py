@@ -1,4 +1,4 @@
-"""The limiter: counts, waits, processes together, and never stands in the way."""
+"""The limiter: counts and waits, across processes, and all calls pass without Redis."""
 
 import multiprocessing
 import socket
@@ -51,7 +51,7 @@ def test_a_refused_call_is_not_counted(redis):
     assert limiter.take("k", limit).allowed
 
 
-def test_a_look_counts_nothing_and_tells_the_truth(redis):
+def test_a_cost_of_0_counts_nothing_and_decides_as_a_call_would(redis):
     limiter = Limiter()
     untouched = LimitDecision(allowed=True, remaining=(3,), resets=(0,))
     assert [limiter.take("k", THREE, cost=0) for _ in range(3)] == [untouched] * 3
@@ -88,20 +88,20 @@ def test_a_fast_limit_is_counted_to_the_microsecond(redis):
         (0, LimitDecision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
     ],
 )
-def test_a_limit_that_was_changed_keeps_what_was_used(redis, count, decision):
+def test_a_limit_that_was_changed_keeps_its_use(redis, count, decision):
     limiter = Limiter()
     limiter.take("k", Limit(10, 86_400), cost=10)
     assert limiter.take("k", Limit(count, 86_400), cost=0) == decision
 
 
-def test_a_rate_that_was_changed_keeps_what_was_used(redis):
+def test_a_rate_that_was_changed_keeps_its_use(redis):
     limiter = Limiter()
     assert limiter.grant({"k": (Limit(10, 60), 10)}) == [Grant(10, 6.0)]
     (looked,) = limiter.grant({"k": (Limit(15, 60), 99)}, take=False)
     assert looked.count == 5
 
 
-def test_what_is_over_leaves_nothing_behind(redis):
+def test_an_unused_limit_leaves_no_key(redis):
     Limiter().take("k", Limit(100, 1), Limit(1000, 10))
     time.sleep(0.1)
     assert redis.keys() == []
@@ -127,7 +127,7 @@ def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):
     assert limiter.take("k", SECOND, DAY).remaining == (2, 0)
 
 
-def test_the_longest_wait_is_told(redis):
+def test_the_longest_wait_is_returned(redis):
     limiter = Limiter()
     limiter.take("k", SECOND, DAY, cost=3)
     assert limiter.take("k", SECOND, DAY, cost=2).retry_after == 21_600
@@ -161,7 +161,7 @@ def test_a_decision_is_required_or_raised(redis):
 
 
 @pytest.mark.xdist_group("scripts")
-def test_a_script_that_redis_forgot_is_told_again(redis):
+def test_a_script_that_redis_forgot_is_sent_again(redis):
     limiter = Limiter()
     limiter.take("k", THREE)
     redis.script_flush()

@@ -163,7 +163,7 @@ def test_a_ceiling_counts_messages_all_or_none(org):
     with pytest.raises(errors.RateLimited) as raised:
         send_limits.require(org.pk, rules, 1)
     assert raised.value.headers == {"Retry-After": "8640"}
-    assert raised.value.message == send_limits.TOLD
+    assert raised.value.message == send_limits.CEILING_REACHED
 
 
 def test_a_ceiling_that_was_raised_has_room_at_once(org):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from messaging.delivery import claims, fairness, sweeper
 from messaging.delivery.accounts import rates
@@ -45,6 +45,13 @@ def _record(rows: list[Delivery]) -> None:
     sql.update(Attempt, outcomes)
 
 
+def _settle(rows: list[Delivery]) -> None:
+    with transaction.atomic():
+        receipts.apply_provider_receipts(
+            {row.pk: [(7, DeliveryReceipt(row.pk, "delivered"))] for row in rows}
+        )
+
+
 CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     "claim": (Status.ACCEPTED, lambda _: claims.claim("o01", "EMAIL", 1, ROWS), ROWS),
     "claim_many": (
@@ -69,9 +76,7 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     ),
     "settle": (
         Status.SENT,
-        lambda rows: receipts.apply_provider_receipts(
-            {row.pk: [(7, DeliveryReceipt(row.pk, "delivered"))] for row in rows}
-        ),
+        _settle,
         ROWS,
     ),
 }

@@ -48,8 +48,8 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     assert len(captured) == 10
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
-    # savepoint, deliveries, by index, statuses, events, release
-    assert len(captured) == 6
+    # savepoint, by index, deliveries, by index, statuses, events, release
+    assert len(captured) == 7
 
 
 def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):

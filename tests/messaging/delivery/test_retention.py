@@ -88,7 +88,7 @@ def kept(model):
 
 
 def left():
-    """Give how many rows each table holds."""
+    """Return how many rows each table has."""
     return {model.__name__: model.objects.count() for model in PARTITIONED}
 
 

@@ -73,12 +73,12 @@ class MailScene:
         )
 
     def tell(self, said: Any) -> int:
-        """Let the service tell this, signed, and give the status of our answer."""
+        """Send a signed callback of the service; return the status of the response."""
         return self.call(mail_services.signed(self.service, self.url, said))
 
     def call(self, call: Call) -> int:
         return post(self.account.public_id, call)
 
     def said(self) -> Any:
-        """Give what the service was told last."""
+        """Return the last request that the service received."""
         return orjson.loads(self.server.seen[-1].body)

@@ -54,7 +54,7 @@ def due():
 
 
 def waits():
-    """Give in how many seconds each message is asked about, None for never again."""
+    """Return in how many seconds each message is polled; None for never again."""
     now = clock.now()
     rows = ProviderReference.objects.order_by("id").values_list("ask_at", flat=True)
     return [at and round((at - now).total_seconds()) for at in rows]

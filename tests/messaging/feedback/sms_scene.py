@@ -73,7 +73,7 @@ class Scene:
         return post(self.account.public_id, call)
 
     def texts(self) -> list[str]:
-        """Give the raw requests that the gateway saw."""
+        """Return the raw requests that the gateway received."""
         return [f"{seen.path} {seen.body.decode()}" for seen in self.server.seen]
 
 

@@ -89,7 +89,7 @@ def sent(account, prefix):
 
 
 def write_down(deliveries):
-    """Let the workers write down what they had in hand: of some, that nobody knows."""
+    """Record the outcomes of the attempts in progress; of some, an unknown one."""
     apply_transitions(
         [
             Transition(id=one, status=Status.SENT if number % 9 else Status.UNKNOWN, due_at=None)

@@ -1,4 +1,4 @@
-"""STOP, START and HELP: what becomes of them, and what people are told."""
+"""Keywords in inbound SMS: what STOP, START and HELP change, and the replies."""
 
 from urllib.parse import parse_qs
 
@@ -136,12 +136,12 @@ def test_yes_is_start_only_after_stop(org, scene):
         write(scene, person.mobile, text)
     write(scene, other.mobile, "yes")
     texts = [REPLIES["en"][word].format(name="Acme") for word in (Word.STOP, Word.START)]
-    assert sorted(said[2] for said in settle(scene)) == sorted(texts)
+    assert sorted(text for _, _, text in settle(scene)) == sorted(texts)
     assert not Suppression.objects.exists()
     write(scene, person.mobile, "STOP")
     settle(scene)
     write(scene, person.mobile, "Yes.")
-    assert [said[2] for said in settle(scene)] == texts[1:]
+    assert [text for _, _, text in settle(scene)] == texts[1:]
     statuses = ConsentEntry.objects.order_by("id").values_list("status", flat=True)
     assert list(statuses) == ["OPTED_OUT", "OPTED_IN"] * 2
 

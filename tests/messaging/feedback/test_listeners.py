@@ -63,7 +63,7 @@ def rung():
 
 @pytest.fixture
 def listened(org, smsc, rung):
-    """Give an account that is listened to."""
+    """Return an account whose provider keeps a connection."""
     made = account(org, smsc)
     listeners.open_links(lambda: rung.append(1))
     smsc.esme()

@@ -1,4 +1,4 @@
-"""Asking what became of messages where nobody answers, or wrongly."""
+"""Polling a provider that does not answer, or answers wrongly."""
 
 import time
 from collections import Counter

@@ -75,8 +75,8 @@ def keep(account, *messages):
     assert callbacks.store(whose, *calls)
 
 
-def hear(account, *messages):
-    """Hear messages, and apply them; gives the answers to people."""
+def receive(account, *messages):
+    """Receive messages and apply them; return the recipients of the replies."""
     keep(account, *messages)
     count, answers = callbacks.apply_due()
     assert count == len(messages)
@@ -87,45 +87,45 @@ def hear(account, *messages):
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 2, 3, 3, 1)])
 def test_parts_are_one_keyword_in_any_order_and_number(account, way, order):
     texts = {1: "S", 2: "TO", 3: "P"}
-    answered = [hear(account, way(texts[number], number, 3)) for number in order]
+    answered = [receive(account, way(texts[number], number, 3)) for number in order]
     assert answered == [[]] * (len(order) - 1) + [["+12025550123"]]
     assert Suppression.objects.get().address == "+12025550123"
 
 
 def test_parts_in_one_batch_are_one_keyword(account):
-    assert hear(account, *(headed(text, at, 3) for at, text in enumerate("STOP"[:3], 1))) == []
+    assert receive(account, *(headed(text, at, 3) for at, text in enumerate("STOP"[:3], 1))) == []
     parts = [headed(text, at, 4, 8) for at, text in enumerate("STOP", 1)]
-    assert hear(account, *reversed(parts)) == ["+12025550123"]
+    assert receive(account, *reversed(parts)) == ["+12025550123"]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_keyword_in_one_part_does_not_count(account, way):
-    hear(account, way("I never asked anybody to ", 1, 2))
-    assert hear(account, way("STOP", 2, 2)) == []
+    receive(account, way("I never asked anybody to ", 1, 2))
+    assert receive(account, way("STOP", 2, 2)) == []
     assert not Suppression.objects.exists()
     assert Callback.objects.filter(due_at=None, is_inbound_sms=True).count() == 2
 
 
 def test_a_repeated_part_is_not_applied_again(account):
     parts = [headed("ST", 1, 2), headed("OP", 2, 2)]
-    assert hear(account, *parts) == ["+12025550123"]
+    assert receive(account, *parts) == ["+12025550123"]
     Suppression.objects.all().delete()
     for part in parts:
-        assert hear(account, part) == []
+        assert receive(account, part) == []
     assert not Suppression.objects.exists()
 
 
 def test_a_reused_reference_is_another_sms(account):
-    hear(account, headed("I will ", 1, 2))
-    assert hear(account, headed("ST", 1, 2), headed("OP", 2, 2)) == ["+12025550123"]
-    assert hear(account, headed("STA", 1, 2), headed("RT", 2, 2)) == ["+12025550123"]
+    receive(account, headed("I will ", 1, 2))
+    assert receive(account, headed("ST", 1, 2), headed("OP", 2, 2)) == ["+12025550123"]
+    assert receive(account, headed("STA", 1, 2), headed("RT", 2, 2)) == ["+12025550123"]
     assert not Suppression.objects.exists()
 
 
 def test_parts_of_different_senders_are_not_joined(account):
     other = ShortMessage(Address("12025550124", 1, 1), OURS, b"\5\0\3\7\2\2OP", 0x40)
-    assert hear(account, headed("ST", 1, 2), other, headed("OP", 2, 2, 8)) == []
-    assert hear(account, headed("OP", 2, 3)) == []
+    assert receive(account, headed("ST", 1, 2), other, headed("OP", 2, 2, 8)) == []
+    assert receive(account, headed("OP", 2, 3)) == []
     assert InboundSmsParts.objects.count() == 4
 
 
@@ -142,14 +142,14 @@ def test_parts_of_different_senders_are_not_joined(account):
     ids=["alone", "no first", "beyond", "of none", "short header", "half the parameters"],
 )
 def test_an_impossible_part_number_is_ignored(account, message):
-    assert hear(account, message) == ["+12025550123"]
+    assert receive(account, message) == ["+12025550123"]
 
 
 def test_the_longest_sms_is_joined(org):
     whole = []
     for number in range(1, 256):
-        said = InboundSms("+12025550123", "1", "é" * 67, part=SmsPart(65535, 255, number))
-        whole += sms_parts.assemble([ReceivedSms(org.pk, 1, said, datetime.now(UTC), "")])
+        sms = InboundSms("+12025550123", "1", "é" * 67, part=SmsPart(65535, 255, number))
+        whole += sms_parts.assemble([ReceivedSms(org.pk, 1, sms, datetime.now(UTC), "")])
     assert [received.sms for received in whole] == [InboundSms("+12025550123", "1", "é" * 67 * 255)]
 
 
@@ -161,14 +161,14 @@ def test_any_order_gives_the_same_text(org):
                    datetime.now(UTC), "")
             for part in order
         ]  # fmt: skip
-        found = [sms_parts.assemble([letter]) for letter in given]
+        found = [sms_parts.assemble([each]) for each in given]
         assert [len(each) for each in found] == [0, 0, 0, 1]
         assert found[-1][0].sms.text == "1 2 3 4 "
 
 
 def test_an_incomplete_sms_is_dropped_after_a_day_and_logged(account):
-    hear(account, headed("ST", 1, 2, 1), headed("ST", 1, 2, 2), headed("OP", 2, 2, 2))
-    hear(account, headed("ST", 1, 2, 3))
+    receive(account, headed("ST", 1, 2, 1), headed("ST", 1, 2, 2), headed("OP", 2, 2, 2))
+    receive(account, headed("ST", 1, 2, 3))
     old = InboundSmsParts.objects.count()
     InboundSmsParts.objects.update(received_at=datetime.now(UTC) - timedelta(hours=23))
     sms_parts.purge()
@@ -184,7 +184,7 @@ def test_an_incomplete_sms_is_dropped_after_a_day_and_logged(account):
             "count": 2,
         }
     ]
-    assert hear(account, headed("OP", 2, 2, 1)) == []
+    assert receive(account, headed("OP", 2, 2, 1)) == []
 
 
 def test_statements_do_not_grow_with_the_parts(account):

@@ -41,7 +41,7 @@ def track(org, **fields):
 
 
 def happened(message_id):
-    """Give the opens and clicks that the API tells of: (type, detail)."""
+    """Return the opens and clicks that the API shows: (type, detail)."""
     rows = Event.objects.filter(message_id=message_id, type__in=["open", "click"]).order_by("id")
     return list(rows.values_list("type", "detail"))
 
@@ -54,11 +54,11 @@ def test_tracking_is_off_by_default(org, api, mail_scene):
 def test_only_the_html_is_tracked(org, api, mail_scene):
     track(org, track_opens=True, track_clicks=True)
     mail_scene.send(api, **OWN)
-    said = mail_scene.said()
-    assert said["TextBody"] == CONTENT["text"]
+    sent = mail_scene.said()
+    assert sent["TextBody"] == CONTENT["text"]
     leads = f'<a href="{link()}">x</a>'
     shown = f'<img src="{image()}" width="1" height="1" alt="" border="0">'
-    assert said["HtmlBody"] == f"<body>{leads}{shown}</body>"
+    assert sent["HtmlBody"] == f"<body>{leads}{shown}</body>"
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
     )
     template = {"name": "news", "language": "en_US"}
     mail_scene.send(api, person, template=template, category="MARKETING")
-    said = mail_scene.said()
-    assert re.findall(r'href="http://testserver(/[a-z]/)', said["HtmlBody"]) == ["/p/", "/t/"]
-    assert "/t/" not in said["TextBody"]
-    assert "https://x.example" in said["TextBody"]
-    headers = {each["Name"]: each["Value"] for each in said["Headers"]}
+    sent = mail_scene.said()
+    assert re.findall(r'href="http://testserver(/[a-z]/)', sent["HtmlBody"]) == ["/p/", "/t/"]
+    assert "/t/" not in sent["TextBody"]
+    assert "https://x.example" in sent["TextBody"]
+    headers = {each["Name"]: each["Value"] for each in sent["Headers"]}
     assert headers["List-Unsubscribe"].startswith("<http://testserver/p/u/")
 
 

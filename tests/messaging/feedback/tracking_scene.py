@@ -1,4 +1,4 @@
-"""Emails that tell of their opens and clicks, and whoever opens them."""
+"""Tracked emails, and the requests of people and machines that open them."""
 
 from django.db import connection
 from django.test import Client

@@ -29,7 +29,7 @@ def path(org, person):
 
 
 def boxes(path):
-    """Give what the page shows: each box, and whether it is ticked."""
+    """Return what the page shows: each box, and whether it is ticked."""
     page = Client().get(path).content.decode()
     found = re.findall(r'name="want" value="([A-Z_.]+)"( checked)?', page)
     return {value: bool(checked) for value, checked in found}
@@ -235,8 +235,8 @@ def test_languages(org, path, query, header, own, expected):
 @pytest.mark.parametrize("done", ChangeResult)
 def test_every_result_has_a_text_in_every_language(path, language, done):
     page = Client().get(f"{path}?lang={language}&done={done}").content.decode()
-    said = getattr(LANGUAGES[language], done.value).format(organization="Acme")
-    assert f'tabindex="-1">{said}</div>' in page.replace("&#x27;", "'")
+    text = getattr(LANGUAGES[language], done.value).format(organization="Acme")
+    assert f'tabindex="-1">{text}</div>' in page.replace("&#x27;", "'")
 
 
 @pytest.mark.parametrize("color", ["#ffee00", "#000000", "#1f4e79", "x} body { display: none"])

@@ -1,4 +1,4 @@
-"""Double opt-in: a wish for email counts once the link of a mail was followed."""
+"""Double opt-in: opting in to email counts only after the link of a mail was followed."""
 
 import re
 from datetime import timedelta
@@ -40,7 +40,7 @@ def path(org, person):
 
 
 def mailed():
-    """Give the contents of the mails that were accepted."""
+    """Return the contents of the mails that were accepted."""
     return [row.body["content"] for row in MessageContent.objects.order_by("id")]
 
 

@@ -170,6 +170,6 @@ def test_unsubscribing_adds_an_event_to_the_message(api, org, person):
     link = PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING", str(delivery_id))
     for _ in range(2):
         Client().post(f"/p/u/{link.token}", ONE_CLICK)
-    told = [event["type"] for event in api.get(sent["messageId"])["events"]]
-    assert told == ["accepted", "sent", "delivered", "unsubscribed"]
+    types = [event["type"] for event in api.get(sent["messageId"])["events"]]
+    assert types == ["accepted", "sent", "delivered", "unsubscribed"]
     assert api.send(message(person, category="MARKETING", template=news)).status_code == 403

@@ -19,7 +19,7 @@ from tests.fakes.smtp import SmtpServer
 ATTEMPT = UUID(int=1)
 
 
-def letter(number: int = 1, to: str = "to@x.test") -> Dispatch:
+def email_dispatch(number: int = 1, to: str = "to@x.test") -> Dispatch:
     content = Email(to, "from@y.test", "Ann", "Hello", "Hi", message_id=f"{number}@y.test")
     return Dispatch(str(ATTEMPT), content)
 
@@ -31,7 +31,7 @@ def provider(port: int, **given: Any) -> Smtp:
 
 def outcome_of(transport: Transport, script: dict[str, smtp.Step], **given: Any) -> Outcome:
     with SmtpServer(script) as server:
-        (outcome,) = provider(server.port, **given).send([letter()], transport)
+        (outcome,) = provider(server.port, **given).send([email_dispatch()], transport)
     return outcome
 
 

@@ -55,7 +55,7 @@ def _smpp(port: int, ca: str, timeout: float) -> dict[str, object]:
 
 
 def _http(**own: str) -> Callable[[int, str, float], dict[str, object]]:
-    """Give the settings of an account over HTTP; `{}` in a text is the server's address."""
+    """Return the settings of an account over HTTP; `{}` in a text is the server's address."""
 
     def settings(port: int, ca: str, timeout: float) -> dict[str, object]:
         address = f"https://localhost:{port}"
@@ -192,7 +192,7 @@ def make(kind: str, settings: dict[str, object]) -> Provider:
 
 
 def dispatches(provider: Provider, port: int) -> list[Dispatch]:
-    """Give a dispatch for each channel, twice: what is true of one is true of a window."""
+    """Return two dispatches for each channel: what holds for one holds for a window."""
     own = HARNESSES[provider.kind].content
     chosen = [own(port)] if own else [CONTENTS[channel] for channel in sorted(provider.channels)]
     chosen *= 2

@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
 
 ELSEWHERE = (("location", "/elsewhere"),)
-SAID: dict[str, Answer] = {
+REPLIES: dict[str, Answer] = {
     "too many": Answer(429, b"{}", "451 4.7.1 slow down", 0x58),
     "a fault of its own": Answer(500, b"oops", "500 5.5.1 oops", 0x08),
     "cannot for now": Answer(503, b"", "421 4.3.2 shutting down", 0x14),
@@ -54,7 +54,7 @@ SAID: dict[str, Answer] = {
 }
 L, U, T, C, R = Retryable, Unknown, Accepted, Misconfigured, Rejected
 ANSWERS: dict[str, tuple[type[Outcome], ...]] = {
-    # in the order of SAID
+    # in the order of REPLIES
     "smtp": (L, R, L, L, T, T, U, T),
     "anymail": (L, U, L, U, U, U, U, U),  # as Postmark
     "ses": (L, U, L, U, U, U, U, U),
@@ -70,7 +70,7 @@ ANSWERS: dict[str, tuple[type[Outcome], ...]] = {
 }
 # Apple, Google and web push services say that what met a 500 of theirs was not taken.
 
-PATIENCE: dict[str, float | None] = {
+RETRY_AFTER: dict[str, float | None] = {
     "smtp": None,
     "anymail": None,
     "ses": None,
@@ -110,7 +110,7 @@ WISHES: dict[str, tuple[tuple[str, ...], float | None]] = {
 
 @contextmanager
 def answering(protocol: str, answer: Answer) -> Iterator[tcp.TcpServer]:
-    """Give the same answer to every request; nothing else may be asked for."""
+    """Answer every request alike; no other path may be requested."""
     with _server(protocol, answer) as server:
         yield server
     if isinstance(server, Http1Server):
@@ -155,15 +155,15 @@ def ask(transport: Transport, kind: str, answer: Answer) -> list[Outcome]:
 
 
 def test_every_provider_has_its_row() -> None:
-    assert set(ANSWERS) == set(PATIENCE) == set(REGISTRY) - WITHOUT_NETWORK
-    assert {len(row) for row in ANSWERS.values()} == {len(SAID)}
+    assert set(ANSWERS) == set(RETRY_AFTER) == set(REGISTRY) - WITHOUT_NETWORK
+    assert {len(row) for row in ANSWERS.values()} == {len(REPLIES)}
 
 
-@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("name", REPLIES)
 @pytest.mark.parametrize("kind", sorted(HARNESSES))
-def test_answer_has_its_outcome(transport: Transport, kind: str, said: str) -> None:
-    expected = ANSWERS[kind][list(SAID).index(said)]
-    assert [type(outcome) for outcome in ask(transport, kind, SAID[said])] == [expected] * 2
+def test_answer_has_its_outcome(transport: Transport, kind: str, name: str) -> None:
+    expected = ANSWERS[kind][list(REPLIES).index(name)]
+    assert [type(outcome) for outcome in ask(transport, kind, REPLIES[name])] == [expected] * 2
 
 
 OVER_HTTP = sorted(kind for kind, harness in HARNESSES.items() if "http" in harness.protocol)
@@ -176,7 +176,11 @@ def test_a_wish_is_read_and_junk_is_none(transport: Transport, kind: str, wish: 
     headers = tuple(("retry-after", value) for value in values)
     for outcome in ask(transport, kind, Answer(429, b"{}", "", headers=headers)):
         assert isinstance(outcome, Retryable)
-        own = PATIENCE[kind] if expected is None else max(expected, 0.001 * bool(PATIENCE[kind]))
+        own = (
+            RETRY_AFTER[kind]
+            if expected is None
+            else max(expected, 0.001 * bool(RETRY_AFTER[kind]))
+        )
         assert outcome.retry_after == (own if own is None else pytest.approx(own))
 
 
@@ -191,7 +195,7 @@ def test_a_wish_may_be_a_date(transport: Transport, kind: str) -> None:
 
 @contextmanager
 def _full() -> Iterator[int]:
-    """Give a port whose queue is full: the kernel drops who else calls, and nobody answers."""
+    """Yield a port whose backlog is full: the kernel drops further connections."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         waiting = [socket.socket() for _ in range(4)]
         for each in waiting:

@@ -78,7 +78,7 @@ def test_a_complaint_suppresses_the_address(api, mail_scene):
     assert suppressed() == [("EMAIL", "ada@x.example", "COMPLAINT", "PROVIDER")]
 
 
-def test_a_delay_is_told_and_moves_nothing(api, mail_scene):
+def test_a_delay_is_an_event_without_a_transition(api, mail_scene):
     message_id = mail_scene.send(api)
     mail_scene.report("deferred")
     settle()
@@ -140,7 +140,7 @@ def test_the_number_of_statements_does_not_grow_with_the_reports(org, api, mail_
     assert counts[0] == counts[1]
 
 
-def test_a_soft_bounce_is_told_as_one_and_counts(org, api, mail_scene):
+def test_a_soft_bounce_is_marked_and_counted(org, api, mail_scene):
     person = mail_scene.person()
     for days in (8, 6, 4, 2):
         earlier(org, person, days, channel="EMAIL", address="ada@x.example")

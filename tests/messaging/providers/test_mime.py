@@ -23,7 +23,7 @@ ANY_TEXT = st.one_of(
 WRITTEN = {"from", "to", "subject", "date", "message-id", "mime-version"}
 
 
-def letter(**given: str) -> Email:
+def sample_email(**given: str) -> Email:
     defaults = {
         "to": "to@x.test",
         "from_address": "from@y.test",
@@ -77,7 +77,7 @@ def mailbox_of(data: bytes, name: str) -> tuple[str, str]:
 def test_write_holds_what_it_was_given(
     subject: str, from_name: str, to_name: str, text: str, html: str
 ) -> None:
-    given_email = letter(
+    given_email = sample_email(
         subject=subject, from_name=from_name, to_name=to_name, text=text, html=html
     )
     data = mime.write(given_email)
@@ -105,7 +105,7 @@ def test_write_holds_what_it_was_given(
 
 
 def test_write_keeps_a_plain_text_readable() -> None:
-    data = mime.write(letter(subject="Your code", from_name="Ann B", text="Code: 1\n.\nBye"))
+    data = mime.write(sample_email(subject="Your code", from_name="Ann B", text="Code: 1\n.\nBye"))
     head, _, body = data.partition(b"\r\n\r\n")
     found = head.decode().split("\r\n")
     assert found[:3] == ["From: Ann B <from@y.test>", "To: to@x.test", "Subject: Your code"]
@@ -129,14 +129,14 @@ def test_write_keeps_a_plain_text_readable() -> None:
     ],
 )
 def test_write_chooses_the_encoding_by_content(text: str, encoding: str) -> None:
-    message = parse(mime.write(letter(text=text)))
+    message = parse(mime.write(sample_email(text=text)))
     assert message["content-transfer-encoding"] == encoding
     assert body_of(message) == text + "\n"
 
 
 def test_write_dates_with_the_time() -> None:
     before = int(time.time())
-    date = parse(mime.write(letter()))["date"].datetime
+    date = parse(mime.write(sample_email()))["date"].datetime
     assert before <= date.timestamp() <= time.time() + 1
 
 

@@ -16,7 +16,7 @@ from tests.fakes.sns import Sns
 from tests.messaging.providers.accounts import ATTEMPT, CONTENT, DEAD, LATER, SET_UP, kind_of
 from tests.messaging.providers.ses_scene import account
 
-LETTER = Email(
+EMAIL = Email(
     "to@x.test",
     "from@y.test",
     "Änn\r\nBcc: evil@x.test",
@@ -32,7 +32,7 @@ def ask(
     transport: Transport, status: int, body: bytes = b"", headers: dict[str, str] | None = None
 ) -> tuple[Outcome, Seen]:
     with Http1Server(lambda c, _: http1.respond(c, status, body, headers)) as server:
-        (outcome,) = account(base_url=server.url).send([Dispatch(str(ATTEMPT), LETTER)], transport)
+        (outcome,) = account(base_url=server.url).send([Dispatch(str(ATTEMPT), EMAIL)], transport)
         (seen,) = server.seen
     return outcome, seen
 

@@ -26,7 +26,7 @@ def topics() -> Iterator[Sns]:
         yield server
 
 
-def heard(topics: Sns, transport: Transport, **given: Any) -> Ses:
+def ses_of(topics: Sns, transport: Transport, **given: Any) -> Ses:
     return account(transport, sns_url=topics.origin, ca_pem=ca_pem(), **given)
 
 
@@ -44,7 +44,7 @@ def event(kind: str = "Delivery", attempt: UUID | None = None, **more: Any) -> d
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_what_sns_signed_is_authentic(topics: Sns, transport: Transport, version: str) -> None:
-    own = heard(topics, transport)
+    own = ses_of(topics, transport)
     for _ in range(3):
         call = sns.signed(topics.notification(event(), SignatureVersion=version))
         assert own.is_authentic(arrived(call))
@@ -85,26 +85,26 @@ def test_a_changed_message_is_not_authentic(
         for name, value in after.items()
     }
     call = sns.signed(topics.notification(event()), **filled)
-    assert not heard(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics, transport).is_authentic(arrived(call))
     assert {seen.path for seen in topics.seen} <= {sns.CERTIFICATE}
 
 
 def test_another_key_signs_nothing(topics: Sns, transport: Transport) -> None:
     call = sns.signed(topics.notification(event()), key=1)
-    assert not heard(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics, transport).is_authentic(arrived(call))
 
 
-def test_another_topic_is_not_heard_whoever_signed(topics: Sns, transport: Transport) -> None:
+def test_another_topic_is_not_authentic_whoever_signed(topics: Sns, transport: Transport) -> None:
     other = "arn:aws:sns:eu-west-1:999999999999:theirs"
     call = sns.signed(topics.notification(event(), TopicArn=other))
-    assert not heard(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics, transport).is_authentic(arrived(call))
     own = sns.signed(topics.notification(event()))
-    assert not heard(topics, transport, topic_arn="").is_authentic(arrived(own))
+    assert not ses_of(topics, transport, topic_arn="").is_authentic(arrived(own))
     assert topics.seen == []  # nothing is fetched for a stranger
 
 
 def test_a_message_of_long_ago_is_a_replay(topics: Sns, transport: Transport) -> None:
-    own, call = heard(topics, transport), sns.signed(topics.notification(event()))
+    own, call = ses_of(topics, transport), sns.signed(topics.notification(event()))
     assert own.is_authentic(arrived(call, timedelta(minutes=110)))
     assert not own.is_authentic(arrived(call, timedelta(minutes=130)))
     assert not own.is_authentic(arrived(call, -timedelta(minutes=10)))
@@ -116,11 +116,11 @@ def test_a_certificate_that_is_none_vouches_for_nothing(
 ) -> None:
     topics.body = body
     call = sns.signed(topics.notification(event()))
-    assert not heard(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics, transport).is_authentic(arrived(call))
 
 
 def test_a_subscription_to_our_topic_is_confirmed(topics: Sns, transport: Transport) -> None:
-    own, callback = heard(topics, transport), arrived(sns.signed(topics.confirmation()))
+    own, callback = ses_of(topics, transport), arrived(sns.signed(topics.confirmation()))
     assert own.is_authentic(callback)
     own.confirm(callback)
     assert topics.seen[-1].path == (
@@ -136,7 +136,7 @@ def test_a_subscription_to_our_topic_is_confirmed(topics: Sns, transport: Transp
 def test_no_other_address_is_fetched(topics: Sns, transport: Transport, url: str) -> None:
     message = topics.confirmation()
     message["SubscribeURL"] = url.replace("{}", topics.origin)
-    heard(topics, transport).confirm(arrived(sns.signed(message)))
+    ses_of(topics, transport).confirm(arrived(sns.signed(message)))
     assert topics.seen == []
 
 
@@ -185,15 +185,15 @@ def test_what_ses_reports(
     ]
 
 
-def test_a_machine_that_opened_is_told(topics: Sns) -> None:
+def test_an_open_by_a_machine_is_recognized(topics: Sns) -> None:
     opened = {"userAgent": "x (via ggpht.com GoogleImageProxy)"}
     call = sns.signed(topics.notification(event("Open", open=opened)))
-    (said,) = account().read_callback(arrived(call))
-    assert isinstance(said, DeliveryReceipt)
-    assert said.machine is True
+    (receipt,) = account().read_callback(arrived(call))
+    assert isinstance(receipt, DeliveryReceipt)
+    assert receipt.machine is True
 
 
-def test_an_unknown_event_is_told_as_one(topics: Sns) -> None:
+def test_an_unknown_event_is_an_unknown_code(topics: Sns) -> None:
     call = sns.signed(topics.notification(event("Abduction")))
     assert account().read_callback(arrived(call)) == [UnknownCode("Abduction")]
 
@@ -213,5 +213,8 @@ def test_an_unknown_event_is_told_as_one(topics: Sns) -> None:
     ],
 )
 def test_what_is_not_ours_is_no_report(topics: Sns, message: str) -> None:
-    said = {**topics.notification("x"), "Message": message.encode(errors="replace").decode()}
-    assert account().read_callback(arrived(sns.signed(said))) == []
+    notification = {
+        **topics.notification("x"),
+        "Message": message.encode(errors="replace").decode(),
+    }
+    assert account().read_callback(arrived(sns.signed(notification))) == []

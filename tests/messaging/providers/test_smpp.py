@@ -58,7 +58,7 @@ def provider(port: int, **given: Any) -> Smpp:
 
 
 def parts(smsc: Smsc) -> list[smpp34.SubmitSmEvent]:
-    """Give what came in its order: the server's tasks take it in any."""
+    """Return the messages in their order: the server's tasks receive them in any."""
     return sorted(smsc.taken, key=lambda event: event.short_message[:6])
 
 
@@ -176,7 +176,7 @@ def test_refusal_of_the_smsc(smsc: Smsc, send: Send, code: int, expected: Outcom
     assert send("Hi") == [expected]
 
 
-def test_code_that_nobody_knows_is_a_refusal_for_now(transport: Transport) -> None:
+def test_an_unknown_code_is_a_refusal_for_now(transport: Transport) -> None:
     with SmppServer({CommandId.SUBMIT_SM: refuse(0x401)}) as server:
         (outcome,) = provider(server.port).send([dispatch("Hi")], transport)
     assert outcome == Retryable("refused: 0x401")
@@ -265,7 +265,7 @@ def test_text_without_end_is_refused_before_it_leaves(smsc: Smsc, send: Send) ->
 
 
 @pytest.mark.parametrize("password", ["pässword", "x" * 65, "a b"])
-def test_password_that_fits_no_field_is_said_without_it(password: str) -> None:
-    with pytest.raises(ValueError, match="password") as said:
+def test_the_error_of_a_password_that_is_too_long_does_not_contain_it(password: str) -> None:
+    with pytest.raises(ValueError, match="password") as error:
         provider(1, password=password)
-    assert password not in str(said.value)
+    assert password not in str(error.value)

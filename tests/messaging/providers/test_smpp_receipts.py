@@ -59,8 +59,8 @@ def receipt(text: str = "", **parameters: bytes) -> ShortMessage:
 def test_receipt_as_text(
     stat: str, error: str, expected: DeliveryReceipt | UnknownCode | None
 ) -> None:
-    said = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"])
-    assert said == ([expected] if expected else [])
+    found = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"])
+    assert found == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_receipt_by_parameters(state: int, kind: str) -> None:
     assert read(message) == [DeliveryReceipt(None, kind, None, soft=state == 3, provider_id="abc")]
 
 
-def test_a_state_of_no_table_is_told_as_one() -> None:
+def test_a_state_of_no_table_is_an_unknown_code() -> None:
     message = receipt(receipted_message_id=b"A\0", message_state=b"\xff")
     assert read(message) == [UnknownCode("255")]
 
@@ -111,10 +111,10 @@ def test_ids_are_the_same_in_answers_and_receipts(
     own = provider(message_ids=ids)
     answer = Pdu(CommandId.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
     assert own._outcome(answer) == Accepted(same)
-    (said,) = own.read_callback(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
-    assert said == DeliveryReceipt(None, "delivered", "DELIVRD 000", provider_id=same)
-    told = receipt(receipted_message_id=answered.encode(), message_state=b"\2")
-    assert own.read_callback(call(told.encode())) == [
+    (found,) = own.read_callback(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
+    assert found == DeliveryReceipt(None, "delivered", "DELIVRD 000", provider_id=same)
+    message = receipt(receipted_message_id=answered.encode(), message_state=b"\2")
+    assert own.read_callback(call(message.encode())) == [
         DeliveryReceipt(None, "delivered", None, provider_id=same)
     ]
 
@@ -162,12 +162,12 @@ def test_other_kinds_say_nothing(esm_class: int) -> None:
 
 
 @given(st.binary(max_size=120), st.integers(0, 255), st.sampled_from([0, 1, 3, 4, 8, 255]))
-def test_junk_is_read_by_nobody(junk: bytes, esm_class: int, coding: int) -> None:
+def test_junk_is_not_read(junk: bytes, esm_class: int, coding: int) -> None:
     message = ShortMessage(PERSON, OURS, junk, esm_class, coding)
     for body in (junk, message.encode()):
-        for said in provider(message_ids="HEX_IN_RECEIPTS").read_callback(call(body)):
-            assert isinstance(said, DeliveryReceipt | InboundSms)
-            assert "\0" not in (said.text if isinstance(said, InboundSms) else said.provider_id)
+        for found in provider(message_ids="HEX_IN_RECEIPTS").read_callback(call(body)):
+            assert isinstance(found, DeliveryReceipt | InboundSms)
+            assert "\0" not in (found.text if isinstance(found, InboundSms) else found.provider_id)
 
 
 def test_nothing_that_comes_by_http_is_authentic() -> None:

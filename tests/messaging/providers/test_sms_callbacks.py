@@ -101,9 +101,9 @@ def test_a_call_of_long_ago_is_a_replay(kind: str, window: timedelta) -> None:
     ids=str,
 )
 def test_vonage_claims_that_say_nothing(claims: dict[str, Any]) -> None:
-    said = {"client_ref": str(fresh()), "status": "delivered"}
+    receipt = {"client_ref": str(fresh()), "status": "delivered"}
     try:
-        call = fakes.vonage(said, **claims)
+        call = fakes.vonage(receipt, **claims)
     except TypeError:  # the library writes no such claim
         return
     assert not provider("vonage").is_authentic(arrived(call))
@@ -142,8 +142,8 @@ def test_twilio_signs_as_its_own_documentation_does() -> None:
 @pytest.mark.parametrize("word", ["sent", "delivered", "failed"])
 def test_a_report_says_what_became_of_an_attempt(kind: str, word: str) -> None:
     attempt = fresh()
-    (said,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, word)))
-    assert (said.attempt_id, said.type) == (attempt, word)
+    (receipt,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, word)))
+    assert (receipt.attempt_id, receipt.type) == (attempt, word)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_a_report_says_what_became_of_an_attempt(kind: str, word: str) -> None:
 )
 def test_a_dead_number_is_a_bounce(kind: str, reason: str) -> None:
     attempt = fresh()
-    (said,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, "dead")))
-    assert said == DeliveryReceipt(attempt, "bounced", reason)
+    (receipt,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, "dead")))
+    assert receipt == DeliveryReceipt(attempt, "bounced", reason)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_twilio_codes_that_are_known(code: str, soft: bool) -> None:
     assert list(provider("twilio").read_callback(arrived(call))) == expected
 
 
-def test_a_code_that_no_table_has_is_told_beside_the_report() -> None:
+def test_a_code_that_no_table_has_is_counted_beside_the_receipt() -> None:
     attempt = fresh()
     call = fakes.report("twilio", URL, attempt, "failed", "30999")
     assert list(provider("twilio").read_callback(arrived(call))) == [
@@ -199,10 +199,10 @@ def test_a_code_that_no_table_has_is_told_beside_the_report() -> None:
 
 
 @pytest.mark.parametrize("kind", ["twilio", "vonage", "http_sms"])
-@pytest.mark.parametrize(("status", "told"), [("teleported", True), ("", False)])
-def test_a_status_that_no_table_has_is_told(kind: str, status: str, told: bool) -> None:
+@pytest.mark.parametrize(("status", "counted"), [("teleported", True), ("", False)])
+def test_a_status_that_no_table_has_is_counted(kind: str, status: str, counted: bool) -> None:
     call = fakes.report(kind, URL, fresh(), status)
-    expected = [UnknownCode("teleported")] if told else []
+    expected = [UnknownCode("teleported")] if counted else []
     assert list(provider(kind).read_callback(arrived(call))) == expected
 
 
@@ -237,15 +237,15 @@ def test_what_a_person_wrote(kind: str) -> None:
     callback = arrived(INBOUND[kind])
     own = provider(kind)
     assert own.is_authentic(callback)
-    (said,) = own.read_callback(callback)
-    assert isinstance(said, InboundSms)
-    assert (said.sender, said.text, said.answered) == ("+12025550123", "Stop", False)
+    (receipt,) = own.read_callback(callback)
+    assert isinstance(receipt, InboundSms)
+    assert (receipt.sender, receipt.text, receipt.answered) == ("+12025550123", "Stop", False)
 
 
 def test_twilio_says_that_it_answered() -> None:
     form = {"From": "+12025550123", "Body": "Stop", "OptOutType": "STOP"}
-    (said,) = provider("twilio").read_callback(arrived(fakes.twilio(URL, "", form)))
-    assert said == InboundSms("+12025550123", "", "Stop", answered=True)
+    (receipt,) = provider("twilio").read_callback(arrived(fakes.twilio(URL, "", form)))
+    assert receipt == InboundSms("+12025550123", "", "Stop", answered=True)
 
 
 @pytest.mark.parametrize("t", ["", "x", "0", "99999999999", "999999999999999999", "-5"])

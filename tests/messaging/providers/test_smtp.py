@@ -22,8 +22,8 @@ from tests.messaging.providers.accounts import (
     CONTENT,
     LATER,
     SET_UP,
+    email_dispatch,
     kind_of,
-    letter,
     provider,
 )
 
@@ -79,7 +79,7 @@ def test_mail_is_taken_by_a_server_with_log_in(
         account = provider(
             port, security=security, username="me", password="secret", ca_pem=ca_pem()
         )
-        outcomes = account.send([letter(1), letter(2)], transport)
+        outcomes = account.send([email_dispatch(1), email_dispatch(2)], transport)
     assert outcomes == [Accepted("1@y.test"), Accepted("2@y.test")]
     assert [(one.mail_from, one.rcpt_tos) for one in inbox.mails] == [
         ("from@y.test", ["to@x.test"])
@@ -94,7 +94,7 @@ def test_wrong_password_is_a_fault_of_the_account(transport: Transport) -> None:
         account = provider(
             port, security="TLS", username="me", password="wrong", ca_pem=ca_pem(), timeout=5
         )
-        assert [kind_of(one) for one in account.send([letter()], transport)] == [SET_UP]
+        assert [kind_of(one) for one in account.send([email_dispatch()], transport)] == [SET_UP]
     assert inbox.mails == []
 
 
@@ -104,7 +104,7 @@ def test_wrong_password_is_a_fault_of_the_account(transport: Transport) -> None:
 def test_account_says_its_name_and_where_bounces_go(transport: Transport) -> None:
     with SmtpServer() as server:
         account = provider(server.port, helo="out.y.test", bounce_address="bounces@y.test")
-        assert account.send([letter()], transport) == [Accepted("1@y.test")]
+        assert account.send([email_dispatch()], transport) == [Accepted("1@y.test")]
     assert server.commands[0] == "EHLO out.y.test"
     assert [(mail.mail_from, mail.recipient) for mail in server.mails] == [
         ("<bounces@y.test>", "<to@x.test>")
@@ -125,7 +125,7 @@ def test_hundred_mails_go_over_few_connections() -> None:
     with SmtpServer() as server:
         account = provider(server.port)
         for start in range(0, 100, 50):
-            window = [letter(number) for number in range(start, start + 50)]
+            window = [email_dispatch(number) for number in range(start, start + 50)]
             outcomes = account.send(window, transport)
             assert outcomes == [Accepted(f"{n}@y.test") for n in range(start, start + 50)]
         assert (len(server.mails), server.connections <= 5) == (100, True)
@@ -137,7 +137,9 @@ def test_hundred_mails_go_over_few_connections() -> None:
 )
 def test_address_that_cannot_be_written_fails_alone(transport: Transport, to: str) -> None:
     with SmtpServer() as server:
-        outcomes = provider(server.port).send([letter(1), letter(2, to), letter(3)], transport)
+        outcomes = provider(server.port).send(
+            [email_dispatch(1), email_dispatch(2, to), email_dispatch(3)], transport
+        )
     assert [kind_of(one) for one in outcomes] == [(Accepted,), CONTENT, (Accepted,)]
     assert len(server.mails) == 2
 
@@ -167,19 +169,19 @@ def test_security_and_log_in_are_the_account_s(
             ca_pem=ca_pem(),
             timeout=0.4 if tcp.stall in script.values() else 5,
         )
-        assert [kind_of(one) for one in account.send([letter()], transport)] == [expected]
+        assert [kind_of(one) for one in account.send([email_dispatch()], transport)] == [expected]
 
 
 def test_server_without_starttls_gets_nothing(transport: Transport) -> None:
     with SmtpServer() as server:
         account = provider(server.port, security="STARTTLS")
-        assert [kind_of(one) for one in account.send([letter()], transport)] == [SET_UP]
+        assert [kind_of(one) for one in account.send([email_dispatch()], transport)] == [SET_UP]
     assert server.mails == []
 
 
 def test_private_address_is_a_fault_of_the_account() -> None:
     transport = Transport()
-    outcomes = provider(25, host="10.0.0.1").send([letter()], transport)
+    outcomes = provider(25, host="10.0.0.1").send([email_dispatch()], transport)
     transport.close()
     assert outcomes == [Misconfigured("the address is not public")]
 

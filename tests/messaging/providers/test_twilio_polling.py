@@ -39,7 +39,7 @@ answer = partial(Reply, 200)
         (Failure(FailureKind.NOT_SENT, "no connection"), None),
     ],
 )  # fmt: skip
-def test_twilio_reads_what_it_is_told(reply, expected):
+def test_twilio_reads_the_reply_of_a_poll(reply, expected):
     own = REGISTRY["twilio"].Settings.model_validate({**SETTINGS["twilio"], "status_by": "POLL"})
     assert (
         REGISTRY["twilio"](own).read_poll_reply(AcceptedMessage(ATTEMPT, "SM1"), reply) == expected

@@ -37,7 +37,7 @@ def report(**more):
     return {"MessageSid": "SM1", "MessageStatus": "delivered", "To": "+12025550123", **more}
 
 
-def letter(sid, text="STOP", **more):
+def inbound_sms(sid, text="STOP", **more):
     return {"MessageSid": sid, "From": "+12025550123", "To": "+12025550100", "Body": text, **more}
 
 
@@ -99,7 +99,7 @@ FORGED = {
         headers={**call.headers, "content-type": "application/json"}
     ),
 }
-KINDS = {"report": report, "letter": lambda: letter("SM2")}
+KINDS = {"report": report, "inbound_sms": lambda: inbound_sms("SM2")}
 
 
 @pytest.mark.parametrize("change", FORGED)
@@ -139,9 +139,10 @@ def test_a_report_that_is_replayed_changes_nothing(org, api, scene):
     assert list(Event.objects.filter(message_id=message_id).values_list("pk", flat=True)) == before
 
 
-def test_a_letter_that_is_replayed_is_heard_once(scene):
+def test_a_replayed_inbound_sms_is_stored_once(scene):
     calls = [
-        signed(scene.url, "", letter(f"SM{n}", text)) for n, text in enumerate(["STOP", "START"])
+        signed(scene.url, "", inbound_sms(f"SM{n}", text))
+        for n, text in enumerate(["STOP", "START"])
     ]
     for call in calls:
         assert scene.call(call) == 200

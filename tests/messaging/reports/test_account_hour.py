@@ -40,7 +40,7 @@ def write(count, organizations, account=None):
 
 
 def rows_read(ask):
-    """Give how many rows of attempts PostgreSQL touches for what a call asks for."""
+    """Return how many rows of attempts PostgreSQL reads for a call."""
     with CaptureQueriesContext(connection) as captured:
         ask()
     (asked,) = [each["sql"] for each in captured if "messaging_attempt" in each["sql"]]

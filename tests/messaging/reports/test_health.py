@@ -27,7 +27,7 @@ def _nobody_lives(redis):
 
 
 def read(api, path="/health"):
-    """Give the report without what no two have in common."""
+    """Return the report without its times."""
     TtlCache.clear_all()
     answer = api.call("GET", path)
     assert answer.status_code == 200

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def key(number):
-    """Give the id of a message: by their numbers, all after `since`."""
+    """Return the id of the message with a number; all ids are after `since`."""
     return UUID(int=(1_800_000_000_000 << 80) + (number << 20))
 
 

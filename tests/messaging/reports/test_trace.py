@@ -1,4 +1,4 @@
-"""Why a message went as it did, as the API and the admin tell it."""
+"""The trace of a message in the API and the admin."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def steps(api, message_id):
-    """Give the steps of the only recipient without their times."""
+    """Return the steps of the only recipient without their times."""
     (recipient,) = api.call("GET", f"/messages/{message_id}?include=trace").json()["trace"]
     times = [step.pop("at") for step in recipient["steps"]]
     assert times == sorted(times)
@@ -39,10 +39,10 @@ def test_without_include_there_is_no_trace(api, org):
 def test_include_of_something_else_is_refused(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     answer = api.call("GET", f"/messages/{message_id}?include=all")
-    said = "Input should be 'trace'"
+    reason = "Input should be 'trace'"
     assert (answer.status_code, answer.json()) == (
         400,
-        error("INVALID_PAYLOAD", f"include: {said}", ("include", said)),
+        error("INVALID_PAYLOAD", f"include: {reason}", ("include", reason)),
     )
 
 
@@ -124,9 +124,9 @@ def test_a_backoff_shows_the_providers_reason(api, org, settings):
     person = factories.contact(org, email="down@simulator.rme.test")
     message_id = api.send(message(person)).json()["messageId"]
     work()
-    told = steps(api, message_id)
-    assert [step["result"] for step in told if step["step"] == "ATTEMPT"] == ["RETRYABLE"]
-    waits = {step["result"]: step for step in told if step["step"] == "WAIT"}
+    found = steps(api, message_id)
+    assert [step["result"] for step in found if step["step"] == "ATTEMPT"] == ["RETRYABLE"]
+    waits = {step["result"]: step for step in found if step["step"] == "WAIT"}
     assert set(waits) == {"simulated: the provider is down", "PROVIDER"}
     assert datetime.fromisoformat(waits["PROVIDER"]["until"]) > datetime.now(UTC)
 
@@ -216,5 +216,5 @@ def test_quiet_hours_hold_for_a_fallback_too(api, org):
     row = Delivery.objects.get()
     assert (row.channel, row.status, row.waiting) == ("SMS", "ACCEPTED", "QUIET_HOURS")
     assert row.due_at == ends
-    told = {step["step"]: step["result"] for step in steps(api, message_id)}
-    assert told == {"DECISION": "CHOSEN", "FALLBACK": "NO_CONSENT", "WAIT": "QUIET_HOURS"}
+    found = {step["step"]: step["result"] for step in steps(api, message_id)}
+    assert found == {"DECISION": "CHOSEN", "FALLBACK": "NO_CONSENT", "WAIT": "QUIET_HOURS"}

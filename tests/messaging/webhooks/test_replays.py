@@ -19,7 +19,7 @@ S = WebhookDelivery.Status
 
 
 def end(status, *, days=0):
-    """Give all deliveries a final status, queued some days ago."""
+    """Set all deliveries to a final status, queued some days ago."""
     WebhookDelivery.objects.update(
         status=status, due_at=None, tries=10, queued_at=datetime.now(UTC) - timedelta(days=days)
     )

@@ -81,7 +81,7 @@ class Process:
         day.oldest = max(day.oldest, moment + self.skew - token.made_at)
 
 
-def _run(number, account, barrier, told, here):
+def _run(number, account, barrier, results, here):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # it logs that Redis is away, at each step
     os.dup2(2, 1)
     TtlCache.clear_all()
@@ -89,14 +89,14 @@ def _run(number, account, barrier, told, here):
     process = Process(number, account)
     for _ in process.live("redis://127.0.0.1:1/0", here):
         barrier.wait(60)
-    told.put(process.day)
+    results.put(process.day)
 
 
 @pytest.fixture
 def days(redis, settings):
     """Let the day pass; gives what each process saw of it."""
-    barrier, told = _forking.Barrier(PROCESSES), _forking.SimpleQueue()
-    shared = apns_settings(1, "", 5.0), barrier, told, settings.REDIS_URL
+    barrier, results = _forking.Barrier(PROCESSES), _forking.SimpleQueue()
+    shared = apns_settings(1, "", 5.0), barrier, results, settings.REDIS_URL
     running = [
         _forking.Process(target=_run, args=(number, *shared), daemon=True)
         for number in range(PROCESSES)
@@ -104,7 +104,7 @@ def days(redis, settings):
     for process in running:
         process.start()
     try:
-        seen = [told.get() for _ in running]
+        seen = [results.get() for _ in running]
     finally:
         for process in running:
             process.join(20)

@@ -164,7 +164,7 @@ def test_other_platforms_are_left_alone(transport):
 
 # --- the provider token ---------------------------------------------------------------------------
 def aged(service, minutes):
-    """Give an account whose token was made a while ago, and that token."""
+    """Return an account with a token of an age in minutes, and that token."""
     account, then = made(service), time.time() - 60 * minutes
     with time_machine.travel(then, tick=False):
         old = access_tokens.AccessToken(account.sign().text, then)

@@ -141,12 +141,12 @@ def test_a_token_is_dead_unless_it_registered_since(transport, reason, registere
 
 @pytest.mark.parametrize("timestamp", ["x", None, -1, 2**60, 1.5])
 def test_a_time_of_death_that_is_none_does_not_count(transport, timestamp):
-    said = {"reason": "Unregistered", "timestamp": timestamp}
-    with apple(**{TOKEN: (410, said)}) as service:
+    body = {"reason": "Unregistered", "timestamp": timestamp}
+    with apple(**{TOKEN: (410, body)}) as service:
         assert outcome(made(service), transport, dispatch()) == Gone("Unregistered", None)
 
 
-def test_who_asks_for_patience_is_left_alone(transport):
+def test_a_credential_that_asks_to_back_off_is_not_used(transport):
     with apple(**{TOKEN: (503, {"reason": "ServiceUnavailable"})}) as service:
         account = made(service)
         outcome(account, transport, dispatch())
@@ -159,16 +159,16 @@ def test_who_asks_for_patience_is_left_alone(transport):
     assert isinstance(sandbox, Accepted)
 
 
-def test_patience_doubles_and_ends_with_the_first_success(transport):
+def test_backoff_doubles_and_ends_with_the_first_success(transport):
     with apple(**{TOKEN: (503, {"reason": "ServiceUnavailable"})}) as service:
         account = made(service)
-        lane = account.throttle_key(dispatch())
+        key = account.throttle_key(dispatch())
         waits = []
         for number in range(1, 5):
             outcome(account, transport, dispatch(number))
-            waits.append(redis_client().pttl(f"rme:push:hold:{lane}"))
-            redis_client().delete(f"rme:push:hold:{lane}")
+            waits.append(redis_client().pttl(f"rme:push:hold:{key}"))
+            redis_client().delete(f"rme:push:hold:{key}")
         outcome(account, transport, dispatch(8, token=OTHER))
         outcome(account, transport, dispatch(9))
-        waits.append(redis_client().pttl(f"rme:push:hold:{lane}"))
+        waits.append(redis_client().pttl(f"rme:push:hold:{key}"))
     assert [round(ms / 1000) for ms in waits] == [1, 2, 4, 8, 1]

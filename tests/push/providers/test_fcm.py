@@ -102,7 +102,7 @@ def test_other_platforms_are_left_alone(transport):
 
 # --- what comes back ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("status", "said", "found"),
+    ("status", "body", "found"),
     [
         (404, failure("UNREGISTERED", "NOT_FOUND"), Gone("UNREGISTERED")),
         (404, {"error": {"status": "NOT_FOUND"}}, Misconfigured("NOT_FOUND")),
@@ -146,15 +146,15 @@ def test_other_platforms_are_left_alone(transport):
         (200, b"no JSON", Accepted("")),
     ],
 )
-def test_an_answer_means_what_the_table_says(transport, status, said, found):
-    with google(**{TOKEN: (status, said)}) as service:
+def test_an_answer_means_what_the_table_says(transport, status, body, found):
+    with google(**{TOKEN: (status, body)}) as service:
         assert outcome(made(service), transport, to()) == found
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_service_s_own_wish_counts(transport, status):
-    said = failure("LATER", "LATER")
-    with google(**{TOKEN: (status, said, {"retry-after": "7"})}) as service:
+    body = failure("LATER", "LATER")
+    with google(**{TOKEN: (status, body, {"retry-after": "7"})}) as service:
         account = made(service)
         assert outcome(account, transport, to()) == Retryable("LATER", 7.0)
         held = outcome(account, transport, to(2, token="other"))
@@ -165,8 +165,8 @@ def test_the_service_s_own_wish_counts(transport, status):
     "details", [None, "x", [], [7], [{"fieldViolations": 7}], [{"fieldViolations": [7]}]]
 )
 def test_an_answer_may_be_anything(transport, details):
-    said = {"error": {"status": "INVALID_ARGUMENT", "details": details}}
-    with google(**{TOKEN: (400, said)}) as service:
+    body = {"error": {"status": "INVALID_ARGUMENT", "details": details}}
+    with google(**{TOKEN: (400, body)}) as service:
         found = outcome(made(service), transport, to())
     assert found == Rejected("INVALID_ARGUMENT", Fault.CONTENT)
 
@@ -197,8 +197,8 @@ def test_a_refused_access_token_is_renewed_once(transport):
 
 
 def test_a_second_refusal_is_our_fault(transport):
-    said = failure("", "PERMISSION_DENIED")
-    with google(**{TOKEN: (403, said)}) as service:
+    body = failure("", "PERMISSION_DENIED")
+    with google(**{TOKEN: (403, body)}) as service:
         found = made(service).send([to(1), to(2, token="other")], transport)
         assert (service.logins, len(service.sent)) == (2, 3)
     assert found[0] == Misconfigured("PERMISSION_DENIED")
@@ -206,7 +206,7 @@ def test_a_second_refusal_is_our_fault(transport):
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "found"),
+    ("status", "body", "found"),
     [
         (400, {"error": "invalid_grant"}, Misconfigured("log-in: invalid_grant")),
         (401, {}, Misconfigured("log-in: 401")),
@@ -216,9 +216,9 @@ def test_a_second_refusal_is_our_fault(transport):
         (200, [], Misconfigured("log-in: 200")),
     ],
 )
-def test_without_a_token_nothing_leaves(transport, status, said, found):
+def test_without_a_token_nothing_leaves(transport, status, body, found):
     with google() as service:
-        service.login = (status, said)
+        service.login = (status, body)
         assert outcome(made(service), transport, to()) == found
         assert service.sent == []
 

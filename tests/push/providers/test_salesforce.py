@@ -63,8 +63,8 @@ class Salesforce:
             }
             self.logins += 1
             token = {"access_token": f"00D!{self.logins}", "instance_url": self._url}
-            status, said = self.login or (200, token)
-            respond(connection, status, orjson.dumps(said))
+            status, body = self.login or (200, token)
+            respond(connection, status, orjson.dumps(body))
             return
         assert seen.path == ACTION
         inputs = orjson.loads(seen.body)["inputs"]
@@ -72,11 +72,11 @@ class Salesforce:
         good = {"isSuccess": True, "errors": None}
         results = [self.answers.get(one["recipientIds"][0], good) for one in inputs]
         failed = any(not one["isSuccess"] for one in results)
-        status, said, headers = self.whole or (400 if failed else 200, results, {})
+        status, body, headers = self.whole or (400 if failed else 200, results, {})
         if (seen.header("Authorization") or "").removeprefix("Bearer ") in self.refused:
-            status, said = 401, [{"errorCode": "INVALID_SESSION_ID", "message": "no"}]
+            status, body = 401, [{"errorCode": "INVALID_SESSION_ID", "message": "no"}]
         respond(
-            connection, status, said if isinstance(said, bytes) else orjson.dumps(said), headers
+            connection, status, body if isinstance(body, bytes) else orjson.dumps(body), headers
         )
 
     @property
@@ -194,7 +194,7 @@ def whole(code):
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "found"),
+    ("status", "body", "found"),
     [
         (403, whole("API_DISABLED_FOR_ORG"), Misconfigured("API_DISABLED_FOR_ORG")),
         (404, whole("NOT_FOUND"), Misconfigured("NOT_FOUND")),
@@ -208,8 +208,8 @@ def whole(code):
         (200, [{"isSuccess": True}] * 2, Unknown("unexpected answer: 200")),
     ],
 )
-def test_a_request_may_be_answered_as_a_whole(transport, status, said, found):
-    with salesforce(whole=(status, said, {})) as org:
+def test_a_request_may_be_answered_as_a_whole(transport, status, body, found):
+    with salesforce(whole=(status, body, {})) as org:
         assert outcome(made(org), transport, to()) == found
 
 
@@ -253,15 +253,15 @@ def test_a_second_refusal_is_our_fault(transport):
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "found"),
+    ("status", "body", "found"),
     [
         (400, {"error": "invalid_client"}, Misconfigured("log-in: invalid_client")),
         (503, {}, Retryable("log-in: 503")),
         (200, {"instance_url": "x"}, Misconfigured("log-in: 200")),
     ],
 )
-def test_without_a_session_nothing_leaves(transport, status, said, found):
-    with salesforce(login=(status, said)) as org:
+def test_without_a_session_nothing_leaves(transport, status, body, found):
+    with salesforce(login=(status, body)) as org:
         assert outcome(made(org), transport, to()) == found
         assert org.windows == []
 

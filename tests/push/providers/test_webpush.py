@@ -163,7 +163,7 @@ def test_what_is_no_subscription_is_dead(transport, token):
 
 
 # --- what comes back ------------------------------------------------------------------------------
-def said(status):
+def status_reason(status):
     return f"the push service answered {status}"
 
 
@@ -172,27 +172,27 @@ def said(status):
     [
         (201, b"", Accepted("")),
         (202, b"", Accepted("")),
-        (404, b"", Gone(said(404))),
-        (410, b"", Gone(said(410))),
+        (404, b"", Gone(status_reason(404))),
+        (410, b"", Gone(status_reason(410))),
         (400, KEY_MISMATCH, Gone("subscribed with another key")),
-        (400, b"bad request", Rejected(said(400), Fault.CONTENT)),
-        (413, b"", Rejected(said(413), Fault.CONTENT)),
-        (401, b"invalid JWT provided", Misconfigured(said(401))),
+        (400, b"bad request", Rejected(status_reason(400), Fault.CONTENT)),
+        (413, b"", Rejected(status_reason(413), Fault.CONTENT)),
+        (401, b"invalid JWT provided", Misconfigured(status_reason(401))),
         (401, b"VAPID public key mismatch", Gone("subscribed with another key")),
-        (403, b"expired", Misconfigured(said(403))),
+        (403, b"expired", Misconfigured(status_reason(403))),
         (
             403,
             b"the VAPID credentials in the authorization header do not correspond to the "
             b"credentials used to create the subscriptions.",
             Gone("subscribed with another key"),
         ),
-        (406, b"", Retryable(said(406), 10.0, blames_account=False)),
-        (429, b"", Retryable(said(429), 10.0, blames_account=False)),
-        (301, b"", Retryable(said(301))),
-        (307, b"", Retryable(said(307))),
-        (500, b"", Retryable(said(500))),
-        (502, b"", Retryable(said(502))),
-        (503, b"", Retryable(said(503))),
+        (406, b"", Retryable(status_reason(406), 10.0, blames_account=False)),
+        (429, b"", Retryable(status_reason(429), 10.0, blames_account=False)),
+        (301, b"", Retryable(status_reason(301))),
+        (307, b"", Retryable(status_reason(307))),
+        (500, b"", Retryable(status_reason(500))),
+        (502, b"", Retryable(status_reason(502))),
+        (503, b"", Retryable(status_reason(503))),
         (200, b"", Unknown("unexpected answer: 200")),
         (418, b"", Unknown("unexpected answer: 418")),
     ],
@@ -203,25 +203,25 @@ def test_an_answer_means_what_the_table_says(transport, status, body, found):
         assert len(service.seen) == 1
 
 
-def test_a_host_that_asks_for_patience_is_left_alone_and_no_other(transport):
+def test_a_host_that_asks_to_back_off_is_not_called_and_others_are(transport):
     with push_service(device=(429, b"", {"retry-after": "120"})) as slow, push_service() as other:
         account = made(slow)
         asked = outcome(account, transport, to(slow.browser()))
         window = [to(slow.browser("fine"), 2), to(other.browser(), 3)]
         held, taken = account.send(window, transport)
         assert len(slow.seen) == 1
-    assert asked == Retryable(said(429), 120.0, blames_account=False)
+    assert asked == Retryable(status_reason(429), 120.0, blames_account=False)
     assert isinstance(held, Retryable)
     assert 100 < held.retry_after <= 120
     assert isinstance(taken, Accepted)
 
 
-def test_patience_is_forgotten_after_an_hour_at_the_latest(transport):
+def test_backoff_ends_after_an_hour_at_the_latest(transport):
     with push_service(device=(429, b"", {"retry-after": "999999"})) as service:
         account = made(service)
         outcome(account, transport, to(service.browser()))
-        lane = account.throttle_key(to(service.browser()))
-    assert redis_client().pttl(f"rme:push:hold:{lane}") <= 3600 * 1000
+        key = account.throttle_key(to(service.browser()))
+    assert redis_client().pttl(f"rme:push:hold:{key}") <= 3600 * 1000
 
 
 @pytest.mark.parametrize("subject", ["", "ops@example.com", "mailto:x", "http://example.com"])

@@ -1,4 +1,4 @@
-"""Circuits of provider accounts: when they open, how they close, and who goes last meanwhile."""
+"""Circuit breakers of provider accounts: when they open and close, and the order of accounts."""
 
 import time
 from contextlib import contextmanager
@@ -87,7 +87,7 @@ def test_a_failure_is_told_at_once(calls, failure):
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """Give what is as another process: with a memory of its own."""
+    """Return a context in which the code runs as another process, with caches of its own."""
 
     @contextmanager
     def elsewhere():

@@ -163,7 +163,7 @@ def test_an_account_that_asked_for_time_goes_last_though_another_failed(api, org
 
 
 def _until_the_end(heard, own):
-    """Give what Redis was asked in a database; other tests use the same server, by others."""
+    """Return the commands sent to one Redis database; other tests use other databases of it."""
     said = []
     while not said or said[-1] != "ECHO the end":
         one = heard.next_command()

@@ -1,4 +1,4 @@
-"""An account at an email service, and a letter that it is asked to send."""
+"""An account at an email service, and an email that it is to send."""
 
 from messaging.providers.anymail import Anymail, AnymailSettings
 from messaging.providers.anymail.services import SERVICES, ServiceName
@@ -16,7 +16,7 @@ UNSUBSCRIBE = {
     "List-Unsubscribe": "<https://rme.example/p/u/x>",
     "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
 }
-LETTER = Email(
+EMAIL = Email(
     "to@x.test",
     "from@y.test",
     'Ann "Ü", Co\r\nBcc: evil@x.test',
@@ -38,10 +38,10 @@ def ask(
     status: int,
     body: bytes = b"",
     headers: dict[str, str] | None = None,
-    letter: Email = LETTER,
+    email: Email = EMAIL,
 ) -> tuple[Outcome, list[Seen]]:
     """Send one email to a server that gives this answer."""
     with Http1Server(lambda c, _: http1.respond(c, status, body, headers)) as server:
         own = account(service, base_url=f"{server.url}v1")
-        (outcome,) = own.send([Dispatch(str(ATTEMPT), letter)], transport)
+        (outcome,) = own.send([Dispatch(str(ATTEMPT), email)], transport)
     return outcome, server.seen

@@ -17,7 +17,7 @@ from tests.fakes.http1 import Http1Server, Seen
 from tests.messaging.providers.accounts import (
     ATTEMPT,
 )
-from tests.messaging.providers.anymail.scene import LETTER, NAMES, UNSUBSCRIBE, account, ask
+from tests.messaging.providers.anymail.scene import EMAIL, NAMES, UNSUBSCRIBE, account, ask
 
 
 @pytest.mark.parametrize("service", NAMES)
@@ -43,9 +43,9 @@ def test_every_service_has_its_answer() -> None:
 @pytest.mark.parametrize("service", sorted(set(NAMES) - {"mailgun"}))
 def test_a_payload_holds_the_whole_email(transport: Transport, service: ServiceName) -> None:
     _, (seen,) = ask(transport, service, 200)
-    said = orjson.dumps(orjson.loads(seen.body)).decode()  # without \u escapes
+    text = orjson.dumps(orjson.loads(seen.body)).decode()  # without \u escapes
     for part in ("Hello X: y", "Hi ? text", "<p>Hi html</p>", *UNSUBSCRIBE.values()):
-        assert part in said
+        assert part in text
     assert seen.header("Content-Type") == "application/json"
 
 
@@ -93,14 +93,14 @@ def test_what_cannot_be_written_fails_alone(transport: Transport) -> None:
         lambda c, _: http1.respond(c, 200, mail_services.TAKEN["postmark"][1])
     ) as server:
         own = account("postmark", base_url=server.url)
-        letters = [
-            LETTER,
+        emails = [
+            EMAIL,
             Email("no address", "from@y.test", "", "s", "t"),
             Email("to@x.test\r\nX: y", "from@y.test", "", "s", "t"),
-            LETTER,
+            EMAIL,
         ]
         outcomes = own.send(
-            [Dispatch(str(UUID(int=n)), letter) for n, letter in enumerate(letters, start=1)],
+            [Dispatch(str(UUID(int=n)), email) for n, email in enumerate(emails, start=1)],
             transport,
         )
         assert len(server.seen) == 2
@@ -119,7 +119,7 @@ def test_a_window_goes_side_by_side(transport: Transport) -> None:
 
     with Http1Server(answer) as server:
         own = account("postmark", base_url=server.url)
-        outcomes = own.send([Dispatch(str(UUID(int=n)), LETTER) for n in range(1, 6)], transport)
+        outcomes = own.send([Dispatch(str(UUID(int=n)), EMAIL) for n in range(1, 6)], transport)
     assert outcomes == [Accepted("b7bc2f4a")] * 5
 
 
@@ -132,14 +132,14 @@ def test_a_redirect_is_not_followed(transport: Transport) -> None:
 def test_an_own_address_goes_through_the_checked_transport() -> None:
     transport = Transport()
     own = account("postmark", base_url="https://169.254.169.254/latest")
-    (outcome,) = own.send([Dispatch(str(ATTEMPT), LETTER)], transport)
+    (outcome,) = own.send([Dispatch(str(ATTEMPT), EMAIL)], transport)
     transport.close()
     assert isinstance(outcome, Misconfigured)
 
 
 @pytest.mark.parametrize("service", NAMES)
 def test_the_usual_address_is_the_services_own(service: ServiceName) -> None:
-    request = account(service).request(Dispatch(str(ATTEMPT), LETTER))
+    request = account(service).request(Dispatch(str(ATTEMPT), EMAIL))
     hosts = {
         "brevo": "api.brevo.com",
         "mailersend": "api.mailersend.com",
@@ -159,7 +159,7 @@ def test_the_usual_address_is_the_services_own(service: ServiceName) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"service": "mailjet", "api_key": "k"}, "mailjet needs secret_key"),
         ({"service": "postal", "api_key": "k"}, "postal needs base_url"),
@@ -197,8 +197,8 @@ def test_the_usual_address_is_the_services_own(service: ServiceName) -> None:
         ({"service": "pigeon", "api_key": "k"}, "Input should be"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, str], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_settings_that_cannot_work_are_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         AnymailSettings.model_validate(given)
 
 

@@ -78,7 +78,7 @@ def test_without_a_secret_nothing_is_authentic(service: ServiceName) -> None:
     assert not own.is_authentic(arrived(Call("POST", "", {"authorization": "Basic Og=="})))
 
 
-def test_a_service_that_reports_nothing_is_not_heard() -> None:
+def test_a_service_that_reports_nothing_is_not_authentic() -> None:
     assert not account("scaleway").is_authentic(arrived(report("brevo")))
     assert account("scaleway").read_callback(arrived(report("brevo"))) == []
 
@@ -104,7 +104,7 @@ def test_mandrill_signs_the_accounts_own_address() -> None:
 
 
 def expected(service: ServiceName, word: str) -> tuple[str, bool]:
-    """Say what a word comes to: the type, and whether it is a soft bounce."""
+    """Return the type that a word becomes, and whether it is a soft bounce."""
     return {"hard": ("bounced", False), "soft": ("failed", True)}.get(word, (word, False))
 
 
@@ -114,11 +114,11 @@ def expected(service: ServiceName, word: str) -> tuple[str, bool]:
 )
 def test_a_report_says_what_became_of_an_attempt(service: ServiceName, word: str) -> None:
     attempt = ids.new_id()
-    (said,) = account(service).read_callback(arrived(report(service, word, attempt)))
-    assert isinstance(said, DeliveryReceipt)
-    assert (said.attempt_id, (said.type, said.soft)) == (attempt, expected(service, word))
-    assert "x.test" not in (said.reason or "")
-    assert said.machine is False
+    (receipt,) = account(service).read_callback(arrived(report(service, word, attempt)))
+    assert isinstance(receipt, DeliveryReceipt)
+    assert (receipt.attempt_id, (receipt.type, receipt.soft)) == (attempt, expected(service, word))
+    assert "x.test" not in (receipt.reason or "")
+    assert receipt.machine is False
 
 
 @pytest.mark.parametrize("service", REPORTING)
@@ -132,8 +132,8 @@ def test_what_is_kept_of_a_call_is_enough_to_read_it(service: ServiceName) -> No
 
 def test_a_reason_is_in_the_services_words() -> None:
     attempt = ids.new_id()
-    (said,) = account("brevo").read_callback(arrived(report("brevo", "hard", attempt)))
-    assert said == DeliveryReceipt(attempt, "bounced", "bounced 550 … unknown")
+    (receipt,) = account("brevo").read_callback(arrived(report("brevo", "hard", attempt)))
+    assert receipt == DeliveryReceipt(attempt, "bounced", "bounced 550 … unknown")
 
 
 @pytest.mark.parametrize("service", ARRAYS)
@@ -168,7 +168,7 @@ def test_one_odd_event_does_not_lose_the_others(service: ServiceName) -> None:
         ("mailjet", {"agent": "Mozilla/5.0"}, True),
     ],
 )
-def test_a_machine_that_opened_is_told(
+def test_an_open_by_a_machine_is_recognized(
     service: ServiceName, change: dict[str, Any], kind: bool
 ) -> None:
     event = MAKERS[service](str(ids.new_id()), "open")
@@ -178,9 +178,11 @@ def test_a_machine_that_opened_is_told(
     }.get(service, lambda: event)()
     inner.update(change)
     payload = [event] if service in ARRAYS else event
-    (said,) = account(service).read_callback(arrived(mail_services.signed(service, URL, payload)))
-    assert isinstance(said, DeliveryReceipt)
-    assert (said.type, said.machine) == ("open", kind)
+    (receipt,) = account(service).read_callback(
+        arrived(mail_services.signed(service, URL, payload))
+    )
+    assert isinstance(receipt, DeliveryReceipt)
+    assert (receipt.type, receipt.machine) == ("open", kind)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_a_machine_that_opened_is_told(
         ("postmark", {"Type": "Blocked"}, ("failed", False)),
     ],
 )
-def test_bounces_of_a_dead_address_are_told_from_others(
+def test_bounces_of_a_dead_address_differ_from_others(
     service: ServiceName, change: dict[str, Any], outcome: tuple[str, bool]
 ) -> None:
     event = MAKERS[service](str(ids.new_id()), "hard")
@@ -211,12 +213,14 @@ def test_bounces_of_a_dead_address_are_told_from_others(
         inner.pop("type")
     inner.update(change)
     payload = [event] if service in ARRAYS else event
-    (said,) = account(service).read_callback(arrived(mail_services.signed(service, URL, payload)))
-    assert isinstance(said, DeliveryReceipt)
-    assert (said.type, said.soft) == outcome
+    (receipt,) = account(service).read_callback(
+        arrived(mail_services.signed(service, URL, payload))
+    )
+    assert isinstance(receipt, DeliveryReceipt)
+    assert (receipt.type, receipt.soft) == outcome
 
 
-def test_an_unknown_event_is_told_as_one() -> None:
+def test_an_unknown_event_is_an_unknown_code() -> None:
     event = MAKERS["brevo"](str(ids.new_id()), "abducted")
     call = mail_services.signed("brevo", URL, event)
     assert account("brevo").is_authentic(arrived(call))
