@@ -1,6 +1,7 @@
 """The registry of platforms. Organizations without a platform of their own use `embedded`.
 
-Other packages import `REGISTRY` and `REMOTE` from here, and the modules `base` and `records`.
+Other packages import `REGISTRY` and `REMOTE` from here, and the modules `base`,
+`records`, `conditions` and `mapped`.
 """
 
 from rme.crm.connectors.base import Connector
