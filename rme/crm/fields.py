@@ -7,7 +7,7 @@ from django.db import models
 from rme.crm import folding
 
 
-class FoldedNameField(models.CharField):  # type: ignore[type-arg]
+class FoldedNameField(models.CharField):  # type: ignore[type-arg]  # in stubs only
     """Keep `rme.crm.folding.account_name` of another field, written whenever the row is."""
 
     def __init__(self, *args: Any, source: str = "name", **kwargs: Any) -> None:

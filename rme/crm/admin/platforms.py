@@ -1,7 +1,7 @@
 """The page of an organization's platform, and the test of its connection."""
 
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -29,6 +29,12 @@ from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.roles import OWNERS
 
 _REMOTE = f"kind !== '{platforms.EMBEDDED}'"
+
+
+class _RequestToPlatform(HttpRequest):
+    """A request for which the platform was called: its description, or why there is none."""
+
+    platform_answer: Description | PlatformError | None
 
 
 @admin.register(Platform)
@@ -89,7 +95,8 @@ class PlatformAdmin(TenantAdmin):
     ) -> HttpResponse:
         """Ask the platform first: Django saves in a transaction that begins with its own view."""
         if request.method == "POST":
-            request.platform_answer = self._ask(request, object_id)  # type: ignore[attr-defined]
+            described = cast(_RequestToPlatform, request)
+            described.platform_answer = self._ask(request, object_id)
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, extra_context
         )

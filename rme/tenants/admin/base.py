@@ -29,7 +29,7 @@ from rme.tenants.roles import (
 )
 
 
-class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
+class TenantAdmin(OwnChoices, ModelAdmin):
     """Rows of a person's own organizations, with the rights of its role there.
 
     What belongs to another organization answers as what does not exist: 404. Superusers run the
@@ -239,7 +239,7 @@ class ReadOnly:
         return False
 
 
-class TenantInline(OwnChoices, TabularInline):  # type: ignore[misc]
+class TenantInline(OwnChoices, TabularInline):
     """Rows of a page's own row: whoever may change that may change these."""
 
     form = TenantForm

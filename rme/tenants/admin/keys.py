@@ -1,7 +1,7 @@
 """Pages for what programs come with: OAuth applications and API keys."""
 
 from ipaddress import ip_network
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -25,6 +25,13 @@ from rme.tenants.models import (
     User,
 )
 from rme.tenants.roles import organizations_of
+
+
+class _RequestWithSecret(HttpRequest):
+    """A request that has created a secret, which its response shows once."""
+
+    _secret: str
+
 
 # The toolkit registers pages of its own; tokens are nobody's to look at.
 for model in (
@@ -85,7 +92,7 @@ class ApplicationAdmin(OwnerAdmin):
             obj.organization, obj.name, obj.user, obj.mode
         )
         obj.__dict__.update(made.__dict__)
-        request._secret = secret  # type: ignore[attr-defined]
+        cast(_RequestWithSecret, request)._secret = secret
 
     def save_formset(
         self, request: HttpRequest, form: ModelForm, formset: Any, change: bool
@@ -105,7 +112,7 @@ class ApplicationAdmin(OwnerAdmin):
             )
 
     def response_add(self, request: HttpRequest, obj: Application, *_: Any) -> HttpResponse:
-        secret: str = request._secret  # type: ignore[attr-defined]
+        secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("Client id", obj.client_id), ("Secret", secret))
 
     @action(description="New secret", permissions=["change"])
@@ -126,7 +133,7 @@ class NetworksField(forms.CharField):
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
+    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]  # typed as texts
         """Read what was typed. Raises ValidationError, which names what is none."""
         found = []
         for text in str(value or "").replace(",", " ").split():
@@ -189,10 +196,10 @@ class ApiKeyAdmin(OwnerAdmin):
             expires_at=obj.expires_at,
         )
         obj.__dict__.update(made.__dict__)
-        request._secret = text  # type: ignore[attr-defined]
+        cast(_RequestWithSecret, request)._secret = text
 
     def response_add(self, request: HttpRequest, obj: ApiKey, *_: Any) -> HttpResponse:
-        secret: str = request._secret  # type: ignore[attr-defined]
+        secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("API key", secret))
 
     @action(description="Rotate", permissions=["change"])

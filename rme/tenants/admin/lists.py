@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from unfold.views import ChangeList
 
 
-class TenantList(ChangeList):  # type: ignore[misc]
+class TenantList(ChangeList):
     """A list that is ordered by its sortable columns alone.
 
     Django takes `sortable_by` for what the heads of the columns offer, and orders by any of them.

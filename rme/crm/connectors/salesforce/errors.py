@@ -79,9 +79,9 @@ def _duplicate(said: Mapping[str, Any]) -> str:
     """Give the id of the record that is there already (the misspelling is Salesforce's)."""
     if found := _RECORD.search(str(said.get("message", ""))):
         return found[1]
-    result = said.get("duplicateResult") or said.get("duplicateResut")
+    result: Any = said.get("duplicateResult") or said.get("duplicateResut")
     try:
-        for match in result["matchResults"]:  # type: ignore[index]
+        for match in result["matchResults"]:
             for record in match["matchRecords"]:
                 return str(record["record"]["Id"])
     except (LookupError, TypeError):
