@@ -15,9 +15,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from bot import actions, callers, creates, envelope, forms, platform_errors, policy, schemas
-from bot.envelope import Failure, Unauthorized
+from bot.envelope import Failure, UnauthorizedCall
 from bot.forms import Parameters
-from bot.policy import Policy
+from bot.policy import BotPolicy
 from rme.core import errors, logs
 from rme.core.db import statement_timeout
 from rme.core.http.api import JsonView, id_of, set_error_renderer
@@ -35,7 +35,7 @@ class Call:
     def __init__(self, request: HttpRequest, key: KeyRecord, deadline: Deadline) -> None:
         self.request, self.key, self.deadline = request, key, deadline
         self.request_id = id_of(request)
-        self.policy: Policy = policy.of(key.organization.id)
+        self.policy: BotPolicy = policy.of(key.organization.id)
         self.connector = connector_of(key.organization.id)
         self.action = ""
 
@@ -46,7 +46,7 @@ class Call:
         if name not in table:
             raise envelope.invalid("action", "is not one of this path", "unknown_action")
         if not self.key.allows(name):
-            raise Unauthorized
+            raise UnauthorizedCall
         self.action = name
         return table[name]
 
@@ -186,7 +186,7 @@ def _idempotency_key(request: HttpRequest) -> str:
 def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Build the response to an unexpected error (called by `rme.core.http.api`)."""
     failure = (
-        Unauthorized()
+        UnauthorizedCall()
         if error.status == 401
         else Failure(error.status, error.code.lower(), error.message, headers=error.headers)
     )

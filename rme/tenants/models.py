@@ -1,4 +1,4 @@
-"""Organizations, the people and programs that act for them, and their keys."""
+"""Organizations, their people and applications, and their keys."""
 
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ INTEGRATION_GROUP = "MSG_Integration_User"
 
 
 def new_text_id() -> str:
-    """Make a text id (named here because migrations refer to it)."""
+    """Return a new id as text. Migrations refer to this name."""
     return ids.new_text_id()
 
 
@@ -82,11 +82,11 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # see Application
-    """A person of the admin, or the integration user that applications run as."""
+    """A person who uses the admin, or the integration user of an application."""
 
 
 class Membership(models.Model):
-    """What a person may do in one organization's admin."""
+    """A person's role in the admin of one organization."""
 
     class Role(models.TextChoices):
         OWNER = "OWNER", "Owner: everything, people and keys included"
@@ -108,7 +108,7 @@ class Membership(models.Model):
 
 
 class Application(AbstractApplication):  # type: ignore[misc]  # has no types
-    """An OAuth application: the programs of one organization, acting as one integration user."""
+    """An OAuth application of one organization; it acts as one integration user."""
 
     class Mode(models.TextChoices):
         LIVE = "LIVE", "Live"
@@ -117,7 +117,7 @@ class Application(AbstractApplication):  # type: ignore[misc]  # has no types
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
     generation = models.IntegerField(default=0, db_default=0, editable=False)
-    """Counted up when tokens are revoked: what was proved before has no token afterwards."""
+    """Incremented when tokens are revoked: an earlier authentication then gets no token."""
 
     class Meta(AbstractApplication.Meta):  # type: ignore[misc]  # has no types
         constraints: ClassVar[list[Any]] = [
@@ -128,7 +128,7 @@ class Application(AbstractApplication):  # type: ignore[misc]  # has no types
 
 
 class ApplicationKey(models.Model):
-    """A public key that signs an application's JWT assertions. Several serve at once: rotation."""
+    """A public key for an application's JWT assertions. Several may be valid, for rotation."""
 
     application = models.ForeignKey(Application, models.CASCADE, related_name="keys")
     name = models.CharField(max_length=100)
@@ -142,7 +142,7 @@ class ApplicationKey(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuse material that no assertion could be checked against. Raises ValidationError."""
+        """Check that the material is a usable public key. Raise ValidationError."""
         try:
             keys.load(self.material)
         except ValueError as error:
@@ -150,14 +150,14 @@ class ApplicationKey(models.Model):
 
 
 class Assertion(models.Model):
-    """A JWT assertion that was taken, remembered until it expires so that it is taken once."""
+    """A used JWT assertion, stored until it expires so that it cannot be used twice."""
 
     digest = models.CharField(primary_key=True, max_length=64)
     expires_at = models.DateTimeField(db_index=True)  # read by the sweep that deletes old ones
 
 
 class ApiKey(models.Model):
-    """A key of the bot API. Only the digest of its secret is kept."""
+    """A key of the bot API. Only the digest of its secret is stored."""
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=100)

@@ -1,4 +1,4 @@
-"""What people are to organizations: which of them a person has a role in."""
+"""Roles of people in organizations."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -23,7 +23,7 @@ class _RequestOfMember(HttpRequest):
 
 
 def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
-    """Give the organizations in which a person has one of the roles, read once a request."""
+    """Return the ids of organizations in which a person has one of the roles; cached."""
     memberships = getattr(request, "_memberships", None)
     if memberships is None:
         rows = Membership.objects.filter(user_id=cast(User, request.user).pk)
@@ -34,7 +34,7 @@ def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
 
 
 def organizations_for(request: HttpRequest, roles: Iterable[str]) -> QuerySet[Organization]:
-    """Give the organizations in which a person has one of the roles; superusers have all."""
+    """Return the organizations in which a person has one of the roles; superusers have all."""
     rows = Organization.objects.order_by("name", "id")
     if request.user.is_superuser:
         return rows

@@ -1,4 +1,4 @@
-"""Pages for what programs come with: OAuth applications and API keys."""
+"""Admin pages for OAuth applications and API keys."""
 
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
@@ -26,14 +26,7 @@ from rme.tenants.models import (
 )
 from rme.tenants.roles import organizations_of
 
-
-class _RequestWithSecret(HttpRequest):
-    """A request that has created a secret, which its response shows once."""
-
-    _secret: str
-
-
-# The toolkit registers pages of its own; tokens are nobody's to look at.
+# The toolkit registers pages of its own; no page may show tokens.
 for model in (
     toolkit.AccessToken,
     toolkit.RefreshToken,
@@ -44,6 +37,12 @@ for model in (
 ):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
+
+
+class _RequestWithSecret(HttpRequest):
+    """A request that has created a secret, which its response shows once."""
+
+    _secret: str
 
 
 class ApplicationKeyInline(TenantInline):
@@ -73,7 +72,7 @@ class ApplicationAdmin(OwnerAdmin):
         return field
 
     def _users(self, request: HttpRequest) -> QuerySet[User]:
-        """Give the integration users that a person may know of."""
+        """Return the integration users that a person may choose."""
         users = User.objects.filter(groups__name=INTEGRATION_GROUP)
         if request.user.is_superuser:
             return users
@@ -97,9 +96,9 @@ class ApplicationAdmin(OwnerAdmin):
     def save_formset(
         self, request: HttpRequest, form: ModelForm, formset: Any, change: bool
     ) -> None:
-        """Save the keys, and revoke the tokens if one of those that signed is gone."""
+        """Save the keys, and revoke all tokens if a key was deleted or replaced."""
         super().save_formset(request, form, formset, change)
-        # A browser changes line ends, so that whoever saves the page changes nothing else.
+        # Compared without white space, since browsers change line ends.
         replaced = any(
             "material" in each.changed_data
             and each.initial["material"].split() != each.cleaned_data["material"].split()
@@ -117,7 +116,7 @@ class ApplicationAdmin(OwnerAdmin):
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give the application a new secret, after asking; the old one and its tokens end."""
+        """Set a new secret after confirmation; the old one and all tokens become invalid."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             question = f"Give {row.name} a new secret? {applications.ROTATION}"
@@ -128,13 +127,13 @@ class ApplicationAdmin(OwnerAdmin):
 
 
 class NetworksField(forms.CharField):
-    """Networks (CIDR) or single addresses, between spaces, commas or line ends."""
+    """Networks (CIDR) or addresses, separated by spaces, commas or line ends."""
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> list[str]:  # type: ignore[override]  # typed as texts
-        """Read what was typed. Raises ValidationError, which names what is none."""
+        """Return the networks as text. Raise ValidationError for an invalid one."""
         found = []
         for text in str(value or "").replace(",", " ").split():
             try:
@@ -151,7 +150,7 @@ class NetworksField(forms.CharField):
 
 
 class ApiKeyForm(TenantForm):
-    """Restrictions are checked here: one that cannot be read would refuse every call."""
+    """A form that checks restrictions, since an invalid one would reject every call."""
 
     networks = NetworksField(
         required=False,
@@ -160,7 +159,7 @@ class ApiKeyForm(TenantForm):
     )
 
     def clean_actions(self) -> list[str]:
-        """Take a list of names."""
+        """Return the actions. Raise ValidationError unless they are a list of names."""
         given = self.cleaned_data["actions"] or []
         if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise forms.ValidationError('A list of actions, like ["Confirm_Contact"].')
@@ -204,7 +203,7 @@ class ApiKeyAdmin(OwnerAdmin):
 
     @action(description="Rotate", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Issue a key that may do the same, after asking; the old one goes on for a while."""
+        """Issue a key with the same restrictions after confirmation; the old one expires later."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             question = f"Issue a new key like {row.name}? The present one goes on for "
@@ -215,7 +214,7 @@ class ApiKeyAdmin(OwnerAdmin):
 
     @action(description="Revoke", permissions=["change"])
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Revoke the key, after asking."""
+        """Revoke the key, after confirmation."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")

@@ -1,4 +1,4 @@
-"""Pages for organizations and people, and the log of changes."""
+"""Admin pages for organizations and people, and the log of changes."""
 
 from typing import Any, ClassVar
 
@@ -21,11 +21,11 @@ from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, Tenant
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import Membership, Organization, User
 
-admin.site.unregister(Group)  # Django's own page; ours is below
+admin.site.unregister(Group)  # replaces Django's page by ours
 
 
 class MembershipForm(TenantForm):
-    """A person is named, not chosen: a list would tell who works for other organizations."""
+    """A person is typed, not chosen: a list would reveal the people of other organizations."""
 
     user = forms.ModelChoiceField(
         User.objects.filter(is_staff=True),
@@ -58,7 +58,7 @@ class OrganizationsInline(TenantInline):
     fields = ("organization", "role")
 
 
-DEPLOYMENTS_OWN = ("is_active", "calls_per_second", "calls_per_day")
+SUPERUSER_FIELDS = ("is_active", "calls_per_second", "calls_per_day")
 
 
 @admin.register(Organization)
@@ -72,8 +72,8 @@ class OrganizationAdmin(OwnerAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
             return ("created_at",)
-        # What the deployment switched off or limited, an owner cannot change back.
-        return ("id", "created_at", *(() if request.user.is_superuser else DEPLOYMENTS_OWN))
+        # An owner cannot change what the deployment's administrators have disabled or limited.
+        return ("id", "created_at", *(() if request.user.is_superuser else SUPERUSER_FIELDS))
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj else []
@@ -113,14 +113,14 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
 
 @admin.register(Group)
 class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):
-    """Permission sets; `MSG_Integration_User` is the one that programs need."""
+    """Permission sets; the users of applications need `MSG_Integration_User`."""
 
     form = ModelForm
 
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ReadOnly, DeploymentAdmin):
-    """Who changed what, and from what to what."""
+    """The log of changes, with the values before and after."""
 
     list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "changes")
     list_filter = ("action_flag",)
