@@ -50,7 +50,7 @@ class Failure(Exception):
         }
 
 
-class Unauthorized(Failure):
+class UnauthorizedCall(Failure):
     """The key is missing, wrong, or not allowed to use the action."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from rme.tenants.admin.choices import TenantForm
 
 
 # The theme has no types.
-class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
+class SecretTextarea(widgets.UnfoldAdminTextareaWidget):
     """A field for a secret of several lines, which is never shown."""
 
     def format_value(self, value: object) -> str:

@@ -1,6 +1,6 @@
 """Pages for consent and suppressions."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
@@ -17,6 +17,12 @@ from rme.core.channels import ALL
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import organizations_for
+
+
+class _CheckedRequest(HttpRequest):
+    """A request whose contact was looked up; `contact_problem` is empty if it exists."""
+
+    contact_problem: str
 
 
 class ConsentForm(TenantForm):
@@ -147,7 +153,8 @@ class SuppressionAdmin(ImportPages):
         """Look up the contact before Django's view opens its transaction."""
         if request.method == "POST" and object_id is None:
             # Django keeps no other place for what belongs to a request.
-            request.contact_problem = self._contact_problem(request)  # type: ignore[attr-defined]
+            checked = cast(_CheckedRequest, request)
+            checked.contact_problem = self._contact_problem(request)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _contact_problem(self, request: HttpRequest) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import json_response
+from rme.core.http.api import id_of, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.tenants.authentication import Caller
 
@@ -22,14 +22,12 @@ T = TypeVar("T")
 
 def caller(request: Request) -> Caller:
     """Return the caller, whom the authentication class has found."""
-    found: Caller = request.auth  # type: ignore[assignment]
-    return found
+    return cast(Caller, request.auth)
 
 
 def request_id(request: Request) -> str:
     """Return the id of a request."""
-    identifier: str = request._request.id  # type: ignore[attr-defined]
-    return identifier
+    return id_of(request._request)
 
 
 # --- input ----------------------------------------------------------------------------------------

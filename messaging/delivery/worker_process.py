@@ -37,7 +37,7 @@ def begin_process(**_: Any) -> None:
 @worker_process_init.connect
 def take_slot(**_: Any) -> None:
     """Fail the delivery whose rendering ended the process that had this slot before."""
-    if step := time_budget.begin(current_process().index):  # type: ignore[attr-defined]
+    if step := time_budget.begin(current_process().index):  # type: ignore[attr-defined]  # the pool sets it
         render_limit.fail_later(step)
 
 

@@ -24,7 +24,7 @@ from push.inputs import read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import error_response, json_response, set_error_renderer
+from rme.core.http.api import error_response, id_of, json_response, set_error_renderer
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
@@ -85,14 +85,14 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         try:
             return json_response(call(request, _body(request)))
         except errors.ApiError as error:
-            return error_response(error, request.id)  # type: ignore[attr-defined]
+            return error_response(error, id_of(request))
 
     set_error_renderer(_error_response, wrapped)
     return wrapped
 
 
 def _error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    return error_response(error, request.id)  # type: ignore[attr-defined]
+    return error_response(error, id_of(request))
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from django.db import models
 from rme.crm import folding
 
 
-class FoldedNameField(models.CharField):  # type: ignore[type-arg]
+class FoldedNameField(models.CharField):  # type: ignore[type-arg]  # in stubs only
     """Stores `rme.crm.folding.account_name` of the field `source` whenever the row is saved."""
 
     def __init__(self, *args: Any, source: str = "name", **kwargs: Any) -> None:

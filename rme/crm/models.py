@@ -9,9 +9,24 @@ from django.db.models.functions import Lower, Now
 from rme.core import addresses, ids
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.crm.models_platform import Platform  # noqa: F401 (Django reads the models of an app here)
+from rme.crm.models_platform import Platform
 from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
+
+__all__ = [
+    "Account",
+    "Case",
+    "CaseComment",
+    "Contact",
+    "Event",
+    "EventRegistration",
+    "Exhibitor",
+    "Platform",
+    "Record",
+    "RecordImport",
+    "RecordImportPart",
+    "Speaker",
+]
 
 
 class Record(models.Model):

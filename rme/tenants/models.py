@@ -22,7 +22,7 @@ def new_text_id() -> str:
     return ids.new_text_id()
 
 
-class Organization(models.Model):  # type: ignore[django-manager-missing]
+class Organization(models.Model):  # type: ignore[django-manager-missing]  # see Application
     """A tenant. Its id is the `org` of the bot API and may be chosen when it is made."""
 
     id = models.CharField(
@@ -81,7 +81,7 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]
         return self.name
 
 
-class User(AbstractUser):  # type: ignore[django-manager-missing]
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # see Application
     """A person who uses the admin, or the integration user of an application."""
 
 
@@ -107,7 +107,7 @@ class Membership(models.Model):
         return f"{self.user} in {self.organization}: {self.role}"
 
 
-class Application(AbstractApplication):  # type: ignore[misc]
+class Application(AbstractApplication):  # type: ignore[misc]  # has no types
     """An OAuth application of one organization; it acts as one integration user."""
 
     class Mode(models.TextChoices):
@@ -119,7 +119,7 @@ class Application(AbstractApplication):  # type: ignore[misc]
     generation = models.IntegerField(default=0, db_default=0, editable=False)
     """Incremented when tokens are revoked: an earlier authentication then gets no token."""
 
-    class Meta(AbstractApplication.Meta):  # type: ignore[misc]
+    class Meta(AbstractApplication.Meta):  # type: ignore[misc]  # has no types
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
                 condition=models.Q(mode__in=["LIVE", "TEST"]), name="application_mode_known"

@@ -236,8 +236,7 @@ def missing_variables(
         return [("", "is too large")]
     except _TooLong:
         return [("", "takes too long to check with the template's schema")]
-    except Exception as error:  # noqa: BLE001
-        # A schema that was stored before schemas were checked may raise anything.
+    except Exception as error:  # noqa: BLE001 (a schema stored unchecked may raise anything)
         return [("", f"cannot be checked with the template's schema ({type(error).__name__})")]
     finally:
         _deadline.reset(started)

@@ -6,7 +6,7 @@ reports the results of its sends to `circuits` and `concurrency`.
 """
 
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
-from messaging.delivery.accounts.availability import Availability, CircuitState, Reason
+from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
 from messaging.delivery.accounts.rates import require as require_rate
 from messaging.delivery.accounts.routing import SIMULATORS, Router, configured, expected
 
@@ -14,8 +14,8 @@ __all__ = [
     "SIMULATORS",
     "Availability",
     "CircuitState",
-    "Reason",
     "Router",
+    "UnavailableReason",
     "admit",
     "configured",
     "expected",

@@ -18,7 +18,7 @@ def keyring() -> MultiFernet:
     return _keys(tuple(settings.FIELD_KEYS))
 
 
-class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # in stubs only
     """A text that is encrypted in the database (Fernet: AES-128-CBC with HMAC-SHA256)."""
 
     def get_prep_value(self, value: Any) -> Any:

@@ -140,7 +140,7 @@ _stopped = threading.Event()
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-class WorkerTask(Task):  # type: ignore[type-arg]
+class WorkerTask(Task[..., Any]):
     """The base of all tasks. A task that is called as a function is only the function."""
 
     abstract = True

@@ -59,7 +59,7 @@ def settings_of(kind: str) -> dict[str, FieldInfo]:
     return fields
 
 
-class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
+class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):
     """A text area for a secret; it never shows the value."""
 
     def format_value(self, value: object) -> str:

@@ -29,7 +29,7 @@ from rme.tenants.roles import (
 )
 
 
-class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
+class TenantAdmin(OwnChoices, ModelAdmin):
     """A page with the rows of a person's organizations, by the person's role in each.
 
     A row of another organization is answered like one that does not exist: 404. Superusers run
@@ -239,7 +239,7 @@ class ReadOnly:
         return False
 
 
-class TenantInline(OwnChoices, TabularInline):  # type: ignore[misc]
+class TenantInline(OwnChoices, TabularInline):
     """Rows that belong to the page's row: the same people may change them."""
 
     form = TenantForm

@@ -34,7 +34,7 @@ class TenantForm(ModelForm):
     def _post_clean(self) -> None:
         # The models' checks read the organization, so they need one.
         if "organization" not in self.fields or self.own_organization():
-            super()._post_clean()  # type: ignore[misc]
+            super()._post_clean()
 
 
 class OrganizationFilter(admin.SimpleListFilter):
@@ -65,7 +65,7 @@ class OwnChoices:
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if isinstance(db_field, JSONField):
             kwargs.setdefault("form_class", JsonField)
-        return super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
@@ -78,7 +78,7 @@ class OwnChoices:
             known = has_field(model, "organization")
             rows = model._default_manager
             kwargs["queryset"] = rows.filter(organization_id__in=own) if known else rows.none()
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 
 def is_offered(choice: ModelChoiceField, value: Any) -> bool:

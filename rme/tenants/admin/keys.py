@@ -1,7 +1,7 @@
 """Admin pages for OAuth applications and API keys."""
 
 from ipaddress import ip_network
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -37,6 +37,12 @@ for model in (
 ):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
+
+
+class _RequestWithSecret(HttpRequest):
+    """A request that has created a secret, which its response shows once."""
+
+    _secret: str
 
 
 class ApplicationKeyInline(TenantInline):
@@ -85,7 +91,7 @@ class ApplicationAdmin(OwnerAdmin):
             obj.organization, obj.name, obj.user, obj.mode
         )
         obj.__dict__.update(made.__dict__)
-        request._secret = secret  # type: ignore[attr-defined]
+        cast(_RequestWithSecret, request)._secret = secret
 
     def save_formset(
         self, request: HttpRequest, form: ModelForm, formset: Any, change: bool
@@ -105,7 +111,7 @@ class ApplicationAdmin(OwnerAdmin):
             )
 
     def response_add(self, request: HttpRequest, obj: Application, *_: Any) -> HttpResponse:
-        secret: str = request._secret  # type: ignore[attr-defined]
+        secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("Client id", obj.client_id), ("Secret", secret))
 
     @action(description="New secret", permissions=["change"])
@@ -126,7 +132,7 @@ class NetworksField(forms.CharField):
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
+    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]  # typed as texts
         """Return the networks as text. Raise ValidationError for an invalid one."""
         found = []
         for text in str(value or "").replace(",", " ").split():
@@ -189,10 +195,10 @@ class ApiKeyAdmin(OwnerAdmin):
             expires_at=obj.expires_at,
         )
         obj.__dict__.update(made.__dict__)
-        request._secret = text  # type: ignore[attr-defined]
+        cast(_RequestWithSecret, request)._secret = text
 
     def response_add(self, request: HttpRequest, obj: ApiKey, *_: Any) -> HttpResponse:
-        secret: str = request._secret  # type: ignore[attr-defined]
+        secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("API key", secret))
 
     @action(description="Rotate", permissions=["change"])

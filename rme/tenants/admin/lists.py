@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from unfold.views import ChangeList
 
 
-class TenantList(ChangeList):  # type: ignore[misc]
+class TenantList(ChangeList):
     """A list that can be ordered by its sortable columns only.
 
     Django uses `sortable_by` for the column headers, but orders by any column in a request.

@@ -99,7 +99,7 @@ class MembershipAdmin(OwnerAdmin):
 
 
 @admin.register(User)
-class UserAdmin(DeploymentAdmin, DjangoUserAdmin):  # type: ignore[misc]
+class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -112,7 +112,7 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):  # type: ignore[misc]
 
 
 @admin.register(Group)
-class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):  # type: ignore[misc]
+class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):
     """Permission sets; the users of applications need `MSG_Integration_User`."""
 
     form = ModelForm

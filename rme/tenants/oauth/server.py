@@ -30,7 +30,7 @@ ADDRESS = "Rme-Address"
 logging.getLogger("oauthlib").setLevel(logging.INFO)
 
 
-class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]
+class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no types
     """A token for an assertion signed by one of the application's keys (RFC 7523 §2.1)."""
 
     def create_token_response(self, request: Any, token_handler: Any) -> tuple[Any, str, int]:
@@ -69,7 +69,7 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]
             raise errors.InvalidClientError(request=request)
 
 
-class Validator(RequestValidator):  # type: ignore[misc]
+class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
     """Implements oauthlib's validation hooks with our database."""
 
     def client_authentication_required(self, request: Any, *_: Any, **__: Any) -> bool:
@@ -134,7 +134,7 @@ def _for_salesforce_clients(client: Client) -> dict[str, str]:
     }
 
 
-class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ignore[misc]
+class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ignore[misc]  # untyped
     """The three endpoints, with the two grants for programs."""
 
     def __init__(self) -> None:

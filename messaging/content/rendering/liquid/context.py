@@ -98,8 +98,7 @@ class Context(RenderContext):
     def get(self, path: list[object], *, token: Any, default: object = UNDEFINED) -> object:
         """Return a variable's value. Only plain values are searched, never attributes."""
         try:
-            # The first step of a path is a name, though its type is that of any step.
-            found = self.scope[path[0]]  # type: ignore[index]
+            found = self.scope[path[0]]  # type: ignore[index]  # the first step is a name
             for step in path[1:]:
                 if type(found) is dict and type(step) is str and step in found:
                     found = found[step]
