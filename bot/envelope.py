@@ -30,7 +30,7 @@ class Failure(Exception):
         *,
         field: str = "",
         headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(error)
         self.code, self.error, self.message, self.field = code, error, message, field

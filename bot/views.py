@@ -83,7 +83,7 @@ class BotView(JsonView):
     deadline: Deadline
     call: Call
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         self.deadline = Deadline.after(settings.BOT_SECONDS)
         try:
             with statement_timeout.bounded(self.deadline.until):
@@ -104,7 +104,7 @@ class BotView(JsonView):
             return _fail(self.request._request, exc)
         raise exc
 
-    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def http_method_not_allowed(self, request: object, *args: object, **kwargs: object) -> NoReturn:
         (method,) = self.allowed_methods
         message = f"This path takes {method} alone"
         raise Failure(405, "method_not_allowed", message, headers={"Allow": method})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -33,7 +33,7 @@ def request_id(request: Request) -> str:
 # --- input ----------------------------------------------------------------------------------------
 
 
-def body_of(request: Request) -> Any:
+def body_of(request: Request) -> object:
     """Return the body. Raises InvalidPayload if it contains a NUL character."""
     body = request.data
     if may_hold_nul(request._request.body):
@@ -42,12 +42,12 @@ def body_of(request: Request) -> Any:
 
 
 def read_each(
-    request: Request, items: Sequence[Any], read: Callable[[Any], T]
+    request: Request, items: Sequence[object], read: Callable[[object], T]
 ) -> list[T | errors.InvalidPayload]:
     """Read each item of a body, or return its error in its place."""
     look_for_nul = may_hold_nul(request._request.body)
 
-    def read_one(item: Any) -> T | errors.InvalidPayload:
+    def read_one(item: object) -> T | errors.InvalidPayload:
         try:
             if look_for_nul:
                 refuse_nul(item)

@@ -27,7 +27,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     target_class = "rme.tenants.authentication.BearerAuthentication"
     name = "oauth2"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, object]:
         return {
             "type": "oauth2",
             "flows": {

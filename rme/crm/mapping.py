@@ -10,7 +10,6 @@ fields of a referenced record.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 KINDS: dict[str, tuple[str, ...]] = {
     "Account": ("name", "phone", "website"),
@@ -228,7 +227,7 @@ def _defaults(raw: object, report: Report) -> dict[str, Scalar]:
     return {}
 
 
-def as_json(mappings: Mappings) -> dict[str, Any]:
+def as_json(mappings: Mappings) -> dict[str, object]:
     """Return a mapping as JSON, as it is stored."""
     return {
         kind: {

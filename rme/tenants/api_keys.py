@@ -57,7 +57,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def issue(organization: Organization, name: str, **restrictions: Any) -> tuple[ApiKey, str]:
+def issue(organization: Organization, name: str, **restrictions: object) -> tuple[ApiKey, str]:
     """Issue a key; return it with its text, which is not stored.
 
     `restrictions` are `actions`, `networks` and `expires_at`.

@@ -166,7 +166,7 @@ def receive(pgconn: pq.abc.PGconn) -> list[Any]:
             raise psycopg.OperationalError(pgconn.get_error_message())
 
 
-def conclude(raw: BoundedConnection) -> Any:
+def conclude(raw: BoundedConnection) -> object:
     """Return the result of the one statement that was sent. Raises psycopg.OperationalError."""
     try:
         replies = _Replies(raw.pgconn)

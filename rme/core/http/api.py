@@ -92,7 +92,7 @@ class RequestMiddleware:
         return response
 
     def process_view(
-        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+        self, request: HttpRequest, view: object, args: object, kwargs: object
     ) -> HttpResponse | None:
         """Refuse a body that is too large for its view before anything reads it."""
         try:
@@ -166,7 +166,7 @@ def is_json(response: HttpResponse) -> bool:
 
 
 def json_response(
-    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
     """Return a JSON response. Bytes are taken to be JSON already."""
     content = body if isinstance(body, bytes) else orjson.dumps(body)

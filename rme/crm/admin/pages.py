@@ -34,7 +34,7 @@ class RecordAdmin(FilePages):
     ordering: Any = ("-id",)
     formfield_overrides: ClassVar[dict[Any, Any]] = {models.URLField: {"assume_scheme": "https"}}
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.file_columns = files.names(self.model)
         self.file_noun = str(self.opts.verbose_name_plural)

@@ -168,7 +168,7 @@ class _PlatformForm(TenantForm):
         model = Platform
         fields = ("organization", "kind")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
             for name in SECRET_FIELDS & set(self.fields):
@@ -202,7 +202,7 @@ class _PlatformForm(TenantForm):
             self._compare(self.to_describe)
         return given
 
-    def _settings(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _settings(self, kind: str, given: Mapping[str, object]) -> dict[str, object]:
         """Return the settings to store: typed values, and stored secrets for fields left empty."""
         fields = settings_of(kind)
         stored = stored_settings(self.instance) if self.instance.kind == kind else {}
@@ -259,7 +259,7 @@ class _PlatformForm(TenantForm):
             self.add_error(name if shown else None, message)
 
 
-def stored_settings(row: Platform) -> dict[str, Any]:
+def stored_settings(row: Platform) -> dict[str, object]:
     """Return the stored settings, secrets included; an empty dict if they cannot be read."""
     try:
         stored = orjson.loads(row.credentials or "{}")

@@ -60,7 +60,7 @@ class PlatformAdmin(TenantAdmin):
         },
     }
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> object:
         settings = [setting_name(kind, name) for kind in REMOTE for name in settings_of(kind)]
         return [
             (None, {"fields": ("organization", "kind", *settings, "preset", "unchecked")}),
@@ -88,7 +88,7 @@ class PlatformAdmin(TenantAdmin):
         request: HttpRequest,
         object_id: str | None = None,
         form_url: str = "",
-        extra_context: Any = None,
+        extra_context: object = None,
     ) -> HttpResponse:
         """Describe the platform, then save: Django's view opens a transaction."""
         if request.method == "POST":

@@ -174,7 +174,7 @@ def _complete(model: type[models.Model], organization_id: str, values: Values) -
     return _with_derived(model, {**defaults, **values, **own})
 
 
-def _default(model: type[models.Model], column: str) -> Any:
+def _default(model: type[models.Model], column: str) -> object:
     (found,) = (each for each in model._meta.concrete_fields if each.column == column)
     default = found.get_default()
     return str(default) if isinstance(default, models.TextChoices) else default

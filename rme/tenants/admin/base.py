@@ -103,7 +103,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.may(request, self.writers, obj)
 
-    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+    def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
         """Return whether a query parameter belongs to a declared filter.
 
         Django allows all columns of the model, so that a person could find a hidden column's
@@ -112,18 +112,18 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         return "\0" not in str(value) and lookup in declared_lookups(self, request)
 
     # --- forms ----------------------------------------------------------------------------------
-    def get_list_filter(self, request: HttpRequest) -> Any:
+    def get_list_filter(self, request: HttpRequest) -> object:
         return (OrganizationFilter, *super().get_list_filter(request))
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
         shown = tuple(super().get_readonly_fields(request, obj))
         fixed = [name for name in self.fixed_fields if has_field(self.model, name)]
         return (*shown, *fixed) if obj else shown
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TenantList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[TenantList]:
         return TenantList
 
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
         """Return the initial values; a person with one organization gets it preselected.
 
         A row in the query string that the form does not offer is left out: a page must not
@@ -179,7 +179,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         )
 
     def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
+        self, request: HttpRequest, object_id: str, extra_context: object = None
     ) -> HttpResponse:
         response = super().history_view(request, object_id, extra_context)
         for entry in response.context_data["action_list"]:
@@ -222,7 +222,7 @@ class DeploymentAdmin(TenantAdmin):
         rows = ModelAdmin.get_queryset(self, request)
         return rows if request.user.is_superuser else rows.none()
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
+    def get_list_filter(self, request: HttpRequest) -> object:
         return self.list_filter
 
 
@@ -235,7 +235,7 @@ class ReadOnly:
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
 

@@ -62,7 +62,9 @@ class OwnChoices:
 
     writers: ClassVar[frozenset[str]] = EDITORS
 
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(
+        self, db_field: object, request: HttpRequest, **kwargs: object
+    ) -> object:
         if isinstance(db_field, JSONField):
             kwargs.setdefault("form_class", JsonField)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
@@ -81,7 +83,7 @@ class OwnChoices:
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 
-def is_offered(choice: ModelChoiceField, value: Any) -> bool:
+def is_offered(choice: ModelChoiceField, value: object) -> bool:
     """Return whether a form field accepts a value."""
     try:
         # PostgreSQL raises an error for NUL.

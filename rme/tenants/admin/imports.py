@@ -29,7 +29,7 @@ class OrganizationForm(forms.Form):
 
     organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
 
-    def __init__(self, own: QuerySet[Organization], *args: Any) -> None:
+    def __init__(self, own: QuerySet[Organization], *args: object) -> None:
         super().__init__(*args)
         field: Any = self.fields["organization"]
         field.queryset = own
@@ -42,7 +42,7 @@ class ImportForm(OrganizationForm):
 
     file = forms.FileField(widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}))
 
-    def __init__(self, columns: Sequence[str], *args: Any) -> None:
+    def __init__(self, columns: Sequence[str], *args: object) -> None:
         super().__init__(*args)
         self.fields["file"].help_text = (
             "CSV in UTF-8, at most 100 MB and a million rows. The first line names the "
@@ -63,7 +63,7 @@ class FilePages(TenantAdmin):
         """Return the imports of this list."""
         raise NotImplementedError
 
-    def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> Any:
+    def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> object:
         """Store a file to import; return the run. Raise Unreadable."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class FilePages(TenantAdmin):
         raise NotImplementedError
 
     # --- pages ----------------------------------------------------------------------------------
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[object]:
         pages = [
             ("imports/new/", self.new_import, "new_import"),
             ("imports/<uuid:run_id>/", self.one_import, "import"),
@@ -166,7 +166,7 @@ class FilePages(TenantAdmin):
     def _url(self, name: str, *args: Any) -> str:
         return reverse(f"admin:{self._prefix}_{name}", args=args)
 
-    def _show(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    def _show(self, request: HttpRequest, template: str, **context: object) -> HttpResponse:
         urls = {name: self._url(name) for name in ("new_import", "imports", "changelist")}
         return self.show(request, template, None, urls=urls, noun=self.file_noun, **context)
 

@@ -29,7 +29,7 @@ class JsonField(forms.JSONField):
                 raise forms.ValidationError(message, "invalid", {"value": value[:100]}) from None
         return super().to_python(value)
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: object, initial: object) -> object:
         """Return the typed text, to show it again with its error."""
         if not self.disabled and isinstance(data, str):
             try:

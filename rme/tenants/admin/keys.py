@@ -110,7 +110,7 @@ class ApplicationAdmin(OwnerAdmin):
                 request, f"A key is gone. {applications.REVOCATION}", messages.WARNING
             )
 
-    def response_add(self, request: HttpRequest, obj: Application, *_: Any) -> HttpResponse:
+    def response_add(self, request: HttpRequest, obj: Application, *_: object) -> HttpResponse:
         secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("Client id", obj.client_id), ("Secret", secret))
 
@@ -129,7 +129,7 @@ class ApplicationAdmin(OwnerAdmin):
 class NetworksField(forms.CharField):
     """Networks (CIDR) or addresses, separated by spaces, commas or line ends."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> object:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> list[str]:  # type: ignore[override]  # typed as texts
@@ -142,7 +142,7 @@ class NetworksField(forms.CharField):
                 raise forms.ValidationError(f"Not a network: {error}.") from error
         return found
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         try:
             return self.to_python(data) != (initial or [])
         except forms.ValidationError:
@@ -197,7 +197,7 @@ class ApiKeyAdmin(OwnerAdmin):
         obj.__dict__.update(made.__dict__)
         cast(_RequestWithSecret, request)._secret = text
 
-    def response_add(self, request: HttpRequest, obj: ApiKey, *_: Any) -> HttpResponse:
+    def response_add(self, request: HttpRequest, obj: ApiKey, *_: object) -> HttpResponse:
         secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("API key", secret))
 

@@ -14,7 +14,7 @@ class TenantList(ChangeList):
     Django uses `sortable_by` for the column headers, but orders by any column in a request.
     """
 
-    def get_ordering_field(self, field_name: Any) -> Any:
+    def get_ordering_field(self, field_name: object) -> object:
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
 

@@ -35,7 +35,7 @@ class MembershipForm(TenantForm):
         error_messages={"invalid_choice": "Nobody of this name may log in here."},
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk and "user" in self.fields:
             self.initial["user"] = self.instance.user
@@ -69,7 +69,7 @@ class OrganizationAdmin(OwnerAdmin):
     list_filter = ("is_active",)
     inlines: ClassVar[list[Any]] = [MembershipInline]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
         if obj is None:
             return ("created_at",)
         # An owner cannot change what the deployment's administrators have disabled or limited.
@@ -78,13 +78,13 @@ class OrganizationAdmin(OwnerAdmin):
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj else []
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
+    def get_list_filter(self, request: HttpRequest) -> object:
         return self.list_filter
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(request.user.is_superuser)
 
 

@@ -85,7 +85,7 @@ def is_signed_by(assertion: UnverifiedAssertion, client: Client | None) -> bool:
     )
 
 
-def check_claims(claims: Mapping[str, Any], client: Client) -> None:
+def check_claims(claims: Mapping[str, object], client: Client) -> None:
     """Check the claims of a signed assertion (RFC 7523 §3). Raise BadAssertion."""
     now = clock.now()
     if claims.get("sub") != client.username:

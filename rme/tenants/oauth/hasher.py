@@ -26,7 +26,7 @@ class SecretHasher(BasePasswordHasher):
     def verify(self, password: str, encoded: str) -> bool:
         return secrets.compare_digest(self.encode(password, ""), encoded)
 
-    def decode(self, encoded: str) -> dict[str, Any]:
+    def decode(self, encoded: str) -> dict[str, object]:
         algorithm, digest = encoded.split("$", 1)
         return {"algorithm": algorithm, "hash": digest, "salt": ""}
 

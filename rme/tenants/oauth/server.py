@@ -58,7 +58,7 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no ty
         except assertions.BadAssertion as error:
             raise errors.InvalidGrantError(str(error), request=request) from error
 
-    def _check_client(self, request: Any, issuer: str) -> None:
+    def _check_client(self, request: object, issuer: str) -> None:
         """Check credentials sent along with the assertion, if any (RFC 7521 §4.1)."""
         given = clients.credentials(request)
         if given is None:
@@ -72,7 +72,7 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no ty
 class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
     """Implements oauthlib's validation hooks with our database."""
 
-    def client_authentication_required(self, request: Any, *_: Any, **__: Any) -> bool:
+    def client_authentication_required(self, request: object, *_: object, **__: object) -> bool:
         return True
 
     def authenticate_client(self, request: Any, *_: Any, **__: Any) -> bool:
@@ -83,13 +83,13 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
         request.client = client_authentication.by_secret(given, request.headers[ADDRESS])
         return request.client is not None
 
-    def validate_grant_type(self, *_: Any, **__: Any) -> bool:
+    def validate_grant_type(self, *_: object, **__: object) -> bool:
         return True
 
-    def get_default_scopes(self, *_: Any, **__: Any) -> list[str]:
+    def get_default_scopes(self, *_: object, **__: object) -> list[str]:
         return [SCOPE]
 
-    def validate_scopes(self, client_id: str, scopes: list[str], *_: Any, **__: Any) -> bool:
+    def validate_scopes(self, client_id: str, scopes: list[str], *_: object, **__: object) -> bool:
         return scopes == [SCOPE]
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *_: Any, **__: Any) -> None:

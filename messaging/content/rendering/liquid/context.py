@@ -120,7 +120,7 @@ class Context(RenderContext):
             self.meter.spend(20 if isinstance(found, list | dict) else 1)
         return found
 
-    def assign(self, key: str, val: Any) -> None:
+    def assign(self, key: str, val: object) -> None:
         """Assign a variable of the template."""
         weight = weigh(val, WEIGHT_LIMIT * 2)
         self.meter.spend(1 + (weight >> 6))

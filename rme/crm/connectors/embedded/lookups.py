@@ -19,7 +19,7 @@ def _table(model: Any) -> str:
     return str(model._meta.db_table)
 
 
-def _join(model: Any, name: str, row: str) -> str:
+def _join(model: object, name: str, row: str) -> str:
     return (
         f"LEFT JOIN {_table(model)} {name} ON {name}.id = {row}.{name}_id "
         f"AND {name}.organization_id = {row}.organization_id"
