@@ -36,7 +36,7 @@ def test_statements_do_not_grow_with_the_bulk(org, count):
     submit(caller, [message(people[0])])
     with CaptureQueriesContext(connection) as captured:
         answer = submit(caller, [message(person) for person in people])
-    assert (answer["accepted"], len(captured)) == (count, 4)  # contacts, by index, gates, one insert
+    assert (answer["accepted"], len(captured)) == (count, 4)  # contacts, by index, gates, insert
 
 
 @pytest.mark.parametrize("count", [1, 100])

@@ -62,7 +62,8 @@ def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
         counts = deliver.deliver(batches, outbound_transport(), receipts.apply)
     assert counts == dict.fromkeys(names, 2)
     # organizations, endpoints, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
-    # by index, gates, release; savepoint, by index, outcomes, release; receipts: savepoint, five, release
+    # by index, gates, release; savepoint, by index, outcomes, release; receipts: savepoint, five,
+    # release
     assert len(captured) == 22
 
 
