@@ -39,7 +39,7 @@ class Call:
         self.connector = connector_of(key.organization.id)
         self.action = ""
 
-    def choose(self, table: Mapping[str, Any], given: Parameters) -> Any:
+    def choose(self, table: Mapping[str, object], given: Parameters) -> Any:
         """Return the action that the call names. Raise Failure if it is unknown or not allowed."""
         named = given.all("action")
         name = named[0] if len(named) == 1 else ""

@@ -178,7 +178,7 @@ def _store(organization_id: str, given: Sequence[Registration]) -> dict[str, Reg
     return {row.token_digest: Registered(row, vars(row)["is_new"]) for row in stored}
 
 
-def replace(organization_id: str, device_id: str, given: Any) -> Device:
+def replace(organization_id: str, device_id: str, given: object) -> Device:
     """Store a device's new token, as after a browser's `pushsubscriptionchange`.
 
     Another device with this token was the same one, and is deleted. Raises NotFound, and

@@ -13,8 +13,8 @@ class HintScheduler(Scheduler):
     """Publishes the hints of the periodic tasks. It does not know when a job ran last."""
 
     def apply_async(
-        self, entry: ScheduleEntry, producer: Any = None, advance: bool = True, **options: Any
-    ) -> Any:
+        self, entry: ScheduleEntry, producer: Any = None, advance: bool = True, **options: object
+    ) -> object:
         if self._waiting(entry) >= WAITING_LIMIT:
             return None
         return super().apply_async(entry, producer=producer, advance=advance, **options)

@@ -30,7 +30,7 @@ NAVIGATION: list[dict[str, Any]] = [
         "title": "Messages",
         "items": [
             _page("Messages", "mail", "messaging_message"),
-            _page("On hold", "help", "messaging_delivery"),
+            _page("Manual review", "help", "messaging_delivery"),
             _page("Simulator outbox", "outbox", "messaging_message", "provider=simulator"),
         ],
     },

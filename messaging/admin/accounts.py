@@ -56,7 +56,7 @@ class ProviderAccountAdmin(PolicyAdmin):
         for name in provider.Settings.model_fields
     }
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> object:
         status = ("state_reason", "callback_url", "last_hour") if obj else ()
         main = [(None, {"fields": (*MAIN, "public_id", *status)})]
         if obj and not self.has_change_permission(request, obj):
@@ -155,7 +155,9 @@ class ProviderAccountAdmin(PolicyAdmin):
         context = {"title": title, "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
-    def _reorder(self, request: HttpRequest, row: ProviderAccount, given: dict[str, Any]) -> None:
+    def _reorder(
+        self, request: HttpRequest, row: ProviderAccount, given: dict[str, object]
+    ) -> None:
         """Store another routing order of the account, and log the reason."""
         moved = {name: given[name] for name in ORDER if given[name] != getattr(row, name)}
         if moved:

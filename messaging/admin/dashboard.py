@@ -35,7 +35,7 @@ class Task:
     url: str
 
 
-def show(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     """Return the template context of the dashboard (called by the theme)."""
     counted = dict(organizations_for(request, EVERYBODY).values_list("pk", "name"))
     checked = dict(

@@ -69,7 +69,7 @@ class StatusFilter(DeliveryFilter):
     title = "status of a recipient"
     parameter_name = "status"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(status.value, status.value.title()) for status in Status]
 
 
@@ -77,7 +77,7 @@ class ChannelFilter(DeliveryFilter):
     title = "channel"
     parameter_name = "channel"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(channel.value, channel.value) for channel in Channel]
 
 
@@ -122,7 +122,7 @@ class AgeFilter(admin.SimpleListFilter):
     title = "age"
     parameter_name = "hours"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [("1", "last hour"), ("24", "last day"), ("168", "last 7 days")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:

@@ -70,7 +70,7 @@ class ConsentEntryAdmin(TenantAdmin):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
         return {"occurred_at": timezone.now(), **super().get_changeform_initial_data(request)}
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
@@ -138,7 +138,7 @@ class SuppressionAdmin(ImportPages):
     fixed_fields = ("organization", "channel", "address", "contact_id", "reason")
     delete_confirmation_template = "admin/rme/lift.html"
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> object:
         fixed = super().get_readonly_fields(request, obj)
         # An expiry in the past would lift it without a reason.
         return (*fixed, "expires_at") if obj and obj.reason in suppressions.PROTECTED else fixed
@@ -170,7 +170,7 @@ class SuppressionAdmin(ImportPages):
         return "There is no such contact." if missing else ""
 
     def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+        self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
         form.contact_problem = getattr(request, "contact_problem", "")
@@ -190,7 +190,7 @@ class SuppressionAdmin(ImportPages):
         return actions
 
     def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
+        self, request: HttpRequest, object_id: str, extra_context: object = None
     ) -> HttpResponse:
         """Require a reason to lift a complaint or a STOP; the log keeps it."""
         row = self.get_object(request, object_id)

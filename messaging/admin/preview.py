@@ -27,7 +27,7 @@ SAMPLE = ContactRecord(
 """The recipient of a preview without a contact."""
 
 
-def sample_variables(schema: dict[str, Any]) -> dict[str, Any]:
+def sample_variables(schema: dict[str, object]) -> dict[str, Any]:
     """Return sample values of a schema's variables: examples, defaults, or their names."""
     properties = schema.get("properties")
     found = properties.items() if isinstance(properties, dict) else ()
@@ -88,7 +88,9 @@ class Preview:
     problem: str = ""
 
 
-def preview(version: TemplateVersion, person: ContactRecord, variables: dict[str, Any]) -> Preview:
+def preview(
+    version: TemplateVersion, person: ContactRecord, variables: dict[str, object]
+) -> Preview:
     """Return the preview of a version for a contact."""
     try:
         template = templates.compile_version(version)

@@ -82,7 +82,7 @@ class TemplateAdmin(TenantAdmin):
     def active_version(self, row: Any) -> str:
         return str(row.active) if row.active else "none"
 
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+    def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
     @action(description="New version", permissions=["change"])
@@ -108,7 +108,7 @@ class TemplateVersionAdmin(TenantAdmin):
     actions_detail: ClassVar[list[str]] = ["preview", "activate", "copy"]
 
     # --- the form -------------------------------------------------------------------------------
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
         channel = obj.template.channel if obj else self._chosen_channel(request)
         texts = TEXTS.get(channel) or tuple(dict.fromkeys(sum(TEXTS.values(), ())))
         form = ("template", *texts, "variables")
@@ -133,7 +133,7 @@ class TemplateVersionAdmin(TenantAdmin):
         names = (*templates.TEXTS, "variables")
         return initial | ({name: getattr(source, name) for name in names} if source else {})
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return _draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:

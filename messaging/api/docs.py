@@ -1,7 +1,6 @@
 """The OpenAPI document as a page (Swagger UI), from files of this server."""
 
 import secrets
-from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -34,7 +33,7 @@ class DocsView(SpectacularSwaggerSplitView):
     template_name = "public/docs.html"
 
     @extend_schema(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         """Return the page, or its script (`?script`)."""
         response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]  # of drf-spectacular
         nonce = secrets.token_urlsafe(16)

@@ -79,8 +79,8 @@ WITHOUT_RATE_LIMIT = ("401", "500", "503")
 
 
 def add_headers(
-    result: dict[str, Any], generator: Any, request: Any, public: bool
-) -> dict[str, Any]:
+    result: dict[str, Any], generator: object, request: object, public: bool
+) -> dict[str, object]:
     """Describe the headers that all calls with a token share (a hook)."""
     result["components"]["headers"] = HEADERS
     for operations in result["paths"].values():
@@ -96,8 +96,8 @@ def add_headers(
 
 
 def require_bodies(
-    result: dict[str, Any], generator: Any, request: Any, public: bool
-) -> dict[str, Any]:
+    result: dict[str, Any], generator: object, request: object, public: bool
+) -> dict[str, object]:
     """Describe a body as required unless all its fields may be left out (a hook)."""
     for operations in result["paths"].values():
         for operation in operations.values():
@@ -122,7 +122,7 @@ def query(model: type[BaseModel]) -> list[OpenApiParameter]:
     ]
 
 
-def _plain(part: dict[str, Any]) -> dict[str, Any]:
+def _plain(part: dict[str, Any]) -> dict[str, object]:
     """Return the schema of a parameter without null: a parameter is left out instead."""
     choices = part.get("anyOf", [])
     if {"type": "null"} not in choices:

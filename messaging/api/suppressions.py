@@ -1,7 +1,7 @@
 """Suppressions: /suppressions and /suppressions/{id}."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -169,7 +169,7 @@ class SuppressionView(ApiView):
         return no_content()
 
 
-def _read(request: Request, items: Sequence[Any]) -> list[NewSuppression | errors.ApiError]:
+def _read(request: Request, items: Sequence[object]) -> list[NewSuppression | errors.ApiError]:
     """Read entries, and refuse those of contacts that the organization does not have."""
     organization = caller(request).organization
     read = read_each(request, items, lambda item: read_entry(item, organization, SOURCE))

@@ -56,7 +56,7 @@ def _traceback_lines(error: BaseException) -> Iterator[str]:
     yield " ".join([f"{type(error).__module__}.{type(error).__qualname__}", *known])
 
 
-def name_task(_: Any, __: str, event: Any) -> Any:
+def name_task(_: object, __: str, event: Any) -> Any:
     """Replace Celery's message of a failed task, which quotes the exception, by the task's name."""
     record: logging.LogRecord = event["_record"]
     if record.name == "celery.app.trace":

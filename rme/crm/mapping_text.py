@@ -38,7 +38,7 @@ def as_text(raw: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-def read(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
+def read(kind: str, texts: Mapping[str, str]) -> dict[str, object]:
     """Return the mapping of one kind as JSON. Raise MappingInvalid for a line with an error."""
     problems: list[Problem] = []
     fields = {

@@ -164,19 +164,19 @@ def import_next_part(runs: type[FileImport], take: Apply, read: Read = unparsed)
     return bool(alone)
 
 
-def import_part_of(runs: Any, run_id: UUID, take: Apply, read: Read = unparsed) -> Any:
+def import_part_of(runs: object, run_id: UUID, take: Apply, read: Read = unparsed) -> Any:
     """Import the next part of a run if it is running; return the run."""
     return _import(runs, run_id, take, *_next(runs, run_id, read))
 
 
-def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, Any]:
+def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, object]:
     """Return the number of the next part and its parsed rows; -1 if there is none."""
     run = runs.objects.get(pk=run_id)
     part = run.parts.filter(content__isnull=False).order_by("number").first()
     return (part.number, read(run, _rows(part))) if part else (-1, None)
 
 
-def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> Any:
+def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> object:
     """Import a parsed part if it is still the next one; return the run."""
     with transaction.atomic():
         run = runs.objects.select_for_update().get(pk=run_id)

@@ -87,7 +87,7 @@ class LimitedBackend(ModelBackend):
         request: HttpRequest | None,
         username: str | None = None,
         password: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Return the user with this password. Raise RateLimited or PermissionDenied."""
         attempt = LoginAttempt(request, username or "")

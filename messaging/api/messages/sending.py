@@ -163,8 +163,8 @@ PREFER = OpenApiParameter(
 
 
 def add_bulk_items(
-    result: dict[str, Any], generator: Any, request: Any, public: bool
-) -> dict[str, Any]:
+    result: dict[str, Any], generator: object, request: object, public: bool
+) -> dict[str, object]:
     """Add the schema of a bulk's items, which the envelope only refers to (a hook)."""
     schema = BulkItem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas = result["components"]["schemas"]

@@ -217,7 +217,7 @@ def _rule(rule: object) -> dict[str, object]:
 
 
 def missing_variables(
-    schema: Mapping[str, Any], variables: Mapping[str, Any], *, seconds: float = SECONDS
+    schema: Mapping[str, object], variables: Mapping[str, object], *, seconds: float = SECONDS
 ) -> list[tuple[str, str]]:
     """Return path and message for each variable that is missing or has a wrong type.
 

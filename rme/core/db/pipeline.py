@@ -212,7 +212,7 @@ class _Replies:
             raise error
 
 
-def checked(raw: BoundedConnection, result: Any) -> Any:
+def checked(raw: BoundedConnection, result: Any) -> object:
     """Return a result that is no error. Raises psycopg.Error."""
     if result.status in _FINE:
         return result

@@ -229,7 +229,7 @@ class ApiView(JsonView):
     counted_as: ClassVar[str] = ""
     """The kind of calls with rate limits of their own; empty: those of the application's mode."""
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         if request.method not in self.allowed_methods:  # before anything else that may be wrong
             raise drf.MethodNotAllowed(request.method or "")

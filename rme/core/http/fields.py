@@ -105,7 +105,7 @@ def _domain(value: str) -> str:
 def at_most(count: int) -> BeforeValidator:
     """Return a validator of an object's size, which runs before its members are checked."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         if isinstance(value, dict) and len(value) > count:
             about = {"field_type": "Dictionary", "max_length": count, "actual_length": len(value)}
             raise PydanticKnownError("too_long", about)

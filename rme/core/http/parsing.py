@@ -1,7 +1,7 @@
 """Parsing a body by its schema; the InvalidPayload error names every field that is wrong."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -48,7 +48,7 @@ def invalid(error: ValidationError) -> InvalidPayload:
     return InvalidPayload(f"{first.field}: {first.message}", details=details[:DETAILS_LIMIT])
 
 
-def parse(adapter: TypeAdapter[M], body: Any) -> M:
+def parse(adapter: TypeAdapter[M], body: object) -> M:
     """Parse a body; raise InvalidPayload, which names every field that is wrong."""
     try:
         return adapter.validate_python(body)

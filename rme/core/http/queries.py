@@ -17,7 +17,7 @@ def _number(value: object) -> object:
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,6}", value) else value
 
 
-def _switch(value: Any) -> Any:
+def _switch(value: Any) -> object:
     return {"true": True, "false": False}.get(value.lower(), value)
 
 

@@ -71,6 +71,6 @@ def _connection() -> object:
     return _thread.connection
 
 
-def _exchange(connection: Any, arguments: tuple[str | float, ...]) -> Any:
+def _exchange(connection: Any, arguments: tuple[str | float, ...]) -> object:
     connection.send_command(*arguments)
     return connection.read_response()

@@ -82,7 +82,7 @@ class CommentInline(TenantInline):
     readonly_fields = ("author", "created_at")
     ordering = ("id",)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
 

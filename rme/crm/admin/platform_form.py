@@ -222,7 +222,7 @@ class _PlatformForm(TenantForm):
                 self.add_error(name if name in self.fields else None, text)
         return settings
 
-    def _mapping(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _mapping(self, kind: str, given: Mapping[str, Any]) -> dict[str, object]:
         if preset := given.get("preset"):
             if PRESETS[preset].kind != kind:
                 self.add_error("preset", "This is a preset of another platform.")

@@ -77,7 +77,7 @@ class PlatformAdmin(TenantAdmin):
         ]
 
     def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+        self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)  # a class of this request alone
         form.description = getattr(request, _DESCRIPTION, None)

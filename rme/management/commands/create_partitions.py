@@ -1,7 +1,5 @@
 """`manage.py create_partitions`: create the partitions of the next months now."""
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.models import PARTITIONED
@@ -11,7 +9,7 @@ from rme.core.db import clock, partitions
 class Command(BaseCommand):
     help = "Create missing partitions, and move rows from the default partitions to them."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         tables = [model._meta.db_table for model in PARTITIONED]
         now = clock.now()
         for name in partitions.create_ahead(tables, now=now):

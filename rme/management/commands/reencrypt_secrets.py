@@ -1,7 +1,6 @@
 """`manage.py reencrypt_secrets`: encrypt all secrets at rest with the first of FIELD_KEYS."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -18,7 +17,7 @@ class Command(BaseCommand):
             help="Change nothing; exit with 1 if something needs another key than the first.",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         check = options["check"]
         found = reencryption.reencrypt(change=not check)
         for each in found:

@@ -1,7 +1,6 @@
 """`manage.py verify_consent`: check that nobody changed the consent ledger."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -15,7 +14,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--org", metavar="ID", help="One organization; none: all.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         organizations = Organization.objects.order_by("id").values_list("id", flat=True)
         if options["org"]:
             organizations = organizations.filter(id=options["org"])

@@ -148,7 +148,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):
     # --- the log --------------------------------------------------------------------------------
     def construct_change_message(
         self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         """Return the log message: values before and after, with secrets redacted."""
         message: list[dict[str, Any]] = super().construct_change_message(
             request, form, formsets, add
@@ -189,12 +189,14 @@ class TenantAdmin(OwnChoices, ModelAdmin):
     object_history_template = "admin/rme/history.html"
 
     # --- pages of actions -----------------------------------------------------------------------
-    def show(self, request: HttpRequest, template: str, row: Any, **context: Any) -> HttpResponse:
+    def show(
+        self, request: HttpRequest, template: str, row: object, **context: object
+    ) -> HttpResponse:
         """Return a page for an action of this model."""
         common = {**self.admin_site.each_context(request), "opts": self.opts, "original": row}
         return render(request, f"admin/rme/{template}.html", {**common, **context})
 
-    def show_once(self, request: HttpRequest, row: Any, *pairs: tuple[str, str]) -> HttpResponse:
+    def show_once(self, request: HttpRequest, row: object, *pairs: tuple[str, str]) -> HttpResponse:
         """Return the only page that ever shows these secrets, given as pairs of label and value."""
         response = self.show(request, "secret", row, title=str(row), pairs=pairs)
         response["Cache-Control"] = "no-store"
@@ -232,7 +234,7 @@ class ReadOnly:
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
@@ -248,14 +250,14 @@ class TenantInline(OwnChoices, TabularInline):
     def _page(self) -> Any:
         return self.admin_site.get_model_admin(self.parent_model)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(self._page().has_view_permission(request, obj))
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(self._page().has_change_permission(request, obj))
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(self._page().has_change_permission(request, obj))
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(self._page().has_change_permission(request, obj))

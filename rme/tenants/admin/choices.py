@@ -70,7 +70,7 @@ class OwnChoices:
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def formfield_for_foreignkey(
-        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+        self, db_field: ForeignKey[object, object], request: HttpRequest, **kwargs: object
     ) -> Any:
         model: Any = db_field.related_model
         if model is Organization:

@@ -136,7 +136,7 @@ class FilePages(TenantAdmin):
         self.request_import()
         return run
 
-    def one_import(self, request: HttpRequest, run_id: Any) -> HttpResponse:
+    def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
         """Return the page with an import's progress; a POST cancels it."""
         run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
         may_cancel = self.may(request, self.writers, run)
@@ -153,7 +153,7 @@ class FilePages(TenantAdmin):
             request, "import", title=f"Import of {run.name}", report=report, **context
         )
 
-    def report(self, request: HttpRequest, run_id: Any) -> StreamingHttpResponse:
+    def report(self, request: HttpRequest, run_id: object) -> StreamingHttpResponse:
         """Return the rejected rows as a CSV file."""
         run = get_object_or_404(self._runs(request), pk=run_id)
         return _file(csv_lines.write_rows(imports.rejected_rows(run)), f"bad-rows-{run.pk}")
@@ -163,7 +163,7 @@ class FilePages(TenantAdmin):
     def _prefix(self) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}"
 
-    def _url(self, name: str, *args: Any) -> str:
+    def _url(self, name: str, *args: object) -> str:
         return reverse(f"admin:{self._prefix}_{name}", args=args)
 
     def _show(self, request: HttpRequest, template: str, **context: object) -> HttpResponse:

@@ -16,7 +16,7 @@ class JsonField(forms.JSONField):
     That is: deep nesting, long numbers, infinity, half of a surrogate pair, NUL.
     """
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if isinstance(value, str) and value not in self.empty_values:
             try:
                 text = value.encode()

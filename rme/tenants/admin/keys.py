@@ -60,10 +60,12 @@ class ApplicationAdmin(OwnerAdmin):
     inlines: ClassVar[list[Any]] = [ApplicationKeyInline]
     actions_detail: ClassVar[list[str]] = ["rotate"]
 
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+    def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(
+        self, db_field: Any, request: HttpRequest, **kwargs: object
+    ) -> Any:
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if db_field.name == "user":
             field.queryset = self._users(request)
@@ -132,7 +134,7 @@ class NetworksField(forms.CharField):
     def prepare_value(self, value: object) -> object:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]  # typed as texts
+    def to_python(self, value: object) -> list[str]:  # type: ignore[override]  # typed as texts
         """Return the networks as text. Raise ValidationError for an invalid one."""
         found = []
         for text in str(value or "").replace(",", " ").split():

@@ -75,7 +75,7 @@ class OrganizationAdmin(OwnerAdmin):
         # An owner cannot change what the deployment's administrators have disabled or limited.
         return ("id", "created_at", *(() if request.user.is_superuser else SUPERUSER_FIELDS))
 
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+    def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
     def get_list_filter(self, request: HttpRequest) -> object:
@@ -107,7 +107,7 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     inlines: ClassVar[list[Any]] = [OrganizationsInline]
 
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+    def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
 

@@ -33,7 +33,7 @@ logging.getLogger("oauthlib").setLevel(logging.INFO)
 class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no types
     """A token for an assertion signed by one of the application's keys (RFC 7523 §2.1)."""
 
-    def create_token_response(self, request: Any, token_handler: Any) -> tuple[Any, str, int]:
+    def create_token_response(self, request: object, token_handler: Any) -> tuple[object, str, int]:
         headers = self._get_default_headers()
         try:
             self._validate(request)

@@ -95,7 +95,7 @@ class Context(RenderContext):
     @disabled_tags.setter
     def disabled_tags(self, _: list[str]) -> None: ...
 
-    def get(self, path: list[object], *, token: Any, default: object = UNDEFINED) -> object:
+    def get(self, path: list[object], *, token: object, default: object = UNDEFINED) -> object:
         """Return a variable's value. Only plain values are searched, never attributes."""
         try:
             found = self.scope[path[0]]  # type: ignore[index]  # the first step is a name
@@ -128,7 +128,7 @@ class Context(RenderContext):
         self.weights[key] = weight
         self.locals[key] = val
 
-    def filter(self, name: str, token: Any) -> Filter:
+    def filter(self, name: str, token: object) -> Filter:
         """Return a filter that is charged to this rendering's meter."""
         return partial(cast(Any, self.env).filters[name], self.meter)
 

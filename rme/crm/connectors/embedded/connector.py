@@ -138,7 +138,7 @@ class EmbeddedConnector(Connector):
         return creates.find_created(self.organization_id, new, since)
 
     def _rows(
-        self, statement: str, limit: int, deadline: Deadline, **values: Any
+        self, statement: str, limit: int, deadline: Deadline, **values: object
     ) -> list[tuple[Any, ...]]:
         own = {"organization": self.organization_id, "limit": limit}
         return finds.rows(statement, {**own, **values}, deadline)

@@ -96,7 +96,7 @@ WHERE r.organization_id = %(organization)s AND r.contact_id = %(contact)s
 ORDER BY event.starts_at DESC, r.id DESC LIMIT %(limit)s"""
 
 
-def rows(statement: str, values: Mapping[str, Any], deadline: Deadline) -> list[tuple[Any, ...]]:
+def rows(statement: str, values: Mapping[str, object], deadline: Deadline) -> list[tuple[Any, ...]]:
     """Return the rows of a look-up. Raise PlatformSlow at the deadline.
 
     Other database errors are our own and pass through.

@@ -8,7 +8,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlencode
 
 import jwt
@@ -64,7 +64,9 @@ class TransportAdapter(BaseAdapter):
         self.caller = caller
         self.creates = False
 
-    def send(self, request: requests.PreparedRequest, *_: Any, **__: Any) -> requests.Response:
+    def send(
+        self, request: requests.PreparedRequest, *_: object, **__: object
+    ) -> requests.Response:
         """Return the response. Raise PlatformError, also for a redirect."""
         body = request.body or b""
         try:
