@@ -169,7 +169,7 @@ def test_hostile_template_is_refused(name, field):
     started = time.thread_time()
     with pytest.raises(TemplateSyntax, match=message):
         compile_source({field: source})
-    assert time.thread_time() - started < 5  # unbounded, these take minutes
+    assert time.thread_time() - started < 1
 
 
 @pytest.mark.parametrize("name", BOUNDED)
