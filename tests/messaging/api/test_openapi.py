@@ -7,12 +7,12 @@ import hypothesis
 import pytest
 import schemathesis
 from django.core import signals
+from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from django.test import Client
 from hypothesis import strategies as st
 from schemathesis.config import _checks as checks
 
-from rme.wsgi import application
 from tests import factories
 from tests.any_value import EFFORT
 from tests.rest import Api
@@ -136,7 +136,7 @@ def described(*operations):
         "operations": [_checks(*each) for each in operations],
     }
     return schemathesis.openapi.from_wsgi(
-        "/rme/v1/openapi.json", application, config=schemathesis.Config.from_dict(config)
+        "/rme/v1/openapi.json", get_wsgi_application(), config=schemathesis.Config.from_dict(config)
     )
 
 
