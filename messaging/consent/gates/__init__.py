@@ -1,7 +1,7 @@
 """Pre-send checks: suppressions, consent, frequency caps and pauses.
 
 Checked when a message is accepted (`check`) and again right before it is sent (`begin_check`, under
-`gate_lock`). `current_consent` and `active_suppressions` can also be read alone.
+`gate_lock`). `current_consent`, `active_suppressions` and `pauses` can also be read alone.
 """
 
 from messaging.consent.gates.candidates import Candidate
