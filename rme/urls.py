@@ -33,5 +33,6 @@ urlpatterns = [
     path("admin/login/", access_pages.LogInPage.as_view()),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
+    path("admin/console/", include("messaging.console.urls")),
     path("admin/", admin.site.urls),
 ]
