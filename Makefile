@@ -18,6 +18,8 @@ help:  ## list the targets
 run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
 
+# Without kept bytecode each worker compiles all tests anew.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(T) $(ARGS)
 

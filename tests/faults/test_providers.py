@@ -21,7 +21,7 @@ import requests
 
 from tests.service import ROOT, free_port, running
 
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("service-2")
 
 SECONDS = float(os.environ.get("FAULT_SECONDS", "60"))
 CATCH_UP_SECONDS = 60

@@ -12,7 +12,7 @@ import requests
 
 from tests.service import Service
 
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("service-2")
 
 
 def wait_for(condition, seconds=30):
