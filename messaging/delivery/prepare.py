@@ -116,7 +116,7 @@ class Preparation:
             else:
                 self._address(delivery, self.contacts, now)
             if not delivery.decided:
-                _compose(self.organization, delivery, versions, self.router)
+                self._compose(delivery, versions)
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -145,7 +145,7 @@ class Preparation:
             delivery.end_channel(
                 Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now
             )
-        elif until := _quiet_until(self.organization, self.policy, delivery, now):
+        elif until := self._quiet_until(delivery, now):
             delivery.wait("QUIET_HOURS", until)
         elif self.channel is not Channel.PUSH:  # there each device has routes of its own
             routes = self.router.routes(
@@ -155,92 +155,77 @@ class Preparation:
             if not routes:
                 delivery.back_off(now=now)
 
+    def _quiet_until(self, delivery: OutgoingDelivery, now: datetime) -> datetime | None:
+        """Return the end of the recipient's quiet hours, if it is within them now.
 
-def _quiet_until(
-    organization: organizations.OrganizationRecord,
-    policy: Policy,
-    delivery: OutgoingDelivery,
-    now: datetime,
-) -> datetime | None:
-    """Return the end of the recipient's quiet hours, if it is within them now.
+        Accept has scheduled the first channel after them; this is for a later fallback or retry.
+        """
+        hours = self.policy.quiet(delivery.channel, delivery.rules)
+        if hours is None or delivery.contact is None:
+            return None
+        return quiet_until(now, hours, zone(delivery.contact.zone, self.organization.zone))
 
-    Accept has scheduled the first channel after them; this is for a later fallback or retry.
-    """
-    hours = policy.quiet(delivery.channel, delivery.rules)
-    if hours is None or delivery.contact is None:
-        return None
-    return quiet_until(now, hours, zone(delivery.contact.zone, organization.zone))
+    def _compose(self, delivery: OutgoingDelivery, versions: Versions) -> None:
+        """Render a delivery; a text that cannot be rendered fails this delivery alone."""
+        claimed = delivery.claimed
+        template = versions.get(claimed.template_version_id or 0)
+        if template is not None and template.channel != claimed.channel:
+            template = self._template_for(template, claimed.channel)  # after a fallback
+        try:
+            contents = self._contents(delivery, template)
+        except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
+            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+            return
+        delivery.set_contents(contents, [self._routes(delivery, each) for _, each in contents])
+        if not delivery.has_untried_accounts:
+            some = self.router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
+            reason = "no active account for the devices" if some else "no active account"
+            delivery.back_off(now=clock.now(), reason=reason)
 
+    def _routes(self, delivery: OutgoingDelivery, content: Content) -> Sequence[Account]:
+        """Return the accounts to try for one content, in order."""
+        if not isinstance(content, Push):
+            return delivery.routes
+        claimed, device = delivery.claimed, (content.platform, content.app)
+        return self.router.routes(
+            None, test=claimed.test, previous=claimed.previous_account_id, device=device
+        )
 
-def _compose(
-    organization: organizations.OrganizationRecord,
-    delivery: OutgoingDelivery,
-    versions: Versions,
-    router: Router,
-) -> None:
-    """Render a delivery; a text that cannot be rendered fails this delivery alone."""
-    claimed = delivery.claimed
-    template = versions.get(claimed.template_version_id or 0)
-    if template is not None and template.channel != claimed.channel:
-        template = _template_for(organization, template, claimed.channel)  # after a fallback
-    try:
-        contents = _contents(organization, delivery, template)
-    except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-        delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
-        return
-    delivery.set_contents(contents, [_routes(router, delivery, content) for _, content in contents])
-    if not delivery.has_untried_accounts:
-        some = router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
-        reason = "no active account for the devices" if some else "no active account"
-        delivery.back_off(now=clock.now(), reason=reason)
+    def _template_for(
+        self, before: templates.ActiveTemplate, channel: str
+    ) -> templates.ActiveTemplate | None:
+        """Return the template's version for the channel that a delivery fell back to."""
+        organization = self.organization
+        found = templates.find_active(organization.id, {before.name})
+        wanted = templates.languages(
+            before.language, organization.language, chain=organization.locale_fallback
+        )
+        return templates.pick(found, before.name, channel, wanted)
 
-
-def _routes(router: Router, delivery: OutgoingDelivery, content: Content) -> Sequence[Account]:
-    """Return the accounts to try for one content, in order."""
-    if not isinstance(content, Push):
-        return delivery.routes
-    claimed, device = delivery.claimed, (content.platform, content.app)
-    return router.routes(
-        None, test=claimed.test, previous=claimed.previous_account_id, device=device
-    )
-
-
-def _template_for(
-    organization: organizations.OrganizationRecord, before: templates.ActiveTemplate, channel: str
-) -> templates.ActiveTemplate | None:
-    """Return the template's version for the channel that a delivery fell back to."""
-    found = templates.find_active(organization.id, {before.name})
-    wanted = templates.languages(
-        before.language, organization.language, chain=organization.locale_fallback
-    )
-    return templates.pick(found, before.name, channel, wanted)
-
-
-def _contents(
-    organization: organizations.OrganizationRecord,
-    delivery: OutgoingDelivery,
-    template: templates.ActiveTemplate | None,
-) -> list[tuple[str | None, Content]]:
-    """Return what is to be handed over: one content, or one for each device (with its id)."""
-    claimed = delivery.claimed
-    if template is None and "content" not in claimed.body:
-        raise rendering.RenderFailed(f"no template for {claimed.channel}")
-    assert delivery.contact is not None  # _address decided those without one
-    request = compose.RenderRequest(
-        organization=organization,
-        delivery_id=claimed.id,
-        message_id=claimed.message_id,
-        contact=delivery.contact,
-        address=delivery.address or "",
-        body=claimed.body,
-        template=template,
-        category=claimed.category,
-    )
-    with render_limit.limited(organization.id, claimed):
-        match claimed.channel:
-            case Channel.EMAIL:
-                return [(None, compose.email(request))]
-            case Channel.SMS:
-                return [(None, compose.sms(request))]
-        composed = compose.pushes(request, delivery.devices)
-    return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]
+    def _contents(
+        self, delivery: OutgoingDelivery, template: templates.ActiveTemplate | None
+    ) -> list[tuple[str | None, Content]]:
+        """Return what is to be handed over: one content, or one for each device (with its id)."""
+        claimed = delivery.claimed
+        if template is None and "content" not in claimed.body:
+            raise rendering.RenderFailed(f"no template for {claimed.channel}")
+        assert delivery.contact is not None  # _address decided those without one
+        request = compose.RenderRequest(
+            organization=self.organization,
+            delivery_id=claimed.id,
+            message_id=claimed.message_id,
+            contact=delivery.contact,
+            address=delivery.address or "",
+            body=claimed.body,
+            template=template,
+            policy=self.policy,
+            category=claimed.category,
+        )
+        with render_limit.limited(self.organization.id, claimed):
+            match claimed.channel:
+                case Channel.EMAIL:
+                    return [(None, compose.email(request))]
+                case Channel.SMS:
+                    return [(None, compose.sms(request))]
+            composed = compose.pushes(request, delivery.devices)
+        return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]
