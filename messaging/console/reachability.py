@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from messaging.consent import gates
-from messaging.consent.gates import pauses
 from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.content import compose
@@ -16,7 +15,7 @@ from messaging.policy import organization_policy
 from messaging.policy.organization_policy import CategoryRules, Policy
 from push.devices import DeviceRecord, active_devices
 from rme.core.channels import Channel
-from rme.core.db import clock, sql
+from rme.core.db import clock
 from rme.core.zones import quiet_until, zone
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
@@ -51,13 +50,12 @@ class ChannelReach:
 def of(viewer: Viewer, contact: ContactRecord) -> list[ChannelReach]:
     """Return a person's channels; a few statements, however many categories there are."""
     own = viewer.organization_id
-    (rows,) = sql.read([pauses.query([own])])
     person = _Person(
         organization=viewer.organization,
         policy=organization_policy.of(own),
         contact=contact,
         devices=active_devices(own, [contact.id]).get(contact.id, ()),
-        paused=pauses.parse(rows).get(own, pauses.Pauses(())),
+        paused=gates.pauses_in_force(own),
     )
     return [_channel(viewer, person, channel) for channel in Channel]
 
@@ -70,7 +68,7 @@ class _Person:
     policy: Policy
     contact: ContactRecord
     devices: Sequence[DeviceRecord]
-    paused: pauses.Pauses
+    paused: gates.Pauses
 
 
 def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:

@@ -6,6 +6,7 @@ from typing import Any
 
 from messaging.content import compose, rendering, templates
 from messaging.models import MessageContent
+from messaging.policy import organization_policy
 from messaging.reports.delivery_list import DeliveryRow
 from push.devices import active_devices
 from rme.core.channels import Channel
@@ -51,6 +52,7 @@ def of(
         address=row.address or "",
         body={**body, "recipients": {"": body.get("recipients", {}).get(str(row.id), {})}},
         template=template,
+        policy=organization_policy.of(organization.id),
         category=row.category,
     )
     try:
