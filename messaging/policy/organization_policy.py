@@ -18,10 +18,11 @@ from messaging.models import Category, ProviderAccount, SenderDomain, SendingRul
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
 from rme.core.provider import Provider
+from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
 
-R = TypeVar("R", Category, SenderDomain, ProviderAccount, SendingRules)
+R = TypeVar("R", Category, SenderDomain, ProviderAccount)
 
 TRANSACTIONAL = "TRANSACTIONAL"
 MARKETING = "MARKETING"
@@ -105,6 +106,8 @@ class Policy:
     default_domain: Domain | None
     accounts: tuple[Account, ...]
     sending: SendingRulesRecord
+    simulated: bool = False
+    """The simulator serves channels without an account, as in the demo organization."""
 
     def rules(self, category: str) -> CategoryRules:
         """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
@@ -184,9 +187,9 @@ def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
         )
     )
     accounts = _by_organization(ProviderAccount.objects.filter(**of_these).order_by("priority"))
-    rules = _by_organization(SendingRules.objects.filter(**of_these))
+    organizations = Organization.objects.select_related("sending_rules").in_bulk(organization_ids)
     return {
-        each: _policy(categories[each], domains[each], accounts[each], rules[each])
+        each: _policy(organizations.get(each), categories[each], domains[each], accounts[each])
         for each in organization_ids
     }
 
@@ -199,10 +202,10 @@ def _by_organization(rows: Iterable[R]) -> defaultdict[str, list[R]]:
 
 
 def _policy(
+    organization: Organization | None,
     categories: Sequence[Category],
     verified: Sequence[SenderDomain],
     accounts: Sequence[ProviderAccount],
-    rules: Sequence[SendingRules],
 ) -> Policy:
     domains = [Domain(row.domain, row.local_part, row.name) for row in verified]
     return Policy(
@@ -210,7 +213,8 @@ def _policy(
         domains={domain.domain: domain for domain in domains},
         default_domain=domains[0] if domains else None,
         accounts=tuple(account_of(row) for row in accounts),
-        sending=_sending(rules[0] if rules else SendingRules()),
+        sending=_sending(getattr(organization, "sending_rules", None) or SendingRules()),
+        simulated=organization is not None and organization.simulator,
     )
 
 

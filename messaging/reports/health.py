@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from django.db import connection
 
-from messaging.delivery.accounts import SIMULATORS, Availability, look
+from messaging.delivery.accounts import Availability, look, serving
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
 from messaging.reports import checks, configuration
@@ -136,7 +136,7 @@ def _figures(organization_id: str) -> Figures:
     """Read the figures of an organization."""
     records = _records(organization_id)
     found = configuration.findings([organization_id])
-    accounts = organization_policy.of(organization_id).accounts
+    accounts = serving(organization_policy.of(organization_id))
     failing = [
         _refused(organization_id, account)
         for account in accounts
@@ -180,7 +180,6 @@ def _records(organization_id: str) -> Records:
 def _providers(
     accounts: Sequence[organization_policy.Account], records: Records
 ) -> list[ProviderStatus]:
-    serving = accounts or tuple(SIMULATORS.values())
     found = look([account.id for account in accounts if account.id])
     return [
         _provider(
@@ -188,7 +187,7 @@ def _providers(
             records.get((account.id, account.channel), AccountOutcomes()),
             found.get(account.id or 0, Availability()),
         )
-        for account in serving
+        for account in accounts
     ]
 
 
