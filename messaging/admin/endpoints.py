@@ -22,6 +22,7 @@ from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from rme.core.db.clock import iso
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.roles import OWNERS
 
 REPLAY_DAYS = 3
@@ -62,7 +63,7 @@ class EndpointForm(TenantForm):
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(TenantAdmin):
+class WebhookEndpointAdmin(ShownOnce, TenantAdmin):
     writers: ClassVar[frozenset[str]] = OWNERS
     form = EndpointForm
     secret_fields: ClassVar[frozenset[str]] = frozenset({"secret", "former_secret"})

@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from rme.tenants import api_keys, applications
 from rme.tenants.admin.base import OwnerAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import (
     INTEGRATION_GROUP,
     ApiKey,
@@ -50,7 +51,7 @@ class ApplicationKeyInline(TenantInline):
 
 
 @admin.register(Application)
-class ApplicationAdmin(OwnerAdmin):
+class ApplicationAdmin(ShownOnce, OwnerAdmin):
     list_display = ("name", "organization", "mode", "client_id", "user", "created")
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
@@ -169,7 +170,7 @@ class ApiKeyForm(TenantForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(OwnerAdmin):
+class ApiKeyAdmin(ShownOnce, OwnerAdmin):
     form = ApiKeyForm
     list_display = ("name", "organization", "shown", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("organization",)
