@@ -1,5 +1,23 @@
 """Admin pages of the messaging service, by noun. Importing them registers them."""
 
-from messaging.admin import accounts, endpoints, manual_review, messages, people, policy, templates
+from messaging.admin import (
+    accounts,
+    categories,
+    endpoints,
+    manual_review,
+    messages,
+    people,
+    policy,
+    templates,
+)
 
-__all__ = ["accounts", "endpoints", "manual_review", "messages", "people", "policy", "templates"]
+__all__ = [
+    "accounts",
+    "categories",
+    "endpoints",
+    "manual_review",
+    "messages",
+    "people",
+    "policy",
+    "templates",
+]
