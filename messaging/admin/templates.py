@@ -17,6 +17,7 @@ from messaging.policy import organization_policy
 from rme.core.errors import InvalidPayload
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.languages import is_language
 
 TEXTS = {
     "EMAIL": ("subject", "text", "html", "mjml"),
@@ -24,6 +25,13 @@ TEXTS = {
     "PUSH": ("title", "body", "data", "badge", "image", "link"),
 }
 """The texts of a version, by channel."""
+
+
+USED = (
+    "{}: it has a version that is or was active, and messages refer to it. To stop sending it, add "
+    "a pause that names the template (Sending, Pauses)."
+)
+"""Why a template cannot be deleted, and what to do instead."""
 
 
 def page_of(version: TemplateVersion) -> str:
@@ -52,6 +60,8 @@ class TemplateForm(TenantForm):
     def clean(self) -> dict[str, Any]:
         """Check that the category exists."""
         given = super().clean()
+        if given.get("language") and not is_language(given["language"]):
+            self.add_error("language", "There is no such language or country.")
         organization, category = self.own_organization(), given.get("category", "")
         if organization and category:
             known = organization_policy.of(organization.pk).categories
@@ -84,6 +94,15 @@ class TemplateAdmin(TenantAdmin):
 
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Report templates that have sent as protected: their messages refer to the versions."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        used = TemplateVersion.objects.exclude(state=TemplateVersion.State.DRAFT)
+        kept = used.filter(template__in=objs).values_list("template", flat=True)
+        reasons = [USED.format(row) for row in objs if row.pk in set(kept)]
+        missing.discard(str(TemplateVersion._meta.verbose_name))
+        return deleted, counts, missing, [*protected, *reasons]
 
     @action(description="New version", permissions=["change"])
     def new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
