@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from messaging.admin import recent_actions
 from messaging.models import Delivery, Pause
 from messaging.models.statuses import Status
 from messaging.reports import configuration
@@ -44,7 +45,14 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     found = _counts.get(tuple(counted), lambda: _day(counted)) or {}
     columns = [status for status in Status if any(status in row for row in found.values())]
     rows = [(channel, [row.get(status, 0) for status in columns]) for channel, row in found.items()]
-    return {**context, "columns": columns, "rows": rows, "tasks": tasks(checked)}
+    recent = recent_actions.read(request)
+    return {
+        **context,
+        "columns": columns,
+        "rows": rows,
+        "tasks": tasks(checked),
+        "recent": recent,
+    }
 
 
 def _day(organizations: Collection[str]) -> Counts:
