@@ -20,14 +20,14 @@ from rme.core import addresses, ids
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.provider import Content, Dispatch, Email, Push, Sms
-from rme.tenants.roles import OWNERS, organizations_for
+from rme.tenants.roles import Permission, organizations_for
 
 ORDER = ("priority", "weight")
 
 
 @admin.register(ProviderAccount)
 class ProviderAccountAdmin(PolicyAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
+    write_permission: Permission = Permission.CHANGE_SETTINGS
     form = AccountForm
     list_display = (
         "name",
@@ -176,7 +176,7 @@ class ProviderAccountAdmin(PolicyAdmin):
             state, reason = ProviderAccount.State.PAUSED, form.cleaned_data["reason"]
             self._set_state(request, queryset, state, reason)
             return None
-        own = organizations_for(request, self.writers)
+        own = organizations_for(request, self.write_permission)
         rows = list(queryset.filter(organization__in=own))
         names = ", ".join(row.name for row in rows)
         context = {

@@ -18,7 +18,7 @@ from rme.crm import platforms
 from rme.crm.models import Contact
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import Organization
-from rme.tenants.roles import OWNERS, organizations_for
+from rme.tenants.roles import Permission, organizations_for
 
 OPT_OUT = Category.Regime.OPT_OUT
 _CONTACT_ID = Cast(OuterRef("pk"), CharField())
@@ -63,7 +63,7 @@ class CategoryForm(TenantForm):
     """A category. A change to opt-out shows its effect before it is saved."""
 
     owned: ClassVar[QuerySet[Organization]] = Organization.objects.none()
-    """The organizations that the person owns."""
+    """The organizations whose settings the person may change."""
     accept_effect = forms.BooleanField(
         label="Write to people who have not agreed",
         required=False,
@@ -93,6 +93,8 @@ class CategoryForm(TenantForm):
 
 @admin.register(Category)
 class CategoryAdmin(PolicyAdmin):
+    read_permission: Permission = Permission.SEE_SETTINGS
+    write_permission: Permission = Permission.OPERATE
     form = CategoryForm
     list_display = ("name", "regime", "on_unknown", "expires_after", "cap_count", "organization")
     list_filter = ("regime", "on_unknown")
@@ -113,5 +115,5 @@ class CategoryAdmin(PolicyAdmin):
         self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
-        form.owned = organizations_for(request, OWNERS)
+        form.owned = organizations_for(request, Permission.CHANGE_SETTINGS)
         return form

@@ -2,5 +2,5 @@
 
 Other packages import `models`, `organizations`, `authentication`, `api_keys`, `applications`,
 `roles`, `imports`, `call_limits`, `change_log`, the base classes of `admin`,
-`languages`, `logins`, `oauth` and `urls`.
+`languages`, `logins`, `masking`, `oauth` and `urls`.
 """

@@ -78,7 +78,7 @@ class PreparedImports(FilePages):
         tried = run.state == State.DONE and run.dry_run
         if run.state != State.PREPARED and not tried:
             return super().one_import(request, run_id)
-        if not self.may(request, self.writers, run):
+        if not self.may(request, self.write_permission, run):
             raise PermissionDenied
         form = ColumnsForm(run, request.POST or None) if run.state == State.PREPARED else None
         if request.method == "POST" and self._done(request, run, form):

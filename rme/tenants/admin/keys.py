@@ -14,7 +14,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from rme.tenants import api_keys, applications
-from rme.tenants.admin.base import OwnerAdmin, TenantInline
+from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import (
@@ -25,7 +25,7 @@ from rme.tenants.models import (
     Membership,
     User,
 )
-from rme.tenants.roles import organizations_of
+from rme.tenants.roles import Permission, organizations_of
 
 # The toolkit registers pages of its own; no page may show tokens.
 for model in (
@@ -51,7 +51,9 @@ class ApplicationKeyInline(TenantInline):
 
 
 @admin.register(Application)
-class ApplicationAdmin(ShownOnce, OwnerAdmin):
+class ApplicationAdmin(ShownOnce):
+    read_permission: Permission = Permission.CHANGE_KEYS
+    write_permission: Permission = Permission.CHANGE_KEYS
     list_display = ("name", "organization", "mode", "client_id", "user", "created")
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
@@ -79,7 +81,7 @@ class ApplicationAdmin(ShownOnce, OwnerAdmin):
         users = User.objects.filter(groups__name=INTEGRATION_GROUP)
         if request.user.is_superuser:
             return users
-        own = organizations_of(request, self.writers)
+        own = organizations_of(request, self.write_permission)
         serving = Application.objects.filter(organization_id__in=own).values("user_id")
         members = Membership.objects.filter(organization_id__in=own).values("user_id")
         return users.filter(Q(pk__in=serving) | Q(pk__in=members))
@@ -170,7 +172,9 @@ class ApiKeyForm(TenantForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ShownOnce, OwnerAdmin):
+class ApiKeyAdmin(ShownOnce):
+    read_permission: Permission = Permission.CHANGE_KEYS
+    write_permission: Permission = Permission.CHANGE_KEYS
     form = ApiKeyForm
     list_display = ("name", "organization", "shown", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("organization",)

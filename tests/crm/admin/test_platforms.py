@@ -244,6 +244,6 @@ def test_a_platform_is_its_owners_alone(org, odoo):
     stranger = person("stranger", other, Membership.Role.OWNER)
     assert stranger.get(page(Platform, "change", org.pk)).status_code == 404
     assert stranger.post(button(Platform, org.platform, "test-connection")).status_code == 404
-    editor = person("editor", org, Membership.Role.EDITOR)
+    editor = person("editor", org, Membership.Role.OPERATOR)
     assert editor.get(page(Platform, "change", org.pk)).status_code in (403, 404)
     assert set(REMOTE) == {"salesforce", "odoo"}

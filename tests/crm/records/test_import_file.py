@@ -213,7 +213,7 @@ def test_an_export_computes_nothing(org):
 
 # --- the pages ----------------------------------------------------------------------------------
 def test_a_file_is_imported_by_a_person(org, redis):
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(page(Contact, "changelist")).content.decode()
     assert page(Contact, "imports") in shown
     assert page(Contact, "export") in shown
@@ -260,7 +260,7 @@ CHOSEN = {"column_0": "lastName", "column_1": "email", "column_2": "", "by_email
 
 def test_a_file_is_tried_and_then_imported_by_its_emails(org, redis):
     ada = factories.contact(org)
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org)
     shown = editor.get(url).content.decode()
     for text in ("Family name", "Lovelace, Hopper", "E-Mail", "Leave out"):
@@ -294,7 +294,7 @@ def test_a_file_is_tried_and_then_imported_by_its_emails(org, redis):
     ],
 )
 def test_columns_that_make_no_record_are_refused(org, redis, chosen, why):
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org)
     assert why in editor.post(url, CHOSEN | {"do": "try"} | chosen).content.decode()
     assert RecordImport.objects.get().state == "PREPARED"
@@ -305,7 +305,7 @@ def test_an_email_that_names_no_one_contact_is_rejected(org, redis):
     factories.contact(org, **twin)
     factories.contact(org, **twin)
     factories.contact(factories.organization("other"), email="new@x.example")
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     text = "lastName,email\nA,twin@x.example\nB,new@x.example\nC,NEW@x.example\n"
     url = upload(editor, org, text)
     editor.post(
@@ -338,7 +338,7 @@ def test_matching_asks_no_more_for_more_rows(org, redis):
 
 
 def test_a_file_that_nobody_imports_is_discarded(org, redis):
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org)
     assert import_file.discard_abandoned() == 0
     RecordImport.objects.update(turn_at=datetime(2026, 1, 1, tzinfo=UTC))
@@ -350,7 +350,7 @@ def test_a_file_that_nobody_imports_is_discarded(org, redis):
 
 
 def test_strangers_do_not_choose_columns(org, redis):
-    url = upload(person("editor", org, Role.EDITOR), org)
+    url = upload(person("editor", org, Role.OPERATOR), org)
     stranger = person("stranger", factories.organization("other"), Role.OWNER)
     assert stranger.get(url).status_code == 404
     assert stranger.post(url, CHOSEN | {"do": "import"}).status_code == 404
@@ -360,7 +360,7 @@ def test_strangers_do_not_choose_columns(org, redis):
 
 def test_records_leave_as_a_file(org):
     factories.contact(org)
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     answer = editor.post(page(Contact, "export"), {"organization": org.pk})
     assert answer["Content-Disposition"] == f'attachment; filename="contacts-{org.pk}.csv"'
     assert b"ada@simulator.rme.test" in b"".join(answer.streaming_content)

@@ -34,7 +34,7 @@ def decide(org, contact, channel, category, status):
 @pytest.mark.parametrize("exists", [True, False], ids=["change", "add"])
 def test_an_editor_does_not_make_a_category_opt_out(org, exists):
     row = news(org) if exists else None
-    editor = person("e", org, "EDITOR")
+    editor = person("e", org, "OPERATOR")
     for more in ({}, {"accept_effect": "on"}):
         found = save(editor, org, "OPT_OUT", row, **more)
         assert found == {"regime": ["Only an owner lets messages leave without consent."]}
@@ -43,7 +43,7 @@ def test_an_editor_does_not_make_a_category_opt_out(org, exists):
 
 def test_an_editor_makes_a_category_opt_in(org):
     row = news(org, "OPT_OUT")
-    assert save(person("e", org, "EDITOR"), org, "OPT_IN", row) is None
+    assert save(person("e", org, "OPERATOR"), org, "OPT_IN", row) is None
     row.refresh_from_db()
     assert row.regime == "OPT_IN"
 
@@ -72,7 +72,7 @@ def test_an_owner_sees_the_effect_before_it_is_saved(org):
 
 
 def test_the_built_in_categories_keep_their_regime_without_a_question(org):
-    editor = person("e", org, "EDITOR")
+    editor = person("e", org, "OPERATOR")
     assert save(editor, org, "OPT_OUT", name="TRANSACTIONAL") is None
     assert set(save(editor, org, "OPT_OUT", name="MARKETING")) == {"regime"}
 

@@ -142,7 +142,7 @@ def test_the_example_needs_no_migration(registered):
         (400, b'{"error": "text_refused"}', Rejected("the text was refused", Fault.CONTENT)),
         (400, b"[]", Rejected("refused: 400", Fault.CONTENT)),
         (403, b"", Misconfigured("refused: 403")),
-        (429, b"", Retryable("busy: 429")),
+        (429, b"", Retryable("refused: 429")),
         (500, b"", Unknown("unexpected answer: 500")),
     ],
 )
