@@ -3,6 +3,7 @@
 from messaging.admin import (
     accounts,
     categories,
+    contacts,
     endpoints,
     manual_review,
     messages,
@@ -14,6 +15,7 @@ from messaging.admin import (
 __all__ = [
     "accounts",
     "categories",
+    "contacts",
     "endpoints",
     "manual_review",
     "messages",

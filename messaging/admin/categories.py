@@ -93,8 +93,6 @@ class CategoryForm(TenantForm):
 
 @admin.register(Category)
 class CategoryAdmin(PolicyAdmin):
-    read_permission: Permission = Permission.SEE_SETTINGS
-    write_permission: Permission = Permission.OPERATE
     form = CategoryForm
     list_display = ("name", "regime", "on_unknown", "expires_after", "cap_count", "organization")
     list_filter = ("regime", "on_unknown")

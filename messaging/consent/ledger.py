@@ -124,14 +124,34 @@ def _lock_chain(organization_id: str) -> datetime:
     return now.astimezone(UTC)
 
 
+MERGED_FROM = "mergedFrom"
+"""In the evidence of entries that a merge recorded: the id of the contact that was merged."""
+
+
+def _merged_into(organization_id: str, contact_id: str) -> set[str]:
+    """Return a contact's id and those of all contacts that were merged into it."""
+    found, added = {contact_id}, {contact_id}
+    while added:
+        rows = ConsentEntry.objects.filter(
+            organization_id=organization_id, contact_id__in=added, evidence__has_key=MERGED_FROM
+        )
+        added = set(rows.values_list(f"evidence__{MERGED_FROM}", flat=True)) - found
+        found |= added
+    return found
+
+
 def erase(organization_id: str, contact_id: str) -> int:
     """Erase the contact and all evidence from a contact's entries; return their number.
 
-    The decision, its time and the seal stay, so `verify` still holds. Two statements.
+    The decision, its time and the seal stay, so `verify` still holds. Entries of contacts that were
+    merged into this one are erased, too.
     """
     with transaction.atomic():
         _lock_chain(organization_id)
-        own = ConsentEntry.objects.filter(organization_id=organization_id, contact_id=contact_id)
+        own = ConsentEntry.objects.filter(
+            organization_id=organization_id,
+            contact_id__in=_merged_into(organization_id, contact_id),
+        )
         rows = [
             {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(contact_id, evidence)}}
             for key, evidence in own.values_list("id", "evidence")

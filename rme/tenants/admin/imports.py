@@ -136,6 +136,9 @@ class FilePages(TenantAdmin):
         except csv_lines.Unreadable as error:
             form.add_error("file", str(error))
             return None
+        if run.state != FileImport.State.RUNNING:
+            self.note(request, run, f"File of {run.rows} rows uploaded")
+            return run
         self.note(request, run, f"Import of {run.rows} rows started")
         self.request_import()
         return run
