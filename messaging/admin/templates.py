@@ -10,11 +10,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action
 
-from messaging.admin.preview import SAMPLE, PreviewForm, preview, sample_variables
+from messaging import accept
+from messaging.admin.preview import SAMPLE, PreviewForm, SendForm, preview, sample_variables
 from messaging.content import partials, rendering, templates
 from messaging.models import Partial, Template, TemplateVersion
 from messaging.policy import organization_policy
-from rme.core.errors import InvalidPayload
+from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.languages import is_language
@@ -129,7 +130,7 @@ class TemplateVersionAdmin(TenantAdmin):
     ordering = ("-id",)
     autocomplete_fields = ("template",)
     readonly_fields = ("version", "state", "created_at", "activated_at", "shown")
-    actions_detail: ClassVar[list[str]] = ["preview", "activate", "copy"]
+    actions_detail: ClassVar[list[str]] = ["preview", "send_test", "activate", "copy"]
 
     # --- the form -------------------------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
@@ -215,6 +216,39 @@ class TemplateVersionAdmin(TenantAdmin):
         elif not form.is_bound:
             found = preview(row, SAMPLE, sample_variables(row.variables))
         return self.show(request, "preview", row, title=f"Preview: {row}", form=form, found=found)
+
+    def has_send_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return self.may(request, Permission.OPERATE, obj)
+
+    @action(description="Send a test", url_path="send-test", permissions=["send"])
+    def send_test(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Send one message by the template to a contact, as REST would."""
+        row = self.get_object(request, object_id)
+        template = row.template
+        if row.state != TemplateVersion.State.ACTIVE:
+            messages.warning(request, "Messages are sent by the active version: activate this one.")
+            return HttpResponseRedirect(page_of(row))
+        form = SendForm(row, request.POST or None)
+        if form.is_valid():
+            body = {
+                "channel": template.channel,
+                "category": template.category,
+                "to": [{"contactId": form.cleaned_data["contact"]}],
+                "template": {"name": template.name, "language": template.language},
+                "context": {"variables": form.cleaned_data["variables"]},
+            }
+            try:
+                message_id = accept.send(template.organization_id, body).message_id
+            except ApiError as error:
+                form.add_error(None, error.message)
+            else:
+                self.note(request, row, f"Test sent: {message_id}")
+                url = reverse("admin:messaging_message_change", args=[message_id])
+                return HttpResponseRedirect(url)
+        question = f"Send a message by {template} to a contact, through the provider. Consent, "
+        question += "suppressions and pauses count as for any message."
+        context = {"title": "Send a test", "question": question, "form": form}
+        return self.show(request, "ask", row, **context)
 
     @admin.display(description="preview for a sample contact")
     def shown(self, row: TemplateVersion) -> str:
