@@ -239,7 +239,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     def trace(self, row: Any) -> str:
         rows = [
             [recipient.contact_id, iso(step.at), *(getattr(step, name) for name in _STEP)]
-            for recipient in trace.of_message(row.organization_id, row.pk)
+            for recipient in trace.of_record(trace.record_of(row.pk))
             for step in recipient.steps
         ]
         return _shown(("contact", "at", *_STEP), rows[:ROWS], row.hidden)

@@ -3,6 +3,10 @@
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
@@ -27,13 +31,19 @@ from rme.tenants.models import (
 )
 from rme.tenants.roles import Permission, organizations_of
 
-# The toolkit registers pages of its own; no page may show tokens.
+# The toolkit and allauth register pages of their own; no page may show tokens.
 for model in (
     toolkit.AccessToken,
     toolkit.RefreshToken,
     toolkit.Grant,
     toolkit.IDToken,
     toolkit.get_device_grant_model(),
+    EmailAddress,
+    Authenticator,
+    UserSession,
+    SocialAccount,
+    SocialApp,
+    SocialToken,
     Application,
 ):
     if admin.site.is_registered(model):
