@@ -1,4 +1,7 @@
-"""Admin pages of the messaging service, by noun. Importing them registers them."""
+"""Admin pages of the messaging service, by noun. Importing them registers them.
+
+Other packages use `first_steps`, the checklist of an organization.
+"""
 
 from messaging.admin import (
     accounts,

@@ -128,15 +128,18 @@ MERGED_FROM = "mergedFrom"
 """In the evidence of entries that a merge recorded: the id of the contact that was merged."""
 
 
-def _merged_into(organization_id: str, contact_id: str) -> set[str]:
-    """Return a contact's id and those of all contacts that were merged into it."""
-    found, added = {contact_id}, {contact_id}
+def _own_and_merged(organization_id: str, contact_id: str) -> list[tuple[UUID, str, object]]:
+    """Return id, contact and evidence of a contact's entries, and of those merged into it."""
+    found: list[tuple[UUID, str, object]] = []
+    known, added = {contact_id}, {contact_id}
     while added:
         rows = ConsentEntry.objects.filter(
-            organization_id=organization_id, contact_id__in=added, evidence__has_key=MERGED_FROM
-        )
-        added = set(rows.values_list(f"evidence__{MERGED_FROM}", flat=True)) - found
-        found |= added
+            organization_id=organization_id, contact_id__in=added
+        ).values_list("id", "contact_id", "evidence")
+        found += rows
+        named = (each.get(MERGED_FROM) for *_, each in rows if isinstance(each, dict))
+        added = {str(each) for each in named if each} - known
+        known |= added
     return found
 
 
@@ -148,13 +151,9 @@ def erase(organization_id: str, contact_id: str) -> int:
     """
     with transaction.atomic():
         _lock_chain(organization_id)
-        own = ConsentEntry.objects.filter(
-            organization_id=organization_id,
-            contact_id__in=_merged_into(organization_id, contact_id),
-        )
         rows = [
-            {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(contact_id, evidence)}}
-            for key, evidence in own.values_list("id", "evidence")
+            {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(owner, evidence)}}
+            for key, owner, evidence in _own_and_merged(organization_id, contact_id)
         ]
         sql.update(ConsentEntry, rows)
     return len(rows)

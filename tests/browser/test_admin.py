@@ -18,8 +18,8 @@ def page(chromium, live_server, transactional_db):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
     page.goto(f"{live_server.url}/admin/")
-    page.fill("[name=username]", "root")
-    page.fill("[name=password]", "correct horse")
+    page.get_by_label("Username").fill("root")
+    page.locator("input[name=password]").fill("correct horse")
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{live_server.url}/admin/")
     yield page

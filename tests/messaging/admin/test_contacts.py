@@ -13,8 +13,10 @@ from messaging.consent.gates import current_consent
 from messaging.consent.ledger import ConsentDecision
 from messaging.models import ConsentEntry, Delivery, Suppression
 from push.models import Device
+from rme.core.cache import TtlCache
 from rme.crm.models import Case, Contact
 from rme.tenants import change_log
+from rme.tenants.models import User
 from tests import factories
 from tests.admin.scene import fill, page, person
 from tests.rest import Api, message, work
@@ -47,7 +49,8 @@ def decide(contact, *decisions):
 
 
 def merge(stays, goes):
-    contact_merge.merge(stays, goes, user_id=1, username="root", reason="one person")
+    user, _ = User.objects.get_or_create(username="merger")
+    contact_merge.merge(stays, goes, user_id=user.pk, username="merger", reason="one person")
 
 
 def allowed(contact, category="MARKETING"):
@@ -60,8 +63,8 @@ def allowed(contact, category="MARKETING"):
     }
 
 
-def submit(client, stays, goes, **more):
-    rows = sorted([stays, goes], key=lambda row: row.pk)
+def submit(client, first, second, /, **more):
+    rows = sorted([first, second], key=lambda row: row.pk)
     form = {"action": "merge", "_selected_action": [str(row.pk) for row in rows], **more}
     return client.post(page(Contact, "changelist"), form)
 
@@ -183,10 +186,12 @@ def test_statements_do_not_grow_with_rows(org):
             Case.objects.create(
                 organization=org, number=f"{count}-{number}", subject="S", issue="I", contact=goes
             )
+        User.objects.get_or_create(username="merger")
+        TtlCache.clear_all()
         with CaptureQueriesContext(connection) as captured:
             merge(stays, goes)
         found.append(len(captured))
-    assert found[0] == found[1]
+    assert found == [29, 29]
 
 
 def test_contacts_of_two_organizations_are_not_merged(root, org, two):
