@@ -20,7 +20,7 @@ def page(chromium, live_server, transactional_db):
     page.goto(f"{live_server.url}/admin/")
     page.get_by_label("Username").fill("root")
     page.locator("input[name=password]").fill("correct horse")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log in", exact=True).click()
     page.wait_for_url(f"{live_server.url}/admin/")
     yield page
     context.close()

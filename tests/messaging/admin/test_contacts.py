@@ -191,7 +191,7 @@ def test_statements_do_not_grow_with_rows(org):
         with CaptureQueriesContext(connection) as captured:
             merge(stays, goes)
         found.append(len(captured))
-    assert found == [29, 29]
+    assert found == [30, 30]
 
 
 def test_contacts_of_two_organizations_are_not_merged(root, org, two):
