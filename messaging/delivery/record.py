@@ -88,7 +88,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
                 }
             )
     return {
-        "outcomes": sql.update_step(Attempt, rows),
+        "outcomes": sql.update_step(Attempt, rows, setting=sql.BY_INDEX),
         "provider_references": sql.insert_step(
             ProviderReference, references, "ON CONFLICT DO NOTHING"
         ),

@@ -48,8 +48,8 @@ class OdooSettings(RemoteSettings):
     """The address of an organization's Odoo, and the credentials."""
 
     address: Annotated[str, DESTINATION] = Field(description="Like https://acme.odoo.com.")
-    database: str = Field(default="", description="Needed where the server has several.")
-    api_key: SecretStr = Field(description="Of the user that we act as, under its preferences.")
+    database: str = Field(default="", description="Needed if the server has several databases.")
+    api_key: SecretStr = Field(description="An API key of the integration user.")
 
 
 class OdooConnector(MappedConnector):
