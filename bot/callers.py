@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from bot.envelope import BotFailure, UnauthorizedCall
 from rme.core import logs
 from rme.core.http import edge
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, limiter
 from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
