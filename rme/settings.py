@@ -52,7 +52,7 @@ ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
 TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
 """A proxy in front ends TLS and sets `Forwarded` (if that is the value) or X-Forwarded-Proto and
--For: see `rme.core.http.proxies`."""
+-For: see `rme.core.http.edge`."""
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called although they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")
@@ -305,8 +305,8 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.call_limits.CallThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["rme.core.http.json.JsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rme.core.http.json.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rme.core.http.parsing.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rme.core.http.parsing.JsonRenderer"],
     "EXCEPTION_HANDLER": "rme.core.http.api.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,

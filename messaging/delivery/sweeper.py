@@ -170,9 +170,11 @@ def reclaim() -> int:
 # --- unknown outcomes -----------------------------------------------------------------------------
 
 _IN_DOUBT = f"""
-SELECT d.id, count(DISTINCT a.fence), max(a.started_at)
-FROM {_D} d JOIN {Attempt._meta.db_table} a ON a.delivery_id = d.id AND a.channel = d.channel
-WHERE d.id = ANY(%s) AND (a.outcome IS NULL OR a.outcome = 'Unknown') GROUP BY d.id
+SELECT a.delivery_id, count(DISTINCT a.fence), max(a.started_at)
+FROM unnest(%s::uuid[], %s::text[]) due(id, channel)
+JOIN {Attempt._meta.db_table} a ON {sql.by_key("a.delivery_id", "due.id")}
+WHERE a.channel = due.channel AND (a.outcome IS NULL OR a.outcome = 'Unknown')
+GROUP BY a.delivery_id
 """
 
 
@@ -236,7 +238,7 @@ def _unknown_attempts(due: Sequence[DueDelivery]) -> dict[UUID, UnknownAttempts]
     if not due:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_IN_DOUBT, [[each.id for each in due]])
+        cursor.execute(_IN_DOUBT, [[each.id for each in due], [each.channel for each in due]])
         return {key: UnknownAttempts(times, last) for key, times, last in cursor.fetchall()}
 
 

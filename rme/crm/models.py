@@ -1,4 +1,4 @@
-"""Records of the embedded platform, for organizations without a CRM of their own."""
+"""The platform of an organization, and the records of the embedded one."""
 
 from typing import Any, ClassVar
 
@@ -7,26 +7,26 @@ from django.db import models
 from django.db.models.functions import Lower, Now
 
 from rme.core import addresses, ids
+from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.crm.models_platform import Platform
 from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
 
-__all__ = [
-    "Account",
-    "Case",
-    "CaseComment",
-    "Contact",
-    "Event",
-    "EventRegistration",
-    "Exhibitor",
-    "Platform",
-    "Record",
-    "RecordImport",
-    "RecordImportPart",
-    "Speaker",
-]
+
+class Platform(models.Model):
+    """An organization's platform and its credentials. Without one, its records are embedded."""
+
+    organization = models.OneToOneField(
+        Organization, models.CASCADE, primary_key=True, related_name="platform"
+    )
+    kind = models.CharField(max_length=32, default="embedded")
+    credentials = EncryptedTextField(blank=True, editable=False)
+    mapping: Any = models.JSONField(default=dict, blank=True, editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.organization}: {self.kind}"
 
 
 class Record(models.Model):
@@ -51,7 +51,7 @@ class Account(Record):
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by the bot's Confirm_Account and Create_Account
-            models.Index(fields=["organization", "name_folded"], name="account_by_name"),
+            models.Index(fields=["organization", "name_folded"], name="account_by_name")
         ]
 
     def __str__(self) -> str:
@@ -66,9 +66,7 @@ class Contact(Record):
     last_name = models.CharField(max_length=255)
     email = models.CharField(max_length=254, blank=True)
     email_folded = models.GeneratedField(
-        expression=Lower("email"),
-        output_field=models.CharField(max_length=254),
-        db_persist=True,
+        expression=Lower("email"), output_field=models.CharField(max_length=254), db_persist=True
     )
     phone = models.CharField(max_length=20, blank=True, help_text="As E.164: +41446681800.")
     mobile = models.CharField(max_length=20, blank=True, help_text="As E.164: +41791234567.")
@@ -169,9 +167,7 @@ class EventRegistration(Record):
     name = models.CharField(max_length=255)
     email = models.CharField(max_length=254)
     email_folded = models.GeneratedField(
-        expression=Lower("email"),
-        output_field=models.CharField(max_length=254),
-        db_persist=True,
+        expression=Lower("email"), output_field=models.CharField(max_length=254), db_persist=True
     )
     status = models.CharField(max_length=40, default="Registered")
     ticket_type = models.CharField(max_length=100, blank=True)
@@ -180,7 +176,7 @@ class EventRegistration(Record):
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by the bot's Confirm_Registration
-            models.Index(fields=["organization", "email_folded"], name="registration_by_email"),
+            models.Index(fields=["organization", "email_folded"], name="registration_by_email")
         ]
 
     def __str__(self) -> str:
@@ -227,7 +223,7 @@ class RecordImport(FileImport):
                 fields=["turn_at"],
                 condition=models.Q(state="RUNNING"),
                 name="record_import_running",
-            ),
+            )
         ]
 
 

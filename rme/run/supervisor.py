@@ -95,11 +95,7 @@ class Supervisor:
     def _run(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
         """Run a command to its end, or until a signal to stop; return its exit code and outputs."""
         process = spawn(
-            command,
-            env=self.child_env,
-            death=signal.SIGKILL,
-            pipe=True,
-            stderr=subprocess.PIPE,
+            command, env=self.child_env, death=signal.SIGKILL, pipe=True, stderr=subprocess.PIPE
         )
         while True:
             try:
@@ -126,7 +122,7 @@ class Supervisor:
     def _web_answers(self) -> bool:
         """Return whether the web server answers; the environment's proxies are not used."""
         host = self.env.get("HOST", "127.0.0.1")
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound
         web = http.client.HTTPConnection(host, int(self.env.get("PORT", "8000")), timeout=1)
         try:
             web.request("GET", "/livez")

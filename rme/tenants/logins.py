@@ -24,7 +24,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, Script, limiter
 from rme.tenants.models import User
 

@@ -16,7 +16,7 @@ from rme.crm import contacts, platforms
 from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.connectors.odoo.connector import OdooConnector
 from rme.crm.connectors.salesforce.connector import SalesforceConnector
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from tests import factories
 from tests.crm import remote
 from tests.fakes.http1 import respond
@@ -119,9 +119,7 @@ def test_a_contact_that_the_platform_has_not_is_unknown(org, with_odoo):
         (lambda server: setattr(server, "refuse", [Refused(401, "x.Unauthorized")]), "5"),
         (
             lambda server: setattr(
-                server,
-                "answer",
-                lambda c, s: respond(c, 429, b"", {"Retry-After": "30"}),
+                server, "answer", lambda c, s: respond(c, 429, b"", {"Retry-After": "30"})
             ),
             "30",
         ),

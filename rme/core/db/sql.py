@@ -161,7 +161,9 @@ def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
     )
 
 
-def update_step(model: type[models.Model], rows: Sequence[Row]) -> Step | None:
+def update_step(
+    model: type[models.Model], rows: Sequence[Row], *, setting: str = ""
+) -> Step | None:
     """Return the UPDATE of many rows by `id`. All rows have the same keys.
 
     Rows of a table that has an index on organization and id need `organization_id` too, which is
@@ -169,7 +171,7 @@ def update_step(model: type[models.Model], rows: Sequence[Row]) -> Step | None:
     """
     if not rows:
         return None
-    return Step(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)])
+    return Step(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)], setting)
 
 
 @lru_cache(maxsize=512)

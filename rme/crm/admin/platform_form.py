@@ -17,7 +17,7 @@ from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError
 from rme.crm.connectors.conditions import Description
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.crm.platform_check import error_text
 from rme.crm.presets import PRESETS
 from rme.tenants.admin.choices import TenantForm
@@ -100,10 +100,7 @@ def _mapping_field(kind: str, name: str) -> forms.Field:
     )
     needed = "Needed. " if name in mapping.NEEDED[kind] else ""
     return forms.CharField(
-        label=label_of(name),
-        required=False,
-        help_text=needed + _HELP.get(name, ""),
-        widget=widget,
+        label=label_of(name), required=False, help_text=needed + _HELP.get(name, ""), widget=widget
     )
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from rme.core.db.encrypted_fields import keyring
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 from rme.tenants.access import sessions
 from rme.tenants.models import User
 

@@ -10,7 +10,7 @@ from django.db import connection
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.admin.platform_form import mapping_name
 from rme.crm.connectors import REMOTE
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
 from rme.transport import per_thread
@@ -146,11 +146,7 @@ def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, od
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_offered_and_taken(owner, org, preset):
-    kind, label, raw = (
-        PRESETS[preset].kind,
-        PRESETS[preset].label,
-        PRESETS[preset].mapping,
-    )
+    kind, label, raw = (PRESETS[preset].kind, PRESETS[preset].label, PRESETS[preset].mapping)
     assert label in owner.get(page(Platform, "add")).content.decode()
     settings = {
         "odoo": {"address": "https://acme.example", "api_key": "k"},

@@ -71,14 +71,14 @@ def fill_gates(count: int, *, organizations: int = 4) -> None:
         cursor.execute(_FILL_GATES.format(ids=made, organizations=organizations))
 
 
-def empty(*, vacuum: bool) -> None:
-    """Delete all, and with `vacuum` let PostgreSQL learn that nothing is there."""
+def empty(vacuum: str = "") -> None:
+    """Delete all, and with options of VACUUM let PostgreSQL learn that nothing is there."""
     tables = [model._meta.db_table for model in (*PARTITIONED, *GATED)]
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"DELETE FROM {table}")
         if vacuum:
-            cursor.execute(f"VACUUM ANALYZE {', '.join(tables)}")
+            cursor.execute(f"VACUUM ({vacuum}) {', '.join(tables)}")
 
 
 _READ = """

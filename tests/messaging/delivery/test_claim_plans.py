@@ -45,7 +45,7 @@ def _record(rows: list[Delivery]) -> None:
         {"id": row.pk, "organization_id": row.organization_id, "outcome": "Accepted"}
         for row in rows
     ]
-    sql.update(Attempt, outcomes)
+    sql.execute({"outcomes": sql.update_step(Attempt, outcomes, setting=sql.BY_INDEX)})
 
 
 def _settle(rows: list[Delivery]) -> None:
@@ -105,7 +105,11 @@ def _set(what: str) -> None:
             cursor.execute(f"ALTER TABLE {name} {what}")
 
 
-@pytest.mark.parametrize("known", ["empty", "next month"])
+# Where a transaction keeps VACUUM from ending a table, its pages are kept, with no rows known.
+VACUUMS = {"empty": "ANALYZE", "empty pages": "ANALYZE, TRUNCATE off"}
+
+
+@pytest.mark.parametrize("known", [*VACUUMS, "next month"])
 @pytest.mark.parametrize("case", CASES)
 def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
     status, call, count = CASES[case]
@@ -116,8 +120,8 @@ def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
     for _ in range(8):  # a plan is kept from the sixth time on, and next month is empty then
         backlog_scene.fill(status, 8, since=now)
         call(_some(status))
-    backlog_scene.empty(vacuum=known == "empty")
-    if known == "empty":
+    backlog_scene.empty(VACUUMS.get(known, ""))
+    if known in VACUUMS:
         call([])
     backlog_scene.fill(status, COUNT, since=since)
     backlog_scene.fill(status, 8, since=since, channel="SMS")
@@ -145,7 +149,7 @@ def test_reads_of_the_gates_behind_many_entries(no_autovacuum):
     for number in range(4):
         Organization.objects.create(pk=f"o0{number}", name="O")
     now = int(datetime.now(UTC).timestamp() * 1000)
-    backlog_scene.empty(vacuum=True)
+    backlog_scene.empty(VACUUMS["empty"])
     for _ in range(8):  # a plan is kept from the sixth time on
         _check_gates(ROWS)
     backlog_scene.fill(Status.SENT, COUNT, since=now)

@@ -15,15 +15,7 @@ from django.core.management import call_command
 from messaging import providers
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.provider import Dispatch, Provider, Sms
 from rme.transport import AddressPolicy, Transport
 from tests import factories

@@ -9,32 +9,17 @@ from pydantic import ValidationError
 
 from push.providers import access_tokens, apns
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-)
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import KEY, apple
 from tests.push.providers.apns_scene import OTHER, TOKEN, made
-from tests.push.providers.attempts import dispatch, outcome
+from tests.push.providers.attempts import EVERYTHING, dispatch, outcome
 
 
 # --- what leaves ----------------------------------------------------------------------------------
 def test_a_push_is_written_as_apple_wants_it(transport):
-    content = {
-        "data": {"order": "7"},
-        "badge": 3,
-        "image": "https://x.test/a.png",
-        "link": "https://x.test/",
-        "ttl": 60,
-        "collapse_key": "order-7",
-    }
     with apple() as service:
-        found = outcome(made(service), transport, dispatch(1, **content))
+        found = outcome(made(service), transport, dispatch(1, **EVERYTHING))
         (seen,) = service.seen
     assert found == Accepted("00000000-0000-0000-0000-000000000001")
     expires = int(seen.headers.pop("apns-expiration"))
@@ -116,8 +101,7 @@ def test_keys_side_by_side_have_connections_of_their_own(transport):
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"),
-    [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")],
+    ("status", "reason"), [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")]
 )
 def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, status, reason):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
