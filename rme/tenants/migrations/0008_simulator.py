@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0006_editors_are_operators"),
+        ("tenants", "0007_invitation"),
     ]
 
     operations = [
