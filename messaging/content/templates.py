@@ -190,7 +190,6 @@ def _read_versions(
 
 
 def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
-    """Return a template with its current partials."""
     if not template.compiled.partials:
         return template
     return replace(template, compiled=_compiled(organization_id, template.texts))

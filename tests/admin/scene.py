@@ -18,8 +18,7 @@ from messaging.models import (
     Suppression,
     WebhookEndpoint,
 )
-from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
-from rme.crm.models_platform import Platform
+from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Platform, Speaker
 from rme.crm.presets import PRESETS
 from rme.tenants import api_keys
 from rme.tenants.models import Membership, User
