@@ -11,7 +11,7 @@ def _index(column, name):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("crm", "0005_fold_dotless_i"),
+        ("crm", "0006_import_preparation"),
     ]
 
     operations = [
