@@ -104,6 +104,7 @@ BROWSER_MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "rme.tenants.access.sessions.SessionMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 """Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
@@ -264,6 +265,11 @@ SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
         else [],
     }
 }
+SECOND_FACTOR_REQUIRED = flag("SECOND_FACTOR_REQUIRED")
+"""Whether everybody needs a second factor; otherwise each organization decides for its people."""
+SESSION_IDLE_SECONDS = int(ENV.get("SESSION_IDLE_SECONDS", "7200"))
+SESSION_SECONDS = int(ENV.get("SESSION_SECONDS", "86400"))
+"""How long a session of the console lasts without a request, and at most."""
 LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
 """Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"

@@ -82,6 +82,7 @@ NAVIGATION: list[dict[str, Any]] = [
             _page("API keys", "key", "tenants_apikey"),
             _page("Bot settings", "smart_toy", "bot_botsettings"),
             _page("Memberships", "group", "tenants_membership"),
+            _page("Invitations", "mail_lock", "tenants_invitation"),
             _page("Users", "manage_accounts", "tenants_user"),
             _page("Change log", "manage_search", "admin_logentry"),
         ],

@@ -36,14 +36,14 @@ from rme.core.provider import (
     http,
     refusals,
 )
-from rme.core.provider.refusals import Refusal
+from rme.core.provider.refusals import RefusalMeaning
 from rme.transport import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
 STATUSES = {
-    **dict.fromkeys(range(400, 500), Refusal.CONTENT),
+    **dict.fromkeys(range(400, 500), RefusalMeaning.CONTENT),
     **refusals.BY_STATUS,
-    402: Refusal.MISCONFIGURED,
+    402: RefusalMeaning.MISCONFIGURED,
 }
 _PLACEHOLDER = re.compile(r"\{(to|number|sender|text|id|callback)\}")
 
@@ -136,11 +136,11 @@ class HttpSms(Provider):
         code = code or str(reply.status)
         reason = f"refused: {reply.status} {code}"
         listed = (
-            (account.dead_codes, Refusal.DEAD),
-            (account.recipient_codes, Refusal.RECIPIENT),
-            (account.content_codes, Refusal.CONTENT),
-            (account.account_codes, Refusal.MISCONFIGURED),
-            (account.later_codes, Refusal.LATER),
+            (account.dead_codes, RefusalMeaning.DEAD),
+            (account.recipient_codes, RefusalMeaning.RECIPIENT),
+            (account.content_codes, RefusalMeaning.CONTENT),
+            (account.account_codes, RefusalMeaning.MISCONFIGURED),
+            (account.later_codes, RefusalMeaning.LATER),
         )
         if meaning := next((meaning for codes, meaning in listed if code in codes), None):
             return meaning.outcome(reason, http.retry_after(reply))

@@ -22,11 +22,10 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.conditions import Where, phone_digits
-from rme.crm.connectors.mapped import SCAN, MappedConnector
+from rme.crm.connectors.mapped import SCAN, MappedConnector, RemoteSettings
 from rme.crm.connectors.odoo.errors import Parent, error_of
 from rme.crm.connectors.platform_calls import json_of, limit_of
 from rme.crm.connectors.records import New
-from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Scalar
 from rme.transport import InvalidRequest
