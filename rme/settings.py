@@ -414,9 +414,6 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": lambda _: f"{STATIC_URL}push/icon.svg"}
-    ],
     "STYLES": [f"{STATIC_URL}console/console.css"],
     "SCRIPTS": [f"{STATIC_URL}console/console.js"],
 }
