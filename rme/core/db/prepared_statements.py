@@ -1,11 +1,7 @@
-"""Statements of the hot path: prepared once, and sent to libpq directly.
+"""Statements of the hot path: prepared once, and sent together.
 
-Between Django's cursor and libpq a statement passes some sixty functions: 57 µs of the processor's
-time, and 330 where the process has slept and its caches are cold. Sent directly it costs 6, and 80,
-most of which is the sleep. The statements of a `pipeline()` leave together at its end, those of a
-`transaction()` once the rows of one are needed. A pipeline outside of a transaction is a
-transaction by itself (https://www.postgresql.org/docs/current/libpq-pipeline-mode.html), without
-BEGIN, COMMIT and what Django does for them, which cost as much as two statements.
+The statements of a `pipeline()` leave together at its end, those of a `transaction()` once the rows
+of one are needed: each time in one round trip, with BEGIN and COMMIT.
 
 All statements take this path: also inside of another transaction or savepoint, which Django opens
 and ends on the same connection as ever, and while statements are counted or wrapped
