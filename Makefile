@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
-WORKERS ?= 2
+# one more than the two cores of CI: the tests that start services mostly wait
+WORKERS ?= 3
 
 .PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench lock format clean clean-data
 

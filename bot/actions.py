@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot import records
-from bot.schemas import Kind, Parameter
+from bot.schemas import Parameter, ParameterKind
 from rme.crm import lookups
 from rme.crm.connectors.base import Connector, Deadline
 from rme.crm.connectors.records import New, NewAccount, NewCase, NewContact
@@ -117,13 +117,15 @@ def _new_case(values: Values) -> New:
 
 
 # --- the table ----------------------------------------------------------------------------------
-EMAIL = Parameter("email", Kind.EMAIL)
+EMAIL = Parameter("email", ParameterKind.EMAIL)
 ACCOUNT_NAME = Parameter("accountName")
 CONTACT_ID = Parameter("contactID")
 
 CONFIRM: Mapping[str, Confirm] = {
     "Confirm_Contact": Confirm((EMAIL,), _contacts_by_email),
-    "Confirm_Contact_Phone": Confirm((Parameter("phone", Kind.PHONE),), _contacts_by_phone),
+    "Confirm_Contact_Phone": Confirm(
+        (Parameter("phone", ParameterKind.PHONE),), _contacts_by_phone
+    ),
     "Confirm_Case": Confirm((EMAIL,), _cases),
     "Confirm_Registration": Confirm((EMAIL,), _registrations),
     "Confirm_Speaker": Confirm((CONTACT_ID, Parameter("eventID", required=False)), _speakers),
@@ -136,7 +138,7 @@ CREATE: Mapping[str, Create] = {
         (
             Parameter("lastName"),
             Parameter("firstName", required=False),
-            Parameter("email", Kind.EMAIL, required=False),
+            Parameter("email", ParameterKind.EMAIL, required=False),
             Parameter("AccountID", required=False),
         ),
         _new_contact,

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.http import HttpRequest
 
-from bot.envelope import Failure, Unauthorized
+from bot.envelope import Failure, UnauthorizedCall
 from rme.core import logs
 from rme.core.http import edge
 from rme.core.http.proxies import address_of
@@ -49,7 +49,7 @@ def _refuse(address: str) -> Failure:
     """
     limit = Limit(settings.BOT_FAILURES_PER_MINUTE, 60)
     decision = limiter.take(f"bot:failures:{address}", limit)
-    return Unauthorized() if decision.allowed else too_many_calls(decision.retry_after)
+    return UnauthorizedCall() if decision.allowed else too_many_calls(decision.retry_after)
 
 
 def _safe(request: HttpRequest) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bot import idempotency
 from bot.envelope import Failure
 from bot.idempotency import CreateKey
-from bot.policy import OnDuplicate, Policy
+from bot.policy import BotPolicy, OnDuplicate
 from rme.core.db import locks
 from rme.crm import folding, lookups
 from rme.crm.connectors.base import (
@@ -48,7 +48,7 @@ class CreateResult:
 
 
 def create(
-    request: CreateRequest, *, connector: Connector, policy: Policy, deadline: Deadline
+    request: CreateRequest, *, connector: Connector, policy: BotPolicy, deadline: Deadline
 ) -> CreateResult:
     """Create a record, or return the one that exists.
 
@@ -83,7 +83,7 @@ class _Create:
     """One create, step by step."""
 
     def __init__(
-        self, request: CreateRequest, connector: Connector, policy: Policy, deadline: Deadline
+        self, request: CreateRequest, connector: Connector, policy: BotPolicy, deadline: Deadline
     ) -> None:
         self.new, self.connector, self.deadline = request.new, connector, deadline
         self.natural_key = natural_key(request.new)

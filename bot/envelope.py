@@ -30,7 +30,7 @@ class Failure(Exception):
         *,
         field: str = "",
         headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(error)
         self.code, self.error, self.message, self.field = code, error, message, field
@@ -50,7 +50,7 @@ class Failure(Exception):
         }
 
 
-class Unauthorized(Failure):
+class UnauthorizedCall(Failure):
     """The key is missing, wrong, or not allowed to use the action."""
 
     def __init__(self) -> None:

@@ -5,6 +5,7 @@ authentication, because the query may name the organization.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 from django.core.exceptions import (
     BadRequest,
@@ -51,6 +52,12 @@ class Form:
     problem: Failure | None = None
 
 
+class _ParsedRequest(HttpRequest):
+    """A request whose body has been parsed."""
+
+    bot_form: Form
+
+
 def query(request: HttpRequest) -> Parameters:
     """Return the parameters of the query; none if there are too many to be a real call."""
     try:
@@ -66,7 +73,7 @@ def form(request: HttpRequest) -> Form:
     """
     parsed: Form | None = getattr(request, "bot_form", None)
     if parsed is None:
-        parsed = request.bot_form = _read(request)  # type: ignore[attr-defined]
+        parsed = cast(_ParsedRequest, request).bot_form = _read(request)
     return parsed
 
 

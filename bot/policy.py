@@ -9,7 +9,7 @@ OnDuplicate = BotSettings.OnDuplicate
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class BotPolicy:
     """The settings of an organization's bots."""
 
     always_200: bool
@@ -18,16 +18,16 @@ class Policy:
     on_duplicate_account: str
 
 
-_policies: TtlCache[str, Policy] = TtlCache(seconds=10)
+_policies: TtlCache[str, BotPolicy] = TtlCache(seconds=10)
 FIELDS = ("always_200", "max_records", "on_duplicate_contact", "on_duplicate_account")
 
 
-def of(organization_id: str) -> Policy:
+def of(organization_id: str) -> BotPolicy:
     """Return an organization's settings, or the defaults."""
 
-    def load() -> Policy:
+    def load() -> BotPolicy:
         row = BotSettings.objects.filter(organization_id=organization_id).first() or BotSettings()
-        return Policy(*(getattr(row, name) for name in FIELDS))
+        return BotPolicy(*(getattr(row, name) for name in FIELDS))
 
     policy = _policies.get(organization_id, load)
     assert policy is not None  # load never returns None

@@ -18,7 +18,7 @@ def _time(moment: datetime | None) -> str:
     return iso(moment and moment.astimezone(UTC)) or ""
 
 
-def contact(record: ContactRecord) -> dict[str, Any]:
+def contact(record: ContactRecord) -> dict[str, object]:
     """Return a contact in the API's form."""
     return {
         "contactID": record.id,
@@ -43,7 +43,7 @@ def account(record: AccountRecord, name: str) -> dict[str, Any]:
     }
 
 
-def case(record: CaseRecord) -> dict[str, Any]:
+def case(record: CaseRecord) -> dict[str, object]:
     """Return a case in the API's form."""
     return {
         "caseID": record.id,
@@ -59,7 +59,7 @@ def case(record: CaseRecord) -> dict[str, Any]:
     }
 
 
-def registration(record: RegistrationRecord) -> dict[str, Any]:
+def registration(record: RegistrationRecord) -> dict[str, object]:
     """Return an event registration in the API's form."""
     return {
         "registrationID": record.id,
@@ -77,7 +77,7 @@ def registration(record: RegistrationRecord) -> dict[str, Any]:
     }
 
 
-def speaker(record: SpeakerRecord) -> dict[str, Any]:
+def speaker(record: SpeakerRecord) -> dict[str, object]:
     """Return a speaker in the API's form."""
     return {
         "speakerID": record.id,
@@ -93,7 +93,7 @@ def speaker(record: SpeakerRecord) -> dict[str, Any]:
     }
 
 
-def exhibitor(record: ExhibitorRecord) -> dict[str, Any]:
+def exhibitor(record: ExhibitorRecord) -> dict[str, object]:
     """Return an exhibitor in the API's form."""
     return {
         "exhibitorID": record.id,

@@ -11,7 +11,7 @@ from rme.core import addresses
 LENGTH_LIMIT = 255
 
 
-class Kind(Enum):
+class ParameterKind(Enum):
     """The type of a parameter."""
 
     TEXT = auto()
@@ -24,7 +24,7 @@ class Parameter:
     """A parameter and its name in the API. `limit` is in characters."""
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ParameterKind = ParameterKind.TEXT
     required: bool = True
     limit: int = LENGTH_LIMIT
 
@@ -55,9 +55,9 @@ def _read(parameter: Parameter, given: Parameters, region: str, lenient: bool) -
     if len(text) > parameter.limit:
         raise invalid(parameter.name, f"is longer than {parameter.limit:,} characters")
     match parameter.kind:
-        case Kind.EMAIL:
+        case ParameterKind.EMAIL:
             return _email(parameter.name, text, lenient)
-        case Kind.PHONE:
+        case ParameterKind.PHONE:
             return _phone(parameter.name, texts[0], region, lenient)
     return text
 

@@ -15,12 +15,12 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from bot import actions, callers, creates, envelope, forms, platform_errors, policy, schemas
-from bot.envelope import Failure, Unauthorized
+from bot.envelope import Failure, UnauthorizedCall
 from bot.forms import Parameters
-from bot.policy import Policy
+from bot.policy import BotPolicy
 from rme.core import errors, logs
 from rme.core.db import statement_timeout
-from rme.core.http.api import JsonView, set_error_renderer
+from rme.core.http.api import JsonView, id_of, set_error_renderer
 from rme.core.redis import counters
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
@@ -34,8 +34,8 @@ class Call:
 
     def __init__(self, request: HttpRequest, key: KeyRecord, deadline: Deadline) -> None:
         self.request, self.key, self.deadline = request, key, deadline
-        self.request_id: str = request.id  # type: ignore[attr-defined]
-        self.policy: Policy = policy.of(key.organization.id)
+        self.request_id = id_of(request)
+        self.policy: BotPolicy = policy.of(key.organization.id)
         self.connector = connector_of(key.organization.id)
         self.action = ""
 
@@ -46,7 +46,7 @@ class Call:
         if name not in table:
             raise envelope.invalid("action", "is not one of this path", "unknown_action")
         if not self.key.allows(name):
-            raise Unauthorized
+            raise UnauthorizedCall
         self.action = name
         return table[name]
 
@@ -55,6 +55,12 @@ class Call:
         lenient = self.request.method == "GET"
         region = self.key.organization.region
         return schemas.read(action.parameters, given, region=region, lenient=lenient)
+
+
+class _AuthenticatedRequest(HttpRequest):
+    """A request whose key has been checked; error responses read the call from it."""
+
+    bot_call: Call
 
 
 class KeyAuthentication(BaseAuthentication):
@@ -77,7 +83,7 @@ class BotView(JsonView):
     deadline: Deadline
     call: Call
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         self.deadline = Deadline.after(settings.BOT_SECONDS)
         try:
             with statement_timeout.bounded(self.deadline.until):
@@ -88,7 +94,8 @@ class BotView(JsonView):
     def check_throttles(self, request: Request) -> None:
         """Count the authenticated call against its organization's rate limits."""
         http, key = request._request, cast(KeyRecord, request.auth)
-        self.call = http.bot_call = Call(http, key, self.deadline)  # type: ignore[attr-defined]
+        self.call = Call(http, key, self.deadline)
+        cast(_AuthenticatedRequest, http).bot_call = self.call
         callers.check_limits(key)
 
     def handle_exception(self, exc: Exception) -> Any:
@@ -97,7 +104,7 @@ class BotView(JsonView):
             return _fail(self.request._request, exc)
         raise exc
 
-    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def http_method_not_allowed(self, request: object, *args: object, **kwargs: object) -> NoReturn:
         (method,) = self.allowed_methods
         message = f"This path takes {method} alone"
         raise Failure(405, "method_not_allowed", message, headers={"Allow": method})
@@ -144,7 +151,7 @@ def _fail(request: HttpRequest, error: Exception) -> HttpResponse:
     call: Call | None = getattr(request, "bot_call", None)
     is_create = call is not None and call.action in actions.CREATE
     failure = platform_errors.failure_of(error, creates=is_create)
-    return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
+    return _respond(request, failure.body(id_of(request)), failure.headers)
 
 
 def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, str]) -> HttpResponse:
@@ -179,11 +186,11 @@ def _idempotency_key(request: HttpRequest) -> str:
 def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Build the response to an unexpected error (called by `rme.core.http.api`)."""
     failure = (
-        Unauthorized()
+        UnauthorizedCall()
         if error.status == 401
         else Failure(error.status, error.code.lower(), error.message, headers=error.headers)
     )
-    return _respond(request, failure.body(request.id), failure.headers)  # type: ignore[attr-defined]
+    return _respond(request, failure.body(id_of(request)), failure.headers)
 
 
 api, api_create = ConfirmView.as_view(), CreateView.as_view()

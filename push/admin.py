@@ -56,5 +56,5 @@ class DeviceAdmin(TenantAdmin):
         entries = ((each["at"][:19], each["what"], each["reason"]) for each in row.history[::-1])
         return format_html_join(mark_safe("<br>"), "{} {} {}", entries)
 
-    def get_exclude(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_exclude(self, request: HttpRequest, obj: object = None) -> object:
         return ("token",) if obj else ()

@@ -1,5 +1,7 @@
 from django.apps import AppConfig
 
+from push import vapid
+
 
 class PushConfig(AppConfig):
     name = "push"
@@ -7,6 +9,4 @@ class PushConfig(AppConfig):
 
     def ready(self) -> None:
         """Raise ValueError for an invalid VAPID key: nothing could be pushed to browsers."""
-        from push import vapid
-
         vapid.public_key()

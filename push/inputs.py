@@ -162,7 +162,7 @@ DEVICES = TypeAdapter(DevicesInput)
 REPLACE = TypeAdapter(ReplaceInput)
 
 
-def read_device(body: Any) -> Registration:
+def read_device(body: object) -> Registration:
     """Return a device to register. Raises InvalidPayload with every invalid field."""
     given = parse(DEVICE, body)
     if given.contact_id is None and given.user_id is None:

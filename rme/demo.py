@@ -81,7 +81,7 @@ def _addresses(base_url: str) -> dict[str, str]:
     }
 
 
-def _keep(path: Path, made: dict[str, Any]) -> None:
+def _keep(path: Path, made: dict[str, object]) -> None:
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -89,7 +89,7 @@ def _keep(path: Path, made: dict[str, Any]) -> None:
     new.replace(path)
 
 
-def _make() -> dict[str, Any]:
+def _make() -> dict[str, object]:
     Organization.objects.filter(pk__in=["demo", "other"]).delete()
     demo = _organization("demo", "Demo")
     user = _integration_user("demo-integration")
@@ -281,7 +281,7 @@ def _records(organization: Organization, person: Contact) -> None:
     )
 
 
-def _other() -> dict[str, Any]:
+def _other() -> dict[str, object]:
     """Make a second organization, which must see nothing of the first."""
     organization = _organization("other", "Other")
     user = _integration_user("other-integration")

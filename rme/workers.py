@@ -14,8 +14,10 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 
 from celery.exceptions import SecurityWarning
+from django.core.checks import run_checks
 
 from rme.celery import QUEUES, app
 from rme.core.process import memory
@@ -23,6 +25,13 @@ from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
 
 CHECK_SECONDS = 0.1
+_PRELOADED = (
+    "celery.bin.worker",
+    "celery.concurrency.asynpool",
+    "celery.worker.consumer",
+    "kombu.transport.redis",
+)
+"""What Celery imports only when a worker starts."""
 
 
 class Child:
@@ -95,12 +104,8 @@ def load() -> None:
     """Do the imports and checks once before any fork, instead of in each child."""
     app.loader.import_default_modules()
     app.finalize()
-    import celery.bin.worker
-    import celery.concurrency.asynpool
-    import celery.worker.consumer  # noqa: F401
-    import kombu.transport.redis  # noqa: F401
-    from django.core.checks import run_checks
-
+    for module in _PRELOADED:
+        import_module(module)
     run_checks()
     os.environ["CELERY_SKIP_CHECKS"] = "1"
     memory.freeze_startup_objects()

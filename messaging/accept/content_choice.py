@@ -1,7 +1,6 @@
 """The content of each recipient: a template's version in their language, or literal content."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from messaging.accept.plans import Plan, Recipient
 from messaging.accept.requests import ContentInput, MessageInput, RecipientInput
@@ -107,7 +106,7 @@ def _variable_path(given: MessageInput, recipient: Recipient, path: str) -> str:
     return f"context.variables.{path}"
 
 
-def variables_of(given: MessageInput, recipient: RecipientInput) -> dict[str, Any]:
+def variables_of(given: MessageInput, recipient: RecipientInput) -> dict[str, object]:
     """Return a recipient's variables: those of all recipients, overridden by its own."""
     common = given.context.variables if given.context else {}
     return {**common, **recipient.variables} if recipient.variables else common

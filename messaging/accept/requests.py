@@ -108,7 +108,7 @@ class AtSchedule(Schema):
     at: Instant
 
 
-def _known_mode(value: Any) -> Any:
+def _known_mode(value: object) -> object:
     if not isinstance(value, dict):
         raise PydanticCustomError("schedule", "must be an object")
     mode = value.get("mode")

@@ -165,7 +165,7 @@ def _remaining(each: Plan, recipient: Recipient) -> list[str]:
     return list(options[options.index(recipient.chosen.channel) + 1 :])
 
 
-def content_of(each: Plan, variables: dict[str, Any]) -> dict[str, Any]:
+def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
     """Return the body of a `MessageContent`: what rendering needs besides the template.
 
     `variables` are those of each recipient, by delivery id.

@@ -21,7 +21,7 @@ from rme.tenants.admin.choices import TenantForm
 
 
 # The theme has no types.
-class SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
+class SecretTextarea(widgets.UnfoldAdminTextareaWidget):
     """A field for a secret of several lines, which is never shown."""
 
     def format_value(self, value: object) -> str:
@@ -58,13 +58,13 @@ def _widget(name: str, info: FieldInfo) -> forms.Widget:
     )
 
 
-def _default(info: FieldInfo) -> Any:
+def _default(info: FieldInfo) -> object:
     if is_secret(info) or info.is_required():
         return ""
     return _shown(info.get_default(call_default_factory=True))
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     """Return a value as the form shows it."""
     if isinstance(value, list | tuple | set | frozenset):
         return ", ".join(str(each) for each in value)
@@ -126,14 +126,14 @@ class _AccountForm(TenantForm):
             "state",
         )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         for name, value in self._stored().items():
             full = setting_name(self.instance.kind, name)
             if full in self.fields and full not in SECRET_FIELDS:
                 self.initial[full] = _shown(value)
 
-    def _stored(self) -> dict[str, Any]:
+    def _stored(self) -> dict[str, object]:
         try:
             stored = orjson.loads(self.instance.credentials) if self.instance.pk else {}
         except orjson.JSONDecodeError:
@@ -165,7 +165,7 @@ class _AccountForm(TenantForm):
         self.instance.credentials = orjson.dumps(settings).decode()
         return given
 
-    def _settings(self, kind: str, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    def _settings(self, kind: str, given: dict[str, object]) -> tuple[dict[str, object], list[str]]:
         """Return the settings to store, and the names of secrets that must be entered again."""
         fields = providers.REGISTRY[kind].Settings.model_fields
         stored = self._stored() if self.instance.kind == kind else {}
@@ -174,7 +174,7 @@ class _AccountForm(TenantForm):
         return {name: _converted(fields[name], value) for name, value in settings.items()}, missing
 
 
-def _converted(info: FieldInfo, value: Any) -> Any:
+def _converted(info: FieldInfo, value: object) -> object:
     """Return a value with the text of a list split into items."""
     kinds = {get_origin(kind) or kind for kind in types_of(info.annotation)}
     if isinstance(value, str) and kinds & {list, tuple, set, frozenset}:

@@ -70,11 +70,11 @@ class ProviderAccountAdmin(PolicyAdmin):
             if provider.Settings.model_fields and (obj is None or obj.kind == kind)
         ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
         shown = super().get_readonly_fields(request, obj)
         return (*shown, "kind", "channel") if obj else shown
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
+    def get_changelist_instance(self, request: HttpRequest) -> object:
         """Read the last hour of all accounts of the page by one query."""
         shown = super().get_changelist_instance(request)
         sums = account_hour.read_summaries(shown.result_list)
@@ -198,7 +198,7 @@ class StateForm(forms.Form):
     weight = forms.IntegerField(min_value=1, max_value=32767, widget=UnfoldAdminTextInputWidget)
     reason = forms.CharField(required=False, max_length=500, widget=UnfoldAdminTextInputWidget)
 
-    def __init__(self, *args: Any, row: ProviderAccount, **kwargs: Any) -> None:
+    def __init__(self, *args: object, row: ProviderAccount, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.row = row
 
@@ -219,7 +219,7 @@ class TestForm(forms.Form):
     __test__ = False  # pytest: this is no test
     to = forms.CharField(label="To", max_length=4096, widget=UnfoldAdminTextInputWidget)
 
-    def __init__(self, *args: Any, channel: str, **kwargs: Any) -> None:
+    def __init__(self, *args: object, channel: str, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.channel = channel
         help_texts = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}

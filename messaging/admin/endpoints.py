@@ -73,7 +73,7 @@ class WebhookEndpointAdmin(TenantAdmin):
     readonly_fields = ("state", "last_success_at", "last_attempts")
     actions_detail: ClassVar[list[str]] = ["test_event", "replay", "switch", "rotate"]
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> object:
         fields = EndpointForm.Meta.fields
         return (*fields, *self.readonly_fields) if obj else fields
 
@@ -114,7 +114,7 @@ class WebhookEndpointAdmin(TenantAdmin):
                 endpoints.enable(obj)  # the failures were those of the former URL
         endpoints.invalidate(obj.organization_id)
 
-    def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: Any) -> HttpResponse:
+    def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: object) -> HttpResponse:
         return self.show_once(request, obj, ("Signing secret", obj.secret))
 
     def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
@@ -208,7 +208,7 @@ class WebhookEndpointAdmin(TenantAdmin):
         return self.show_once(request, row, ("Signing secret", secret))
 
 
-def _cells(delivery: WebhookDelivery) -> tuple[Any, ...]:
+def _cells(delivery: WebhookDelivery) -> tuple[object, ...]:
     """Return the cells of a delivery's last attempt."""
     last = delivery.attempts[-1] if delivery.attempts else {}
     answer = last.get("error") or last.get("answer") or ""

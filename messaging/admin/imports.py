@@ -18,7 +18,7 @@ class ImportPages(FilePages):
     def import_runs(self) -> QuerySet[SuppressionImport]:
         return SuppressionImport.objects.all()
 
-    def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> Any:
+    def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> object:
         return suppression_import.start(organization_id, name, file, by)
 
     def request_import(self) -> None:

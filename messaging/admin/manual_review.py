@@ -36,7 +36,7 @@ class HeldList(TenantList):
     """A page of held deliveries. Once decided, a delivery keeps its own page and history."""
 
     def get_queryset(
-        self, request: HttpRequest, exclude_parameters: Any = None
+        self, request: HttpRequest, exclude_parameters: object = None
     ) -> QuerySet[Delivery]:
         rows: QuerySet[Delivery] = super().get_queryset(request, exclude_parameters)
         return rows.filter(manual_review.HELD)
@@ -89,7 +89,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
     readonly_fields = fields
     actions: ClassVar[list[str]] = ["send_again", "give_up"]
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[HeldList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[HeldList]:
         return HeldList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -49,7 +49,7 @@ ROWS = 500
 """At most this many rows of a message are shown."""
 
 
-def _having(rows: QuerySet[Message], *wanted: Q, **fields: Any) -> QuerySet[Message]:
+def _having(rows: QuerySet[Message], *wanted: Q, **fields: object) -> QuerySet[Message]:
     """Return the messages that have such a delivery."""
     deliveries = Delivery.objects.filter(
         *wanted, message_id=OuterRef("pk"), organization_id=OuterRef("organization_id"), **fields
@@ -189,10 +189,10 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     """Fields that the support role does not see."""
     readonly_fields = (*fields, *contents)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> object:
         return (*self.fields, *self.contents) if self.may(request, READERS, obj) else self.fields
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[MessageList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[MessageList]:
         return MessageList
 
     def get_search_results(
@@ -269,7 +269,7 @@ def _table(names: tuple[str, ...], rows: QuerySet[Any]) -> str:
     return _shown(names, rows.values_list(*names)[:ROWS])
 
 
-def _shown(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _shown(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     head = format_html_join(
         "", '<th class="text-left pr-4">{}</th>', ((name.replace("_", " "),) for name in names)
     )
@@ -278,6 +278,6 @@ def _shown(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return format_html('<div class="overflow-x-auto">{}</div>', table)
 
 
-def _cells(values: Sequence[Any]) -> str:
+def _cells(values: Sequence[object]) -> str:
     texts = (("" if value is None else value,) for value in values)
     return format_html_join("", '<td class="pr-4 align-top">{}</td>', texts)

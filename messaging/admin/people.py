@@ -1,6 +1,6 @@
 """Pages for consent and suppressions."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
@@ -17,6 +17,12 @@ from rme.core.channels import ALL
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import organizations_for
+
+
+class _CheckedRequest(HttpRequest):
+    """A request whose contact was looked up; `contact_problem` is empty if it exists."""
+
+    contact_problem: str
 
 
 class ConsentForm(TenantForm):
@@ -55,19 +61,19 @@ class ConsentEntryAdmin(TenantAdmin):
     written = ("source", "recorded_at", "recorded_by", "digest", "previous")
     """Fields that the ledger sets."""
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> object:
         return (*self.fields, *self.written) if obj else self.fields
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
         return (*self.fields, *self.written) if obj else ()
 
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
         return {"occurred_at": timezone.now(), **super().get_changeform_initial_data(request)}
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def save_model(
@@ -142,12 +148,13 @@ class SuppressionAdmin(ImportPages):
         request: HttpRequest,
         object_id: str | None = None,
         form_url: str = "",
-        extra_context: Any = None,
+        extra_context: object = None,
     ) -> HttpResponse:
         """Look up the contact before Django's view opens its transaction."""
         if request.method == "POST" and object_id is None:
             # Django keeps no other place for what belongs to a request.
-            request.contact_problem = self._contact_problem(request)  # type: ignore[attr-defined]
+            checked = cast(_CheckedRequest, request)
+            checked.contact_problem = self._contact_problem(request)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _contact_problem(self, request: HttpRequest) -> str:
@@ -176,7 +183,7 @@ class SuppressionAdmin(ImportPages):
         gate_lock.take_exclusive([obj.organization_id])
         super().save_model(request, obj, form, change)
 
-    def get_actions(self, request: HttpRequest) -> Any:
+    def get_actions(self, request: HttpRequest) -> object:
         """Remove the deletion of several: each protected entry needs a reason."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)

@@ -54,13 +54,13 @@ class CategoryAdmin(PolicyAdmin):
 class SendingRulesForm(TenantForm):
     """Sending rules. Limits are at least one: pauses are there to stop sending."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         for name in ("sends_per_second", "sends_per_day"):
             if name in self.fields:
                 self.fields[name].validators.append(MinValueValidator(1))
 
-    def clean_quiet_hours(self) -> dict[str, Any]:
+    def clean_quiet_hours(self) -> dict[str, object]:
         """Check the quiet hours: by channel, two different times of day."""
         given = self.cleaned_data["quiet_hours"] or {}
         if not isinstance(given, dict) or not all(map(_is_period, given.values())):
@@ -70,7 +70,7 @@ class SendingRulesForm(TenantForm):
         return given
 
 
-def _is_period(value: Any) -> bool:
+def _is_period(value: object) -> bool:
     if not isinstance(value, dict) or set(value) != {"from", "until"}:
         return False
     times = [str(value["from"]), str(value["until"])]

@@ -34,7 +34,7 @@ def sample_variables(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: _sample(name, rule if isinstance(rule, dict) else {}) for name, rule in found}
 
 
-def _sample(name: str, rule: dict[str, Any]) -> Any:
+def _sample(name: str, rule: dict[str, object]) -> object:
     by_type = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
     examples = rule.get("examples")
     if isinstance(examples, list) and examples:
@@ -53,7 +53,7 @@ class PreviewForm(forms.Form):
     )
     variables = JsonField(required=False, widget=UnfoldAdminTextareaWidget)
 
-    def __init__(self, version: TemplateVersion, *args: Any) -> None:
+    def __init__(self, version: TemplateVersion, *args: object) -> None:
         sample = orjson.dumps(sample_variables(version.variables), option=orjson.OPT_INDENT_2)
         super().__init__(*args)
         self.organization_id: str = version.template.organization_id
@@ -71,7 +71,7 @@ class PreviewForm(forms.Form):
             self.person = found
         return contact_id
 
-    def clean_variables(self) -> dict[str, Any]:
+    def clean_variables(self) -> dict[str, object]:
         """Require an object."""
         given = self.cleaned_data["variables"] or {}
         if not isinstance(given, dict):
@@ -101,8 +101,8 @@ def _context(
     template: templates.ActiveTemplate,
     version: TemplateVersion,
     person: ContactRecord,
-    variables: dict[str, Any],
-) -> dict[str, Any]:
+    variables: dict[str, object],
+) -> dict[str, object]:
     organization = organizations.get(version.template.organization_id)
     domain = organization_policy.of(organization.id).default_domain
     sender = {"name": (domain and domain.name) or organization.name}
@@ -118,7 +118,7 @@ def _context(
     return dict(request.context)
 
 
-def _rendered(version: TemplateVersion, compiled: Any, context: dict[str, Any]) -> Preview:
+def _rendered(version: TemplateVersion, compiled: object, context: dict[str, object]) -> Preview:
     match version.template.channel:
         case "SMS":
             sms = rendering.preview_sms(compiled, context)
@@ -137,5 +137,5 @@ def _rendered(version: TemplateVersion, compiled: Any, context: dict[str, Any]) 
     return Preview(lines, html=mail.html)
 
 
-def _missing(names: Any) -> tuple[str, str]:
+def _missing(names: object) -> tuple[str, str]:
     return "Variables without a value", ", ".join(names) or "none"

@@ -121,7 +121,7 @@ class TemplateVersionAdmin(TenantAdmin):
         chosen = super().get_changeform_initial_data(request).get("template", 0)
         return Template.objects.filter(pk=chosen).values_list("channel", flat=True).first() or ""
 
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
         """Start from the newest version, or from the one that `copy` names."""
         initial = super().get_changeform_initial_data(request)
         copied = str(initial.pop("copy", ""))
@@ -136,10 +136,10 @@ class TemplateVersionAdmin(TenantAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return _draft(obj) and super().has_change_permission(request, obj)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return _draft(obj) and super().has_delete_permission(request, obj)
 
-    def has_activate_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_activate_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return self.may(request, self.writers, obj)
 
     def save_model(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import json_response
+from rme.core.http.api import id_of, json_response
 from rme.core.http.json import may_hold_nul, refuse_nul
 from rme.tenants.authentication import Caller
 
@@ -22,20 +22,18 @@ T = TypeVar("T")
 
 def caller(request: Request) -> Caller:
     """Return the caller, whom the authentication class has found."""
-    found: Caller = request.auth  # type: ignore[assignment]
-    return found
+    return cast(Caller, request.auth)
 
 
 def request_id(request: Request) -> str:
     """Return the id of a request."""
-    identifier: str = request._request.id  # type: ignore[attr-defined]
-    return identifier
+    return id_of(request._request)
 
 
 # --- input ----------------------------------------------------------------------------------------
 
 
-def body_of(request: Request) -> Any:
+def body_of(request: Request) -> object:
     """Return the body. Raises InvalidPayload if it contains a NUL character."""
     body = request.data
     if may_hold_nul(request._request.body):
@@ -44,12 +42,12 @@ def body_of(request: Request) -> Any:
 
 
 def read_each(
-    request: Request, items: Sequence[Any], read: Callable[[Any], T]
+    request: Request, items: Sequence[object], read: Callable[[object], T]
 ) -> list[T | errors.InvalidPayload]:
     """Read each item of a body, or return its error in its place."""
     look_for_nul = may_hold_nul(request._request.body)
 
-    def read_one(item: Any) -> T | errors.InvalidPayload:
+    def read_one(item: object) -> T | errors.InvalidPayload:
         try:
             if look_for_nul:
                 refuse_nul(item)

@@ -21,13 +21,13 @@ ANY_CALL: tuple[type[errors.ApiError], ...] = (
 WITH_BODY = (errors.PayloadTooLarge, errors.UnsupportedMediaType)
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped
     """Describe the bearer token, and the endpoint that issues it."""
 
     target_class = "rme.tenants.authentication.BearerAuthentication"
     name = "oauth2"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, object]:
         return {
             "type": "oauth2",
             "flows": {

@@ -1,6 +1,7 @@
 """Pre-send checks, the consent ledger, suppressions, erasure and data export.
 
 Other packages use `gates` and `gate_lock` (checks before sending), `ledger` and `entries`
-(consent), `suppressions` with its import and export, `keywords`, `opt_outs` and `soft_bounces`
-(results of receipts and inbound SMS), `erasure`, `data_export` and `tasks`.
+(consent), `suppressions`, `suppression_import` and `suppression_export`, `entry_inputs` and
+`suppression_inputs` (what callers send), `keywords`, `opt_outs` and `soft_bounces` (results of
+receipts and inbound SMS), `erasure`, `data_export`, `retention` and `tasks`.
 """

@@ -100,7 +100,7 @@ _PARTS = {
 }
 
 
-def export_contact(organization_id: str, contact_id: str) -> dict[str, Any] | None:
+def export_contact(organization_id: str, contact_id: str) -> dict[str, object] | None:
     """Return everything that is stored about a person of one organization, None if nothing is.
 
     One statement for each kind of record.

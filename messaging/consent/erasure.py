@@ -160,7 +160,7 @@ _ENDINGS = {
 }
 
 
-def _stop(own: Mapping[str, Any]) -> int:
+def _stop(own: Mapping[str, object]) -> int:
     """End the deliveries that are not final; return their number."""
     waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDINGS))
     found = {row.pk: row for row in waiting}

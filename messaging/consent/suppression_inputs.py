@@ -101,7 +101,7 @@ SUPPRESSION = TypeAdapter(SuppressionInput)
 SUPPRESSIONS = TypeAdapter(SuppressionsInput)
 
 
-def read_entry(body: Any, organization: OrganizationRecord, source: str) -> NewSuppression:
+def read_entry(body: object, organization: OrganizationRecord, source: str) -> NewSuppression:
     """Parse an entry. Raises InvalidPayload, which names every field that is wrong."""
     given = parse(SUPPRESSION, body)
     if (given.address is None) == (given.contact_id is None):

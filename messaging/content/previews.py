@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from messaging.content import compose, rendering, templates
 from messaging.content.inputs import RenderInput
@@ -137,7 +137,7 @@ def _template(
 
 
 def _choose(
-    found: Mapping[templates.TemplateKey, Any],
+    found: Mapping[templates.TemplateKey, object],
     name: str,
     wanted: RenderInput,
     languages: Sequence[str],
@@ -164,9 +164,9 @@ def _context(
     organization: OrganizationRecord,
     contact: ContactRecord | None,
     record: Record,
-    variables: Mapping[str, Any],
+    variables: Mapping[str, object],
     template: ActiveTemplate,
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     domain = organization_policy.of(organization.id).default_domain
     sender = {
         "domain": domain and domain.domain,
@@ -185,7 +185,7 @@ def _context(
     return request.context if contact else {**request.context, "contact": {}}
 
 
-def _rendered(template: ActiveTemplate, context: Mapping[str, Any]) -> _Rendered:
+def _rendered(template: ActiveTemplate, context: Mapping[str, object]) -> _Rendered:
     """Render the version for its channel. Raises InvalidPayload."""
     try:
         match template.channel:
@@ -219,7 +219,7 @@ def _channel_warnings(channels: Sequence[str]) -> list[rendering.Advice]:
 
 
 def _variable_warnings(
-    template: ActiveTemplate, variables: Mapping[str, Any]
+    template: ActiveTemplate, variables: Mapping[str, object]
 ) -> list[rendering.Advice]:
     """Return warnings about variables that a send would refuse, or that nothing uses."""
     refused = [

@@ -44,7 +44,7 @@ _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
 TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link")
 
 
-def source_texts(version: TemplateVersion) -> dict[str, Any]:
+def source_texts(version: TemplateVersion) -> dict[str, object]:
     """Return a version's texts for the renderer. MJML is replaced by the HTML compiled from it.
 
     Raises TemplateSyntax if a draft's MJML does not compile.
@@ -73,7 +73,7 @@ def compile_version(version: TemplateVersion) -> ActiveTemplate:
     )
 
 
-def _compiled(organization_id: str, texts: Mapping[str, Any]) -> rendering.Compiled:
+def _compiled(organization_id: str, texts: Mapping[str, object]) -> rendering.Compiled:
     used = rendering.used_partials(texts, {})
     return rendering.compile_source(texts, partials(organization_id) if used else {})
 
@@ -178,7 +178,7 @@ def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
     return replace(template, compiled=_compiled(organization_id, template.texts))
 
 
-def add_draft(template: Template, texts: dict[str, Any]) -> TemplateVersion:
+def add_draft(template: Template, texts: dict[str, object]) -> TemplateVersion:
     """Store a draft version with the next number."""
     with transaction.atomic():
         Template.objects.select_for_update().get(pk=template.pk)

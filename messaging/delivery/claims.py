@@ -45,7 +45,7 @@ _D = Delivery._meta.db_table
 _CONTENT = MessageContent._meta.db_table
 _ACCEPTED = f"FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority ="
 _NOW = "statement_timestamp()"
-_SEARCH = fairness.Search(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
+_SEARCH = fairness.DueStatement(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
 
 _LEASE = f"{_NOW} + make_interval(secs => %s)"
 # A content is read once, however many recipients of its message are claimed. The columns are JSON

@@ -18,7 +18,7 @@ from time import monotonic
 import structlog
 
 from messaging.consent import gate_lock, gates
-from messaging.delivery import accounts, late_outcomes, prefetch, record, render_limit
+from messaging.delivery import accounts, late_outcomes, prepare, record, render_limit
 from messaging.delivery.accounts import circuits, concurrency
 from messaging.delivery.batch_progress import BatchProgress
 from messaging.delivery.claims import CLAIM_SECONDS, Batch
@@ -65,7 +65,7 @@ class _SendLoop:
     def __init__(self, batches: Sequence[Batch], transport: Transport, follow_up: FollowUp) -> None:
         self.transport, self.follow_up = transport, follow_up
         self.channel = batches[0].channel
-        contacts = prefetch.read_ahead(batches)
+        contacts = prepare.read_ahead(batches)
         self.batches = [BatchProgress(each, contacts.get(each.organization_id)) for each in batches]
         self.until = min(batch.until for batch in batches)
         self.turn_until = min(self.until, monotonic() + TURN_SECONDS)

@@ -55,7 +55,7 @@ class WaitingOrganization(NamedTuple):
     organization_id: str
 
 
-class Search:
+class DueStatement:
     """The statement that finds organizations with deliveries of one status that are due."""
 
     def __init__(self, status: Status, limit: int, *, by_channel: bool) -> None:

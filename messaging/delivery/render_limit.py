@@ -37,10 +37,10 @@ def timers() -> AbstractContextManager[None]:
 def limited(organization_id: str, claimed: ClaimedDelivery) -> AbstractContextManager[None]:
     """Return the context to render a delivery in: it raises RenderLimit if that takes too long."""
     step = [organization_id, claimed.message_id, claimed.id, claimed.fence, claimed.channel]
-    return _Rendering(settings.RENDER_SECONDS, orjson.dumps(step))
+    return _RenderStep(settings.RENDER_SECONDS, orjson.dumps(step))
 
 
-class _Rendering(time_budget.Step):
+class _RenderStep(time_budget.TimedStep):
     __slots__ = ()
 
     def __exit__(

@@ -71,7 +71,7 @@ WHERE d.status = %s AND d.due_at <= statement_timestamp() AND d.due_at IS NOT NU
 ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
 """
 
-_SEARCH = fairness.Search(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
+_SEARCH = fairness.DueStatement(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
 
 _RELEASED = f"""
 SELECT {_COLUMNS} FROM json_to_recordset(%s) chosen(priority smallint, organization_id varchar),

@@ -10,7 +10,8 @@ from functools import partial
 
 from celery import shared_task
 
-from messaging.delivery import accounts, claims, deliver, retention, sweeper, wakeups
+from messaging.consent import retention
+from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
 from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
 from messaging.models import PARTITIONED
 from messaging.webhooks import delivery_log

@@ -23,7 +23,7 @@ def allocate_slots(sender: Any, **_: Any) -> None:
 
 
 @worker_process_init.connect
-def begin_process(**_: Any) -> None:
+def begin_process(**_: object) -> None:
     """Bound the waits for the database, listen to providers, and look for work without a task."""
     availability.limit(settings.LEASE_SECONDS / 2)
     # The queue of SMS has the receipts, and the default one answers some inbound SMS.
@@ -35,14 +35,14 @@ def begin_process(**_: Any) -> None:
 
 
 @worker_process_init.connect
-def take_slot(**_: Any) -> None:
+def take_slot(**_: object) -> None:
     """Fail the delivery whose rendering ended the process that had this slot before."""
-    if step := time_budget.begin(current_process().index):  # type: ignore[attr-defined]
+    if step := time_budget.begin(current_process().index):  # type: ignore[attr-defined]  # the pool sets it
         render_limit.fail_later(step)
 
 
 @worker_process_shutdown.connect
-def end_process(**_: Any) -> None:
+def end_process(**_: object) -> None:
     """Finish the task, store the outcomes in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
     late_outcomes.finish(settings.LEASE_SECONDS / 2)

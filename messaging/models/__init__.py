@@ -1,4 +1,8 @@
-"""Models of the messaging service, by noun."""
+"""Models of the messaging service, by noun.
+
+Other packages import the models from here, and use `statuses`, `transitions`, `decisions` (the
+reasons in a plan) and `endpoints`.
+"""
 
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.imports import SuppressionImport, SuppressionImportPart

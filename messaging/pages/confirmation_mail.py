@@ -1,7 +1,5 @@
 """The mail whose link confirms a choice of the preference page (double opt-in)."""
 
-from typing import Any
-
 from django.template.loader import render_to_string
 
 from messaging.accept import Submission, accept
@@ -52,7 +50,7 @@ def send(
 
 def _message(
     organization: OrganizationRecord, confirmation: Confirmation, wording: Wording
-) -> dict[str, Any]:
+) -> dict[str, object]:
     names = {
         "organization": organization.name,
         "category": ", ".join(wording.category(name) for name in confirmation.categories),

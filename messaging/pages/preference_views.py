@@ -14,6 +14,7 @@ from messaging.pages.preference_changes import ChangeResult, SubmittedChoices
 from messaging.pages.preferences import CategoryChannel, LinkRecipient
 from messaging.pages.recipient_page import language_of, recipient_page, render_page
 from messaging.pages.wording import LANGUAGES
+from rme.core.http.api import id_of
 from rme.core.http.proxies import address_of
 
 ONE_CLICK = "One-Click"
@@ -61,7 +62,7 @@ def _change(request: HttpRequest, recipient: LinkRecipient) -> ChangeResult:
         _submitted(request.POST),
         _evidence(request, "preferences"),
         wording=LANGUAGES[language_of(request, recipient.organization)],
-        request_id=request.id,  # type: ignore[attr-defined]
+        request_id=id_of(request),
     )
 
 

@@ -24,7 +24,7 @@ from push.inputs import read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import error_response, json_response, set_error_renderer
+from rme.core.http.api import error_response, id_of, json_response, set_error_renderer
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
@@ -85,17 +85,17 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         try:
             return json_response(call(request, _body(request)))
         except errors.ApiError as error:
-            return error_response(error, request.id)  # type: ignore[attr-defined]
+            return error_response(error, id_of(request))
 
     set_error_renderer(_error_response, wrapped)
     return wrapped
 
 
 def _error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    return error_response(error, request.id)  # type: ignore[attr-defined]
+    return error_response(error, id_of(request))
 
 
-def _body(request: HttpRequest) -> dict[str, Any]:
+def _body(request: HttpRequest) -> dict[str, object]:
     if len(request.body) > BODY_LIMIT:
         raise errors.PayloadTooLarge
     try:
@@ -110,7 +110,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
 
 @staff_member_required
 @_call
-def register(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
+def register(request: HttpRequest, body: dict[str, object]) -> Mapping[str, object]:
     """Register this browser as a device of a contact."""
     organization = _organization(request)
     given = read_device({"name": "Push demo", **body, "platform": "WEB", "app": APP})
@@ -137,7 +137,7 @@ def send(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
 
 @csrf_exempt
 @_call
-def replace(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
+def replace(request: HttpRequest, body: dict[str, object]) -> Mapping[str, object]:
     """Replace a device's subscription by the browser's new one."""
     try:
         organization_id, device_id = signing.loads(str(body.get("reference")), salt=SALT)
@@ -146,7 +146,7 @@ def replace(request: HttpRequest, body: dict[str, Any]) -> Mapping[str, Any]:
     return _shown(devices.replace(organization_id, device_id, body.get("token")))
 
 
-def _shown(row: Device) -> dict[str, Any]:
+def _shown(row: Device) -> dict[str, object]:
     return {
         "deviceId": str(row.pk),
         "contactId": row.contact_id or None,

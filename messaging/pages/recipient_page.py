@@ -6,7 +6,7 @@ a forged request would have to contain the link.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from csp.constants import NONCE, NONE, SELF
 from csp.decorators import csp_replace
@@ -23,12 +23,15 @@ from rme.tenants.organizations import OrganizationRecord
 View = Callable[..., HttpResponse]
 POLICY = {"script-src": [NONE], "style-src": [SELF, NONCE], "frame-ancestors": [NONE]}
 
+# The types of django-csp know only views without arguments.
+_replace_csp = cast(Callable[[View], View], csp_replace(POLICY))
+
 
 def recipient_page(view: View) -> View:
     """Make a view a recipients' page: 404 with an explanation for a link that is not valid."""
 
     @csrf_exempt
-    @csp_replace(POLICY)  # type: ignore[arg-type]  # its types know no view with arguments
+    @_replace_csp
     @require_http_methods(["GET", "HEAD", "POST"])
     @wraps(view)
     def wrapped(request: HttpRequest, token: str) -> HttpResponse:
@@ -41,7 +44,7 @@ def recipient_page(view: View) -> View:
         response["X-Robots-Tag"] = "noindex"
         return response
 
-    return wrapped  # type: ignore[return-value]
+    return wrapped
 
 
 def language_of(request: HttpRequest, organization: OrganizationRecord | None) -> str:

@@ -1,6 +1,7 @@
 """The registry of providers: the one place that lists which exist, one line each.
 
-Other packages import `REGISTRY` and `choices`, the simulator, and `unknown_codes`. The contract is
+Other packages import `REGISTRY` and `choices`, and use `simulator`, `smtp` (the demo) and
+`unknown_codes`. The contract is
 `rme.core.provider`.
 """
 

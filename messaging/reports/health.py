@@ -93,7 +93,7 @@ GROUP BY account_id, channel
 
 
 @dataclass(frozen=True, slots=True)
-class AccountRecord:
+class AccountOutcomes:
     """The outcomes of an account's attempts in the period."""
 
     accepted: int = 0
@@ -140,7 +140,7 @@ def _figures(organization_id: str) -> Figures:
     failing = [
         _refused(organization_id, account)
         for account in accounts
-        if records.get((account.id, account.channel), AccountRecord()).misconfigured
+        if records.get((account.id, account.channel), AccountOutcomes()).misconfigured
     ]
     return {
         "queues": _queues(organization_id),
@@ -167,14 +167,14 @@ def _queues(organization_id: str) -> list[Queue]:
     ]
 
 
-Records = dict[tuple[int | None, str], AccountRecord]
+Records = dict[tuple[int | None, str], AccountOutcomes]
 
 
 def _records(organization_id: str) -> Records:
     since = ids.at_least(datetime.now(UTC) - PERIOD)
     with connection.cursor() as cursor:
         cursor.execute(_PROVIDERS, [since, organization_id])
-        return {(row[0], row[1]): AccountRecord(*row[2:]) for row in cursor.fetchall()}
+        return {(row[0], row[1]): AccountOutcomes(*row[2:]) for row in cursor.fetchall()}
 
 
 def _providers(
@@ -185,7 +185,7 @@ def _providers(
     return [
         _provider(
             account,
-            records.get((account.id, account.channel), AccountRecord()),
+            records.get((account.id, account.channel), AccountOutcomes()),
             found.get(account.id or 0, Availability()),
         )
         for account in serving
@@ -193,7 +193,7 @@ def _providers(
 
 
 def _provider(
-    account: organization_policy.Account, record: AccountRecord, available: Availability
+    account: organization_policy.Account, record: AccountOutcomes, available: Availability
 ) -> ProviderStatus:
     return {
         "name": account.name,
@@ -207,7 +207,7 @@ def _provider(
     }
 
 
-def _status(account: organization_policy.Account, record: AccountRecord) -> str:
+def _status(account: organization_policy.Account, record: AccountOutcomes) -> str:
     if account.provider is None or record.misconfigured:
         return DOWN
     if account.draining:

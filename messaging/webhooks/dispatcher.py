@@ -20,7 +20,7 @@ from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
 from rme import __version__
 from rme.core.db import clock, locks
-from rme.core.retry_after_header import retry_after
+from rme.core.http.retry_after import retry_after
 from rme.transport import (
     AddressPolicy,
     Failure,

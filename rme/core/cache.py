@@ -4,7 +4,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakSet
 
 K = TypeVar("K", bound=Hashable)
@@ -18,14 +18,14 @@ class TtlCache(Generic[K, V]):
     a changed one after at most `seconds`.
     """
 
-    _all: ClassVar["WeakSet[TtlCache[object, object]]"] = WeakSet()
+    _all: ClassVar["WeakSet[TtlCache[Any, Any]]"] = WeakSet()
 
     def __init__(self, seconds: float, size: int = 1024) -> None:
         self.seconds = seconds
         self.size = size
         self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._lock = threading.Lock()
-        TtlCache._all.add(self)  # type: ignore[arg-type]
+        TtlCache._all.add(self)
 
     def get(self, key: K, load: Callable[[], V | None]) -> V | None:
         """Return the cached value, or load and store it."""

@@ -8,7 +8,7 @@ could send the stored ones to an address of the user's choice.
 
 import types
 from collections.abc import Mapping
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Union, get_args, get_origin
 
 from pydantic import Field, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
@@ -27,7 +27,7 @@ CaPem = Annotated[
 """Certificates to trust. With one's own, one can intercept the connection to the host."""
 
 
-def types_of(annotation: Any) -> list[Any]:
+def types_of(annotation: object) -> list[object]:
     """Return the types that a value may have (`SecretStr | None` has two)."""
     if get_origin(annotation) is Annotated:
         return types_of(get_args(annotation)[0])
@@ -46,14 +46,14 @@ def is_destination(info: FieldInfo) -> bool:
     return _marked([*info.metadata, info.annotation])
 
 
-def _marked(parts: list[Any]) -> bool:
+def _marked(parts: list[object]) -> bool:
     """Return whether a part is a marker, also inside a union, which pydantic does not look into."""
     return any(isinstance(part, Destination) or _marked(list(get_args(part))) for part in parts)
 
 
 def keep_secrets(
-    fields: Mapping[str, FieldInfo], stored: Mapping[str, Any], given: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+    fields: Mapping[str, FieldInfo], stored: Mapping[str, object], given: Mapping[str, object]
+) -> tuple[dict[str, object], list[str]]:
     """Return the settings to store, and the names of the secrets that must be given again.
 
     An empty secret keeps the stored one, unless a destination changes.
@@ -74,7 +74,7 @@ def keep_secrets(
     return settings, missing
 
 
-def _effective(info: FieldInfo, value: Any) -> str:
+def _effective(info: FieldInfo, value: object) -> str:
     """Return a setting in a comparable form: forms store text, and browsers rewrite line ends."""
     if value in (None, ""):
         value = None if info.is_required() else info.get_default(call_default_factory=True)

@@ -18,7 +18,7 @@ providers are another family (`rme.core.provider`) and never become one of these
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
         super().__init__(self.message)
 
-    def as_json(self, request_id: str) -> dict[str, Any]:
+    def as_json(self, request_id: str) -> dict[str, object]:
         """Return the error object of the contract, without the envelope `{"error": …}`."""
         return {
             "code": self.code,

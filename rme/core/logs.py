@@ -24,7 +24,7 @@ DIAGNOSES = ("sqlstate", "table_name", "column_name", "constraint_name")
 """The attributes of psycopg's `diag` that hold no values of rows."""
 
 
-def add_ids(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+def add_ids(_: object, __: str, event: dict[str, object]) -> dict[str, object]:
     """Add the ids of the current request and of its caller to a log line."""
     if current := request_id.get():
         event["request_id"] = current
@@ -32,7 +32,7 @@ def add_ids(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
-def add_traceback(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+def add_traceback(_: object, __: str, event: dict[str, object]) -> dict[str, object]:
     """Add an exception as its traceback and class, with its causes, and without its message."""
     given = event.pop("exc_info", None)
     if given is True:
@@ -64,7 +64,7 @@ def name_task(_: Any, __: str, event: Any) -> Any:
     return event
 
 
-def _json(event: dict[str, Any], **_: Any) -> str:
+def _json(event: dict[str, object], **_: object) -> str:
     return orjson.dumps(event, default=str).decode()
 
 
@@ -93,7 +93,7 @@ def formatter(*, json: bool) -> logging.Formatter:
     )
 
 
-def logging_config(*, level: str, json: bool) -> dict[str, Any]:
+def logging_config(*, level: str, json: bool) -> dict[str, object]:
     """Configure logging and structlog, and return the configuration of logging."""
     structlog.configure(
         processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -1,1 +1,5 @@
-"""The platform where an organization's records live, behind one interface."""
+"""The platform that holds an organization's records, behind one interface.
+
+Other packages import `contacts`, `lookups`, `folding`, `models`, `presets`, `platforms`, and from
+`connectors` the registry, `base` and `records`.
+"""

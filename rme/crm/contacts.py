@@ -1,6 +1,7 @@
-"""Contacts and other records of an organization's platform, whichever that is."""
+"""Contacts and other records of an organization, from its platform."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 
@@ -16,13 +17,13 @@ log = structlog.get_logger(__name__)
 
 CACHE_SECONDS = 60.0
 BUDGET_SECONDS = 10.0
-"""How long the platform may take for the recipients of one request or one window."""
+"""How long the platform may take for the recipients of one request or one batch."""
 
 _contacts: TtlCache[tuple[str, str], ContactRecord] = TtlCache(CACHE_SECONDS, size=20_000)
 
 
 def connector_of(organization_id: str) -> Connector:
-    """Give the connector of an organization's platform."""
+    """Return the connector for an organization's platform."""
     return REGISTRY[platforms.get(organization_id).kind](organization_id)
 
 
@@ -31,40 +32,43 @@ def get_contacts(
     contact_ids: Sequence[str],
     known: Mapping[str, ContactRecord] | None = None,
 ) -> dict[str, ContactRecord]:
-    """Find contacts of one organization by id; unknown ids are not in the answer.
+    """Return contacts of one organization by id; unknown ids are missing from the result.
 
-    Those of a remote platform are kept for a minute. Raises Unavailable where it fails. `known` are
-    those that are kept here, where they have been read already (`embedded_contacts`).
+    Contacts of a remote platform are cached for a minute. `known` are the embedded ones if they
+    have been read already (`embedded_contacts`). Raise Unavailable if the platform fails.
     """
-    own, remote = _parted(contact_ids)
+    embedded, remote = _split(contact_ids)
     if known is not None:
         found = dict(known)
     else:
-        found = REGISTRY["embedded"](organization_id).get_contacts(own) if own else {}
+        found = REGISTRY["embedded"](organization_id).get_contacts(embedded) if embedded else {}
     if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
         found |= _remote_contacts(organization_id, remote)
     return found
 
 
 def embedded_contacts(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
-    """Return, of each organization, the wanted contacts that are kept here; one query for all."""
-    return contacts_of_many({each: _parted(given)[0] for each, given in wanted.items()})
+    """Return the embedded contacts by organization and id, by one query.
+
+    `wanted` holds the ids of each organization.
+    """
+    return contacts_of_many({each: _split(given).embedded for each, given in wanted.items()})
 
 
 def find_by_mobile(organization_id: str, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
-    """Find contacts of one organization by mobile number (E.164); several may share one."""
+    """Return contacts of one organization by mobile number (E.164); several may share one."""
     if not numbers:
         return {}
     return connector_of(organization_id).find_by_mobile(numbers)
 
 
 def get_records(organization_id: str, record_ids: Sequence[str]) -> dict[str, Record]:
-    """Find records of one organization by id, of any kind; unknown ids are not in the answer.
+    """Return records of any kind by id; unknown ids are missing from the result.
 
-    Raises Unavailable where a remote platform fails.
+    Raise Unavailable if a remote platform fails.
     """
-    own, remote = _parted(record_ids)
-    found = REGISTRY["embedded"](organization_id).get_records(own) if own else {}
+    embedded, remote = _split(record_ids)
+    found = REGISTRY["embedded"](organization_id).get_records(embedded) if embedded else {}
     if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
         try:
             connector = connector_of(organization_id)
@@ -74,16 +78,20 @@ def get_records(organization_id: str, record_ids: Sequence[str]) -> dict[str, Re
     return found
 
 
-def _parted(given: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Tell our own ids, which are UUIDs, from a platform's, which never are.
+class _Ids(NamedTuple):
+    embedded: list[str]
+    remote: list[str]
 
-    So whoever keeps its records here pays no look-up of a platform.
+
+def _split(given: Sequence[str]) -> _Ids:
+    """Return embedded ids, which are UUIDs, and a platform's ids, which never are.
+
+    So an organization with embedded records needs no look-up of its platform.
     """
-    own: list[str] = []
-    remote: list[str] = []
+    split = _Ids([], [])
     for each in given:
-        (own if ids.is_canonical(each) else remote).append(each)
-    return own, remote
+        (split.embedded if ids.is_canonical(each) else split.remote).append(each)
+    return split
 
 
 def _remote_contacts(organization_id: str, wanted: Sequence[str]) -> dict[str, ContactRecord]:
@@ -102,7 +110,7 @@ def _remote_contacts(organization_id: str, wanted: Sequence[str]) -> dict[str, C
 
 
 def _unavailable(organization_id: str, error: PlatformError) -> errors.Unavailable:
-    """Say to a caller that the platform fails: nothing was accepted, and it may try again."""
+    """Return the error for a failed platform: nothing was accepted, and the caller may retry."""
     name = type(error).__name__
     log.warning("platform.failed", organization_id=organization_id, error=name)
     wait = error.retry_after if isinstance(error, PlatformLimit) else 5

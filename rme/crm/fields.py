@@ -1,4 +1,4 @@
-"""A model field of the records' own: a text beside its folded form."""
+"""A model field for the folded form of another field."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from django.db import models
 from rme.crm import folding
 
 
-class FoldedNameField(models.CharField):  # type: ignore[type-arg]
-    """Keep `rme.crm.folding.account_name` of another field, written whenever the row is."""
+class FoldedNameField(models.CharField):  # type: ignore[type-arg]  # in stubs only
+    """Stores `rme.crm.folding.account_name` of the field `source` whenever the row is saved."""
 
     def __init__(self, *args: Any, source: str = "name", **kwargs: Any) -> None:
         self.source = source
@@ -22,7 +22,7 @@ class FoldedNameField(models.CharField):  # type: ignore[type-arg]
         return name, path, args, {**kwargs, "source": self.source}
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
-        """Fold what the other field holds now."""
+        """Return the folded value of the other field."""
         folded = folding.account_name(getattr(model_instance, self.source))
         setattr(model_instance, self.attname, folded)
         return folded

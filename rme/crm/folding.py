@@ -1,4 +1,4 @@
-"""What look-ups compare: the spellings of an address, and names without what varies in them."""
+"""Normal forms that look-ups compare: spellings of an address, and folded company names."""
 
 import re
 import unicodedata
@@ -12,12 +12,12 @@ _FORMS = (
     "uab zrt"
 )
 LEGAL_FORMS = frozenset(_FORMS.split())
-"""Company forms by their letters alone, as they end a name: `S.p.A.` is spa."""
+"""Legal forms at the end of a company's name, letters only: `S.p.A.` is spa."""
 
 LENGTH = 255
-"""How much of a folded name is kept: some letters fold to many."""
-READ = 1000
-"""How much of a name is folded."""
+"""Maximum length of a folded name: some characters fold to several."""
+MAX_INPUT = 1000
+"""How many characters of a name are folded."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _WORD_BREAKS = re.compile(r"[.\s]")
@@ -25,28 +25,28 @@ _INITIALS = re.compile(r"\b(?:\w\.\s?){2,}(?:\w\b)?")
 
 
 def account_name(name: str) -> str:
-    """Fold a company's name: case, accents, spaces, punctuation and its legal form do not count.
+    """Return a company's name without case, accents, spaces, punctuation and legal form.
 
-    Never empty where the name has a letter or a digit: a name that is a legal form stays.
+    Not empty if the name has a letter or a digit: a name that is only a legal form is kept.
     """
-    # By way of capitals: the dotless i has one (I), and is left alone by `casefold`.
-    # Cut first: to order many marks on one letter takes the square of their number.
-    plain = unicodedata.normalize("NFKD", name[:READ].upper().casefold())
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    # Upper case first: it maps the dotless i to I, which `casefold` does not.
+    # Cut first: ordering many combining marks on one letter takes quadratic time.
+    plain = unicodedata.normalize("NFKD", name[:MAX_INPUT].upper().casefold())
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
     plain = plain.replace("'", "").replace("’", "")
-    words = _WORDS.findall(_INITIALS.sub(_joined, plain))
-    while len(words) > 1 and (count := _form(words)):
+    words = _WORDS.findall(_INITIALS.sub(_join_initials, plain))
+    while len(words) > 1 and (count := _legal_form_words(words)):
         del words[-count:]
     return ("".join(words) or plain.strip())[:LENGTH]
 
 
-def _joined(found: re.Match[str]) -> str:
-    """Write initials as one word: `s.p.a.` is `spa`."""
+def _join_initials(found: re.Match[str]) -> str:
+    """Return initials as one word: `s.p.a.` is `spa`."""
     return _WORD_BREAKS.sub("", found[0]) + " "
 
 
-def _form(words: list[str]) -> int:
-    """Say how many words at the end are a legal form (`sp z o o`, `pty`); never all of them."""
+def _legal_form_words(words: list[str]) -> int:
+    """Return how many words at the end are a legal form (`sp z o o`, `pty`); never all."""
     for count in range(min(4, len(words) - 1), 0, -1):
         if "".join(words[-count:]) in LEGAL_FORMS:
             return count
@@ -54,9 +54,7 @@ def _form(words: list[str]) -> int:
 
 
 def spellings(email: str) -> list[str]:
-    """Give the ways in which a folded address may be written in lower case: with its domain as
-    IDN labels, and in letters.
-    """
+    """Return the spellings of a folded address: its domain as IDN labels, and decoded."""
     local, _, domain = email.rpartition("@")
     if "xn--" not in domain:
         return [email]

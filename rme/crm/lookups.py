@@ -1,4 +1,4 @@
-"""Looking records up on whichever platform, each checked again: platforms match loosely."""
+"""Look-ups on any platform. Each record is checked again, since platforms match loosely."""
 
 from rme.core import addresses
 from rme.crm import folding
@@ -9,7 +9,7 @@ from rme.crm.connectors.records import AccountRecord, CaseRecord, ContactRecord,
 def contacts_by_email(
     connector: Connector, email: str, *, limit: int, deadline: Deadline
 ) -> list[ContactRecord]:
-    """Find the contacts with a folded address. Raises PlatformError."""
+    """Return the contacts with a folded address. Raise PlatformError."""
     found = connector.find_contacts_by_email(email, limit=limit, deadline=deadline)
     return [record for record in found if addresses.email(record.email) == email][:limit]
 
@@ -17,7 +17,7 @@ def contacts_by_email(
 def contacts_by_phone(
     connector: Connector, phone: str, *, region: str, limit: int, deadline: Deadline
 ) -> list[ContactRecord]:
-    """Find the contacts with an E.164 number; `region` reads what has no country code."""
+    """Return the contacts with an E.164 number; `region` is assumed without a country code."""
     found = connector.find_contacts_by_phone(phone, limit=limit, deadline=deadline)
     return [
         record
@@ -29,7 +29,7 @@ def contacts_by_phone(
 def accounts(
     connector: Connector, name: str, *, limit: int, deadline: Deadline
 ) -> list[AccountRecord]:
-    """Find the accounts of a name, those that are written exactly so first."""
+    """Return the accounts with the same folded name, exact matches first."""
     folded = folding.account_name(name)
     found = connector.find_accounts(name, limit=limit, deadline=deadline)
     same = [record for record in found if folding.account_name(record.name) == folded]
@@ -37,7 +37,7 @@ def accounts(
 
 
 def cases(connector: Connector, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
-    """Find the cases of the contacts with a folded address."""
+    """Return the cases of the contacts with a folded address."""
     found = connector.find_cases(email, limit=limit, deadline=deadline)
     return [record for record in found if addresses.email(record.contact_email) == email][:limit]
 
@@ -45,7 +45,7 @@ def cases(connector: Connector, email: str, *, limit: int, deadline: Deadline) -
 def registrations(
     connector: Connector, email: str, *, limit: int, deadline: Deadline
 ) -> list[RegistrationRecord]:
-    """Find the event registrations of a folded address, its own or its contact's."""
+    """Return the registrations whose own or whose contact's folded address this is."""
     found = connector.find_registrations(email, limit=limit, deadline=deadline)
     return [
         record

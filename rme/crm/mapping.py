@@ -1,16 +1,15 @@
-"""How a platform's objects and fields stand for ours: this module is the contract of a mapping.
+"""The mapping of a platform's objects and fields to ours. This module is its contract.
 
 As JSON, by kind: {"object": "Contact", "fields": {"email": ["Email", "Other_Email__c"]},
 "values": {"status": {"Open": "New"}}, "filter": [["IsActive", "=", true]], "defaults":
-{"LeadSource": "Bot"}}. Of several fields the first that is not empty counts; `phones` takes them
-all. `find_…` are searched instead of the field that they are named after. A field of a record
-that is referred to is reached through dots.
+{"LeadSource": "Bot"}}. The first non-empty field of a list counts; `phones` takes them all. A
+look-up searches the fields of `find_…` instead of those of the field named after it. Dots lead to
+fields of a referenced record.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 KINDS: dict[str, tuple[str, ...]] = {
     "Account": ("name", "phone", "website"),
@@ -36,7 +35,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("contact_id", "find_contact_id", "booth", "level", "status"),
     ),
 }
-"""The fields of each kind that a mapping may name; the id and the time of its making need none."""
+"""The fields of each kind that a mapping may name. Id and creation time need no mapping."""
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "Account": ("name",),
@@ -47,10 +46,10 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "Speaker": ("contact_id",),
     "Exhibitor": ("contact_id",),
 }
-"""Without these a kind that is mapped could not be found."""
+"""Fields that a mapped kind must have: look-ups need them."""
 
 REQUIRED = ("Account", "Contact")
-"""Kinds that every platform has; the others may stay empty, and then none are found."""
+"""Kinds that every mapping has. Other kinds may be left out; look-ups then find none."""
 
 OPERATORS = ("=", "!=")
 _OBJECT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}(\.[a-z0-9_]{1,79}){0,4}")
@@ -64,7 +63,7 @@ Fields = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What every record of a kind must have: a field, an operator and a value."""
+    """A condition on every record of a kind: a field, an operator and a value."""
 
     path: str
     operator: str
@@ -73,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ObjectMapping:
-    """What one kind is called on the platform."""
+    """The platform's object and fields for one kind."""
 
     object: str
     fields: Fields
@@ -82,20 +81,20 @@ class ObjectMapping:
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
 
     def paths(self, names: Iterable[str]) -> list[str]:
-        """Give the platform's fields that stand for ours, each once."""
+        """Return the platform's fields for some of our fields, without repeats."""
         return list(dict.fromkeys(path for name in names for path in self.fields.get(name, ())))
 
-    def searched(self, name: str) -> tuple[str, ...]:
-        """Give the platform's fields that are searched for one of ours."""
+    def search_paths(self, name: str) -> tuple[str, ...]:
+        """Return the platform's fields in which look-ups search for one of our fields."""
         return self.fields.get(f"find_{name}") or self.fields.get(name, ())
 
     def all_paths(self) -> list[str]:
-        """Give every field of the platform that the mapping names."""
+        """Return all fields of the platform in the mapping, without repeats."""
         given = [condition.path for condition in self.filter]
         return list(dict.fromkeys([*self.paths(self.fields), *given, *self.defaults]))
 
-    def translated(self, name: str, value: Scalar) -> Scalar:
-        """Put a value of the platform's into our words; what no translation names stays."""
+    def translate(self, name: str, value: Scalar) -> Scalar:
+        """Return our value for a platform's value; the same value if there is no translation."""
         words = self.values.get(name, {})
         return words.get(str(value), words.get("*", value))
 
@@ -105,7 +104,7 @@ Mappings = Mapping[str, ObjectMapping]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a mapping, and where: a kind, and its `object`, a field or a part."""
+    """An error in a mapping. `where` is `object`, a field or a part (`values`, `filter` …)."""
 
     kind: str
     where: str
@@ -113,15 +112,15 @@ class Problem:
 
 
 class MappingInvalid(ValueError):
-    """A mapping that says something it may not."""
+    """A mapping is invalid; `problems` lists all errors."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(f"{p.kind} {p.where}: {p.message}" for p in problems))
         self.problems = problems
 
 
-def parse(raw: Any) -> dict[str, ObjectMapping]:
-    """Read a mapping as it is stored. Raises MappingInvalid with all its problems."""
+def parse(raw: object) -> dict[str, ObjectMapping]:
+    """Parse a mapping as it is stored. Raise MappingInvalid with all its problems."""
     if not isinstance(raw, dict):
         raise MappingInvalid([Problem("", "", "not an object")])
     problems = [Problem(str(kind), "", "no such kind") for kind in raw if kind not in KINDS]
@@ -132,74 +131,78 @@ def parse(raw: Any) -> dict[str, ObjectMapping]:
     return {kind: mapped for kind, mapped in read.items() if mapped.object}
 
 
-def _object(kind: str, raw: Any, problems: list[Problem]) -> ObjectMapping:
-    def wrong(where: str, message: str) -> None:
+Report = Callable[[str, str], None]
+"""Adds a problem: where, and the message."""
+
+
+def _object(kind: str, raw: object, problems: list[Problem]) -> ObjectMapping:
+    def report(where: str, message: str) -> None:
         problems.append(Problem(kind, where, message))
 
-    given: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    given: dict[str, object] = raw if isinstance(raw, dict) else {}
     if not isinstance(raw, dict):
-        wrong("", "not an object")
+        report("", "not an object")
     for name in set(given) - {"object", "fields", "values", "filter", "defaults"}:
-        wrong(str(name), "no such part")
+        report(str(name), "no such part")
     named = given.get("object", "")
     if not isinstance(named, str) or (named and not _OBJECT.fullmatch(named)):
-        wrong("object", "not the name of an object")
-    fields = _fields(kind, given.get("fields", {}), wrong)
+        report("object", "not the name of an object")
+    fields = _fields(kind, given.get("fields", {}), report)
     for name in NEEDED[kind] if named else ():
         if not fields.get(name) and not any(p.kind == kind and p.where == name for p in problems):
-            wrong(name, "needed to find records")
+            report(name, "needed to find records")
     return ObjectMapping(
         object=str(named),
         fields=fields,
-        values=_values(kind, given.get("values", {}), wrong),
-        filter=_filter(given.get("filter", []), wrong),
-        defaults=_defaults(given.get("defaults", {}), wrong),
+        values=_values(kind, given.get("values", {}), report),
+        filter=_filter(given.get("filter", []), report),
+        defaults=_defaults(given.get("defaults", {}), report),
     )
 
 
-def _fields(kind: str, raw: Any, wrong: Any) -> dict[str, tuple[str, ...]]:
+def _fields(kind: str, raw: object, report: Report) -> dict[str, tuple[str, ...]]:
     fields: dict[str, tuple[str, ...]] = {}
     if not isinstance(raw, dict):
-        wrong("fields", "not an object")
+        report("fields", "not an object")
         return fields
     for name, paths in raw.items():
         listed = [paths] if isinstance(paths, str) else paths
         if name not in KINDS[kind]:
-            wrong(str(name), "no such field")
+            report(str(name), "no such field")
         elif not isinstance(listed, list) or len(listed) > _MAX_PATHS:
-            wrong(name, f"a list of at most {_MAX_PATHS} fields")
+            report(name, f"a list of at most {_MAX_PATHS} fields")
         elif bad := [path for path in listed if not is_path(path)]:
-            wrong(name, f"not the name of a field: {str(bad[0])[:80]}")
+            report(name, f"not the name of a field: {str(bad[0])[:80]}")
         elif listed:
             fields[name] = tuple(listed)
     return fields
 
 
-def is_path(value: Any) -> bool:
-    """Say whether a value is the name of a field, or a way to one through dots."""
+def is_path(value: object) -> bool:
+    """Return whether a value is the name of a field or a dotted path to one."""
     return isinstance(value, str) and bool(_PATH.fullmatch(value))
 
 
-def is_scalar(value: Any) -> bool:
-    """Say whether a value may stand in a filter, a default or a translation."""
+def is_scalar(value: object) -> bool:
+    """Return whether a value is allowed in a filter, a default or a translation."""
     if isinstance(value, str):
         return len(value) <= _MAX_TEXT and "\0" not in value and value.isprintable()
     return isinstance(value, bool | int | float) and abs(value) < 2**53
 
 
-def _values(kind: str, raw: Any, wrong: Any) -> dict[str, dict[str, Scalar]]:
+def _values(kind: str, raw: object, report: Report) -> dict[str, dict[str, Scalar]]:
     values: dict[str, dict[str, Scalar]] = {}
     for name, words in raw.items() if isinstance(raw, dict) else [("values", None)]:
         if name not in KINDS[kind] or not isinstance(words, dict):
-            wrong(str(name), "translations are by field, and from one value to another")
+            report(str(name), "translations are by field, and from one value to another")
         elif not all(isinstance(k, str) and is_scalar(v) for k, v in words.items()):
-            wrong(name, "a translation goes from a text to a value")
+            report(name, "a translation goes from a text to a value")
         else:
             values[name] = dict(words)
     return values
 
 
-def _filter(raw: Any, wrong: Any) -> tuple[Condition, ...]:
+def _filter(raw: object, report: Report) -> tuple[Condition, ...]:
     conditions: list[Condition] = []
     for each in raw if isinstance(raw, list) else [None]:
         if (
@@ -211,21 +214,21 @@ def _filter(raw: Any, wrong: Any) -> tuple[Condition, ...]:
         ):
             conditions.append(Condition(*each))
         else:
-            wrong("filter", "a condition is a field, = or !=, and a value")
+            report("filter", "a condition is a field, = or !=, and a value")
     return tuple(conditions)
 
 
-def _defaults(raw: Any, wrong: Any) -> dict[str, Scalar]:
+def _defaults(raw: object, report: Report) -> dict[str, Scalar]:
     if isinstance(raw, dict) and all(
         is_path(path) and "." not in path and is_scalar(value) for path, value in raw.items()
     ):
         return dict(raw)
-    wrong("defaults", "a default is a field and a value")
+    report("defaults", "a default is a field and a value")
     return {}
 
 
-def as_json(mappings: Mappings) -> dict[str, Any]:
-    """Give a mapping as it is stored."""
+def as_json(mappings: Mappings) -> dict[str, object]:
+    """Return a mapping as JSON, as it is stored."""
     return {
         kind: {
             "object": each.object,
@@ -238,11 +241,11 @@ def as_json(mappings: Mappings) -> dict[str, Any]:
     }
 
 
-def written(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, Scalar]:
-    """Give what is written to the platform for a new record: defaults, the fixed filter, values.
+def platform_row(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, Scalar]:
+    """Return the platform's row for a new record: defaults, then the filter, then the values given.
 
-    A value goes to the first of its fields; where that leads to another record, to the reference
-    to it, unless another value stands there already. Empty values are left out.
+    A value is stored in the first of its fields. If that is a dotted path, its first step (the
+    reference) gets the value, unless another value is there already. Empty values are left out.
     """
     row: dict[str, Scalar] = dict(mapped.defaults)
     row |= {c.path: c.value for c in mapped.filter if c.operator == "=" and "." not in c.path}
@@ -259,10 +262,10 @@ def written(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, Scalar
 def problems_with(
     mappings: Mappings, described: Mapping[str, Mapping[str, str] | None]
 ) -> list[Problem]:
-    """Compare a mapping with the platform's own description.
+    """Return what a mapping names and the platform's own description does not have.
 
-    `described` gives, by object, its fields and the object that each refers to (or nothing), or
-    None where there is no such object. A way through dots is followed as far as that is known.
+    `described` holds, by object, its fields with the object that each refers to ("" if none); None
+    for an object that does not exist. Dotted paths are checked as far as objects are described.
     """
     problems: list[Problem] = []
     for kind, mapped in mappings.items():
@@ -273,18 +276,18 @@ def problems_with(
         named += [("defaults", path) for path in mapped.defaults]
         named += [("filter", condition.path) for condition in mapped.filter]
         for name, path in named:
-            if lacking := _lacking(mapped.object, path, described):
-                problems.append(Problem(kind, name, lacking))
+            if message := _missing_step(mapped.object, path, described):
+                problems.append(Problem(kind, name, message))
     return problems
 
 
-def _lacking(named: str, path: str, described: Mapping[str, Mapping[str, str] | None]) -> str:
-    """Say what a way to a field lacks; nothing where all that is known of it is there."""
+def _missing_step(name: str, path: str, described: Mapping[str, Mapping[str, str] | None]) -> str:
+    """Return a message for the first step of a path that is missing, or ""."""
     for step in path.split("."):
-        known = described.get(named)
-        if known is None:
+        fields = described.get(name)
+        if fields is None:
             return ""
-        if step not in known:
-            return f"{named} has no {step}"
-        named = known[step]
+        if step not in fields:
+            return f"{name} has no {step}"
+        name = fields[step]
     return ""

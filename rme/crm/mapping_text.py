@@ -1,11 +1,11 @@
-"""A mapping as people type it: fields between commas, and a line for each value, filter, default.
+"""A mapping as people type it: fields separated by commas; a line for each value, filter, default.
 
     email:    Email, Other_Email__c
     values:   status: Open = New
     filter:   IsActive = true
     defaults: LeadSource = Bot
 
-`true`, `false` and numbers are what they look like; a text that looks like one stands in quotes.
+`true`, `false` and numbers are read as such; a text that looks like one of them is quoted.
 """
 
 from collections.abc import Mapping
@@ -18,27 +18,28 @@ from rme.crm.mapping import KINDS, MappingInvalid, Problem, Scalar
 PARTS = ("values", "filter", "defaults")
 
 
-def shown(raw: Mapping[str, Any]) -> dict[str, str]:
-    """Give the texts of one kind, by `object`, field and part."""
+def as_text(raw: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts for the mapping of one kind, by `object`, field and part."""
     texts = {"object": str(raw.get("object", ""))}
     for name, paths in raw.get("fields", {}).items():
         texts[name] = paths if isinstance(paths, str) else ", ".join(paths)
     texts["values"] = "\n".join(
-        f"{name}: {given} = {_shown(value)}"
+        f"{name}: {given} = {_scalar_text(value)}"
         for name, words in raw.get("values", {}).items()
         for given, value in words.items()
     )
     texts["filter"] = "\n".join(
-        f"{path} {operator} {_shown(value)}" for path, operator, value in raw.get("filter", [])
+        f"{path} {operator} {_scalar_text(value)}"
+        for path, operator, value in raw.get("filter", [])
     )
     texts["defaults"] = "\n".join(
-        f"{path} = {_shown(value)}" for path, value in raw.get("defaults", {}).items()
+        f"{path} = {_scalar_text(value)}" for path, value in raw.get("defaults", {}).items()
     )
     return texts
 
 
 def read(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Give one kind as it is stored. Raises MappingInvalid for a line that cannot be read."""
+    """Return the mapping of one kind as JSON. Raise MappingInvalid for a line with an error."""
     problems: list[Problem] = []
     fields = {
         name: [part.strip() for part in texts[name].split(",") if part.strip()]
@@ -46,34 +47,34 @@ def read(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
         if texts.get(name, "").strip()
     }
     values: dict[str, dict[str, Scalar]] = {}
-    for line in _lines(texts, "values"):
+    for line in _lines_of(texts, "values"):
         name, colon, rest = line.partition(":")
         given, equals, value = rest.rpartition(" = ")
         if colon and equals:
-            values.setdefault(name.strip(), {})[given.strip()] = _read(value)
+            values.setdefault(name.strip(), {})[given.strip()] = _scalar(value)
         else:
             problems.append(Problem(kind, "values", f"not like “status: Open = New”: {line}"))
     conditions: list[list[Scalar]] = []
-    for line in _lines(texts, "filter"):
+    for line in _lines_of(texts, "filter"):
         path, operator, value = (*line.split(maxsplit=2), "", "", "")[:3]
-        conditions.append([path, operator, _read(value)])
+        conditions.append([path, operator, _scalar(value)])
     defaults: dict[str, Scalar] = {}
-    for line in _lines(texts, "defaults"):
+    for line in _lines_of(texts, "defaults"):
         path, equals, value = line.partition("=")
         if not equals:
             problems.append(Problem(kind, "defaults", f"not like “LeadSource = Bot”: {line}"))
-        defaults[path.strip()] = _read(value)
+        defaults[path.strip()] = _scalar(value)
     if problems:
         raise MappingInvalid(problems)
     own = {"values": values, "filter": conditions, "defaults": defaults}
     return {"object": texts.get("object", "").strip(), "fields": fields, **own}
 
 
-def _lines(texts: Mapping[str, str], part: str) -> list[str]:
+def _lines_of(texts: Mapping[str, str], part: str) -> list[str]:
     return [line.strip() for line in texts.get(part, "").splitlines() if line.strip()]
 
 
-def _read(text: str) -> Scalar:
+def _scalar(text: str) -> Scalar:
     text = text.strip()
     try:
         value = orjson.loads(text)
@@ -82,7 +83,7 @@ def _read(text: str) -> Scalar:
     return value if isinstance(value, str | bool | int | float) else text
 
 
-def _shown(value: Scalar) -> str:
-    if isinstance(value, str) and _read(value) == value and value == value.strip():
+def _scalar_text(value: Scalar) -> str:
+    if isinstance(value, str) and _scalar(value) == value and value == value.strip():
         return value
     return orjson.dumps(value).decode()

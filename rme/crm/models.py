@@ -1,4 +1,4 @@
-"""Records of the embedded platform: what an organization without a CRM of its own keeps here."""
+"""Records of the embedded platform, for organizations without a CRM of their own."""
 
 from typing import Any, ClassVar
 
@@ -9,13 +9,28 @@ from django.db.models.functions import Lower, Now
 from rme.core import addresses, ids
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.crm.models_platform import Platform  # noqa: F401 (Django finds models here)
+from rme.crm.models_platform import Platform
 from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
 
+__all__ = [
+    "Account",
+    "Case",
+    "CaseComment",
+    "Contact",
+    "Event",
+    "EventRegistration",
+    "Exhibitor",
+    "Platform",
+    "Record",
+    "RecordImport",
+    "RecordImportPart",
+    "Speaker",
+]
+
 
 class Record(models.Model):
-    """What all records share: an id that sorts by time, and an owner."""
+    """Base of all records: an id that sorts by time, and the organization."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
@@ -26,7 +41,7 @@ class Record(models.Model):
 
 
 class Account(Record):
-    """A company or household that contacts belong to."""
+    """A company or household to which contacts belong."""
 
     name = models.CharField(max_length=255)
     name_folded = FoldedNameField()
@@ -44,7 +59,7 @@ class Account(Record):
 
 
 class Contact(Record):
-    """A person. `email` is kept as it was typed; `email_folded` is what look-ups compare."""
+    """A person. `email` is stored as typed; look-ups compare `email_folded`."""
 
     account = models.ForeignKey(Account, models.SET_NULL, null=True, blank=True)
     first_name = models.CharField(max_length=255, blank=True)
@@ -81,7 +96,7 @@ class Contact(Record):
         return f"{self.first_name} {self.last_name}".strip()
 
     def clean(self) -> None:
-        """Bring phones into E.164, with the organization's region; refuse what is no address."""
+        """Convert phones to E.164 by the organization's region. Raise ValidationError."""
         errors: dict[str, str] = {}
         if self.email and addresses.email(self.email) is None:
             errors["email"] = "This is not an email address."
@@ -97,7 +112,7 @@ class Contact(Record):
 
 
 class Case(Record):
-    """A request for support."""
+    """A support request."""
 
     class Status(models.TextChoices):
         NEW = "New"
@@ -122,7 +137,7 @@ class Case(Record):
 
 
 class CaseComment(Record):
-    """What somebody of the organization wrote about a case; bots are not shown it."""
+    """A comment of the organization's staff on a case; bots do not see it."""
 
     case = models.ForeignKey(Case, models.CASCADE, related_name="comments")
     text = models.TextField(max_length=32_000)
@@ -133,7 +148,7 @@ class CaseComment(Record):
 
 
 class Event(Record):
-    """Something people register for."""
+    """An event for which people register."""
 
     name = models.CharField(max_length=255)
     starts_at = models.DateTimeField()
@@ -144,10 +159,10 @@ class Event(Record):
 
 
 class EventRegistration(Record):
-    """One person's place at an event."""
+    """One person's registration for an event."""
 
     NOT_REGISTERED = ("cancelled", "canceled", "declined", "refunded", "waitlisted")
-    """Statuses, in lower case, with which somebody has no place."""
+    """Statuses, in lower case, that mean no place at the event."""
 
     event = models.ForeignKey(Event, models.CASCADE)
     contact = models.ForeignKey(Contact, models.SET_NULL, null=True, blank=True)
@@ -201,7 +216,7 @@ class Exhibitor(Record):
 
 
 class RecordImport(FileImport):
-    """A file of records of one kind that is imported."""
+    """An import of a file of records of one kind."""
 
     kind = models.CharField(max_length=40)
 

@@ -1,4 +1,4 @@
-"""Where an organization keeps its records, when that is not here."""
+"""The model of an organization's platform, for records that are not embedded."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from rme.tenants.models import Organization
 
 
 class Platform(models.Model):
-    """An organization's connection to its platform. Without one, its records are embedded."""
+    """An organization's platform and its credentials. Without one, its records are embedded."""
 
     organization = models.OneToOneField(
         Organization, models.CASCADE, primary_key=True, related_name="platform"

@@ -1,4 +1,4 @@
-"""Asking a platform what it has, for the people who connect it."""
+"""Checks of a platform for its admin pages: its description, and error texts."""
 
 from rme.crm import platforms
 from rme.crm.connectors import REMOTE
@@ -14,7 +14,7 @@ from rme.crm.connectors.conditions import Description
 from rme.crm.connectors.mapped import MappedConnector
 
 CHECK_SECONDS = 20.0
-_TOLD = {
+_TEXTS = {
     PlatformLimit: "The platform's quota is used up.",
     PlatformSlow: "The platform did not answer in time.",
     PlatformRefused: "The platform does not take these credentials.",
@@ -23,14 +23,14 @@ _TOLD = {
 
 
 def describe(record: platforms.PlatformRecord) -> Description:
-    """Ask a platform for what its mapping names. Raises PlatformError."""
+    """Return the platform's description of the objects in its mapping. Raise PlatformError."""
     connector: MappedConnector = REMOTE[record.kind](record.organization_id, platform=record)
     objects = [each.object for each in record.mappings.values()]
     return connector.describe(objects, deadline=Deadline.after(CHECK_SECONDS))
 
 
 def try_describe(record: platforms.PlatformRecord) -> Description | PlatformError:
-    """Ask a platform for what its mapping names; gives what it said, or what went wrong."""
+    """Return the platform's description of the objects in its mapping, or the error."""
     try:
         return describe(record)
     except PlatformError as error:
@@ -38,5 +38,5 @@ def try_describe(record: platforms.PlatformRecord) -> Description | PlatformErro
 
 
 def error_text(error: PlatformError) -> str:
-    """Say what went wrong in words; never the platform's own."""
-    return _TOLD.get(type(error), "The platform cannot be reached.")
+    """Return an error as a text for people, without the platform's own text."""
+    return _TEXTS.get(type(error), "The platform cannot be reached.")

@@ -1,4 +1,4 @@
-"""Which platform an organization has, with its settings and its mapping: read once in 30 s."""
+"""Each organization's platform with its settings and its mapping, cached for 30 s."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +15,10 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True, slots=True)
 class PlatformRecord:
-    """An organization's platform. `problem` says why its settings or its mapping cannot be used.
+    """An organization's platform.
 
-    `settings` are secret in part, so they are not shown.
+    `problem` is the reason why its settings or mapping cannot be used, or empty. `settings` are
+    partly secret, so the repr leaves them out.
     """
 
     organization_id: str
@@ -32,32 +33,33 @@ _records: TtlCache[str, PlatformRecord] = TtlCache(seconds=30)
 
 
 def get(organization_id: str) -> PlatformRecord:
-    """Give an organization's platform: the embedded one where it has no other."""
+    """Return an organization's platform: the embedded one if it has no other."""
     record = _records.get(organization_id, lambda: _load(organization_id))
-    assert record is not None  # load gives one always
+    assert record is not None  # _load always returns one
     return record
 
 
 def forget(organization_id: str) -> None:
-    """Read a platform anew at its next use (other processes: within 30 s)."""
+    """Drop a platform from the cache of this process; others read it again within 30 s."""
     _records.forget(organization_id)
 
 
 def _load(organization_id: str) -> PlatformRecord:
-    row = Platform.objects.filter(organization_id=organization_id)
-    found = row.values_list("kind", "credentials", "mapping", "organization__region").first()
-    if found is None or found[0] == EMBEDDED:
+    rows = Platform.objects.filter(organization_id=organization_id)
+    found = rows.values_list("kind", "credentials", "mapping", "organization__region").first()
+    kind, credentials, raw, region = found or (EMBEDDED, "", None, "")
+    if kind == EMBEDDED:
         return PlatformRecord(organization_id, EMBEDDED)
-    return record(organization_id, *found)
+    return record(organization_id, kind, credentials, raw, region)
 
 
 def record(
-    organization_id: str, kind: str, credentials: str, raw: Any, region: str
+    organization_id: str, kind: str, credentials: str, raw: object, region: str
 ) -> PlatformRecord:
-    """Make a record of what is stored. What cannot be read is said in it, and never raised."""
+    """Return the record of a stored platform, with `problem` set if it cannot be read."""
     try:
         settings = orjson.loads(credentials or "{}")
         mappings = mapping.parse(raw)
-    except ValueError as error:  # no JSON, or no mapping
+    except ValueError as error:  # invalid JSON, or an invalid mapping
         return PlatformRecord(organization_id, kind, region, problem=str(error))
     return PlatformRecord(organization_id, kind, region, settings, mappings)

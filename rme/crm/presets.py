@@ -1,5 +1,6 @@
-"""Mappings to begin with, for the platforms as they come. The form checks them like any other."""
+"""Ready-made mappings for platforms without customization. The form checks them like any other."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from rme.crm.presets_odoo import ODOO, TASKS
@@ -180,19 +181,28 @@ _FONTEVA: _Kind = {
     },
 }
 
-PRESETS: dict[str, tuple[str, str, _Kind]] = {
-    "salesforce": ("salesforce", "Salesforce", {**_SALESFORCE, **_CAMPAIGNS}),
-    "salesforce-blackthorn": (
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A ready-made mapping: the platform's kind, a label for people, and the mapping as JSON."""
+
+    kind: str
+    label: str
+    mapping: dict[str, Any]
+
+
+PRESETS: dict[str, Preset] = {
+    "salesforce": Preset("salesforce", "Salesforce", {**_SALESFORCE, **_CAMPAIGNS}),
+    "salesforce-blackthorn": Preset(
         "salesforce",
         "Salesforce + Blackthorn Events",
         {**_SALESFORCE, **_BLACKTHORN},
     ),
-    "salesforce-fonteva": ("salesforce", "Salesforce + Fonteva", {**_SALESFORCE, **_FONTEVA}),
-    "odoo": ("odoo", "Odoo 19 with Helpdesk", ODOO),
-    "odoo-community": (
+    "salesforce-fonteva": Preset("salesforce", "Salesforce + Fonteva", {**_SALESFORCE, **_FONTEVA}),
+    "odoo": Preset("odoo", "Odoo 19 with Helpdesk", ODOO),
+    "odoo-community": Preset(
         "odoo",
         "Odoo 19 without Helpdesk: cases are project tasks",
         {**ODOO, "Case": TASKS},
     ),
 }
-"""By name: the platform, what people call it, and the mapping."""

@@ -1,4 +1,4 @@
-"""Odoo 19 as it comes: see `rme.crm.presets`."""
+"""The mappings of Odoo 19 without customization (see `rme.crm.presets`)."""
 
 from typing import Any
 
@@ -132,4 +132,4 @@ TASKS: Kind = {
         "is_closed": {"1_done": True, "1_canceled": True, "*": False},
     },
 }
-"""Cases where there is no help desk, which Odoo's free edition lacks."""
+"""Cases as project tasks, for Odoo's free edition, which has no help desk."""

@@ -1,4 +1,4 @@
-"""Celery tasks of the records, which are hints as all are: any beat finds what was left."""
+"""Celery tasks of the records. A task is a hint: beat requests again what a lost one left."""
 
 import time
 
@@ -22,7 +22,7 @@ def request_import() -> None:
 def import_records() -> None:
     """Import files of records, part by part."""
     until = time.monotonic() + IMPORT_SECONDS
-    while import_file.work():
+    while import_file.import_next_part():
         if time.monotonic() > until:
             request_import()
             return

@@ -227,7 +227,7 @@ class Postgres:
 
     def _wait_until_ready(self) -> bool:
         """Wait until the server answers, and create the database; return False if it has ended."""
-        import psycopg
+        import psycopg  # 0.14 s of CPU and 22 MB; not needed with an external server
 
         until = time.monotonic() + START_SECONDS
         where = f"host={self.socket} user=rme dbname=postgres connect_timeout=2"

@@ -1,1 +1,6 @@
-"""Who may do what: organizations, people, OAuth applications and API keys."""
+"""Organizations, and the access of people and programs: roles, OAuth applications, API keys.
+
+Other packages import `models`, `organizations`, `authentication`, `api_keys`, `applications`,
+`roles`, `imports`, `call_limits`, `change_log`, the base classes of `admin`,
+`logins`, `oauth` and `urls`.
+"""

@@ -1,4 +1,4 @@
-"""API keys of the bot service: `rme_<public id>_<secret>`, of which only a digest is kept."""
+"""API keys of the bot service: `rme_<public id>_<secret>`. The secret is stored as a digest."""
 
 import hashlib
 import secrets
@@ -19,9 +19,9 @@ from rme.tenants.organizations import FIELDS, OrganizationRecord
 
 PREFIX = "rme"
 OVERLAP = timedelta(days=7)
-"""How long a key goes on after it was rotated, for the bots that still have it."""
+"""How long a key stays valid after its rotation, for bots that still use it."""
 
-# Who presents the right secret of a living key has used it; written at most once a minute.
+# Records the use of a valid key with the right secret, at most once a minute.
 _organization = ", ".join(f"o.{name}" for name in FIELDS)
 _LOOK_UP = f"""
 WITH used AS (
@@ -38,27 +38,27 @@ WHERE k.public_id = %(public_id)s AND k.organization_id = %(organization)s AND o
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """A living key, whose secret was shown."""
+    """A valid key, whose secret the caller presented."""
 
     id: int
     public_id: str
     actions: tuple[str, ...]
-    """What it may do; empty: everything."""
+    """The actions that it allows; empty: all."""
     networks: tuple[str, ...]
     organization: OrganizationRecord
 
     def allows(self, action: str) -> bool:
-        """Say whether the key may do something."""
+        """Return whether the key allows an action."""
         return not self.actions or action in self.actions
 
 
 def digest(secret: str) -> str:
-    """Give what is stored of a secret (SHA-256 of 32 random bytes)."""
+    """Return the digest that is stored for a secret (SHA-256 of 32 random bytes)."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def issue(organization: Organization, name: str, **restrictions: Any) -> tuple[ApiKey, str]:
-    """Issue a key; gives it with its text, which cannot be read again.
+def issue(organization: Organization, name: str, **restrictions: object) -> tuple[ApiKey, str]:
+    """Issue a key; return it with its text, which is not stored.
 
     `restrictions` are `actions`, `networks` and `expires_at`.
     """
@@ -76,7 +76,7 @@ def issue(organization: Organization, name: str, **restrictions: Any) -> tuple[A
 
 
 def rotate(key: ApiKey) -> tuple[ApiKey, str]:
-    """Issue a key that may do the same, and let the old one end after `OVERLAP` at the latest."""
+    """Issue a key with the same restrictions; the old one expires after `OVERLAP` or earlier."""
     with transaction.atomic():
         fresh = issue(key.organization, key.name, actions=key.actions, networks=key.networks)
         ApiKey.objects.filter(pk=key.pk).update(expires_at=Least(F("expires_at"), Now() + OVERLAP))
@@ -84,21 +84,21 @@ def rotate(key: ApiKey) -> tuple[ApiKey, str]:
 
 
 def revoke(key: ApiKey) -> None:
-    """End a key at once."""
+    """Revoke a key at once."""
     ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now())
 
 
 def verify(text: str, organization_id: str, address: str | None = None) -> KeyRecord | None:
-    """Find the living key that a text is, if it is one of this organization's. One statement.
+    """Return the valid key of this organization with this text, or None. One statement.
 
-    With an address the key must be allowed there. The secret is compared in constant time, with
-    a stand-in where there is no such key.
+    If an address is given, the key must allow its network. The secret is compared in constant
+    time, with a digest of nothing if there is no such key.
     """
     prefix, _, rest = text.partition("_")
     public_id, _, secret = rest.partition("_")
     usable = prefix == PREFIX and public_id.isascii() and public_id.isalnum()
     given = digest(secret)
-    row = _living(public_id, given, organization_id) if usable else None
+    row = _find(public_id, given, organization_id) if usable else None
     same = secrets.compare_digest(given, row[0] if row else digest(""))
     if row is None or not same:
         return None
@@ -109,13 +109,14 @@ def verify(text: str, organization_id: str, address: str | None = None) -> KeyRe
     return key if address is None or _within(address, key.networks) else None
 
 
-def _living(public_id: str, given: str, organization_id: str) -> Any:
+def _find(public_id: str, given: str, organization_id: str) -> tuple[Any, ...] | None:
     if "\0" in organization_id or not organization_id.isascii():
-        return None  # what PostgreSQL would not even take
+        return None  # PostgreSQL rejects such text with an error
     values = {"public_id": public_id, "digest": given, "organization": organization_id}
     with connection.cursor() as cursor:
         cursor.execute(_LOOK_UP, values)
-        return cursor.fetchone()
+        row: tuple[Any, ...] | None = cursor.fetchone()
+    return row
 
 
 def _texts(value: str) -> tuple[str, ...]:
@@ -123,7 +124,7 @@ def _texts(value: str) -> tuple[str, ...]:
 
 
 def _within(address: str, networks: Sequence[str]) -> bool:
-    """Say whether an address is in one of the networks; none: everywhere."""
+    """Return whether an address is in one of the networks; an empty list allows all."""
     if not networks:
         return True
     try:

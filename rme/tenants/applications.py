@@ -1,4 +1,4 @@
-"""OAuth applications: making them, and giving them new secrets."""
+"""Create OAuth applications, rotate their secrets and revoke their tokens."""
 
 import secrets
 import string
@@ -9,12 +9,12 @@ from oauth2_provider.models import AccessToken
 
 from rme.tenants.models import Application, Organization, User
 
+# Letters and digits only: clients differ in how they encode other characters in HTTP Basic.
 _ALPHABET = string.ascii_letters + string.digits
-# Letters and digits only: clients differ in how they encode anything else in HTTP Basic.
 
 REVOCATION = "The application's access tokens stop working within 30 seconds: ask for new ones."
 ROTATION = f"The present one stops working at once. {REVOCATION}"
-"""What the admin says of it."""
+"""Texts of the admin."""
 
 
 def _random(length: int) -> str:
@@ -27,7 +27,7 @@ def create_application(
     user: User,
     mode: str = Application.Mode.LIVE,
 ) -> tuple[Application, str]:
-    """Make an application; gives it with its secret, which cannot be read again."""
+    """Create an application; return it with its secret, which is not stored."""
     secret = _random(48)
     application = Application.objects.create(
         organization=organization,
@@ -53,9 +53,9 @@ def rotate_secret(application: Application) -> str:
 
 
 def revoke_tokens(application: Application) -> None:
-    """Revoke an application's access tokens, and any that is just being issued.
+    """Revoke an application's access tokens, including any that is being issued.
 
-    Processes that looked a token up lately believe it for `authentication.CACHE_SECONDS` more.
+    Processes that have a token in their cache accept it for up to `authentication.CACHE_SECONDS`.
     """
     with transaction.atomic():
         Application.objects.filter(pk=application.pk).update(generation=F("generation") + 1)

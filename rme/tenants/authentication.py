@@ -1,4 +1,4 @@
-"""Who calls the REST API: from a bearer token to an organization (RFC 6750)."""
+"""Authentication of REST calls: from a bearer token to its organization (RFC 6750)."""
 
 import re
 import time
@@ -21,14 +21,16 @@ __all__ = ["BearerAuthentication", "Caller", "OrganizationRecord", "caller_of", 
 
 REALM = 'Bearer realm="rme"'
 CACHE_SECONDS = 30
-"""How long a token that was looked up is believed: a revocation is felt within this time."""
+"""How long a looked-up token is cached: a revocation takes effect within this time."""
 
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 §2.1; also refuses several headers in one
+_TOKEN = re.compile(
+    r"[A-Za-z0-9._~+/-]+=*"
+)  # RFC 6750 §2.1; also rejects several headers joined into one
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The program that calls: for whom, as which application, and whether it only tests."""
+    """The calling program: its organization, application and user; `test` is its mode."""
 
     organization: OrganizationRecord
     application_id: int
@@ -37,25 +39,25 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A token that was looked up."""
+class KnownToken:
+    """A looked-up token."""
 
     caller: Caller
     until: float
     """When it expires, on this process's monotonic clock."""
     scopes: frozenset[str]
     problem: str = ""
-    """Why the token may not be used though it is alive; empty: it may."""
+    """Why the token may not be used although it has not expired; empty: it may be used."""
 
 
 class IntegrationUser:
-    """Stands in for the user of a request: it is authenticated, and nothing is read of it."""
+    """The user of every REST request: only `is_authenticated` is read."""
 
     is_authenticated = True
 
 
 _USER = IntegrationUser()
-_known: TtlCache[str, Known] = TtlCache(seconds=CACHE_SECONDS, size=10_000)
+_tokens: TtlCache[str, KnownToken] = TtlCache(seconds=CACHE_SECONDS, size=10_000)
 
 _organization = ", ".join(f"o.{name}" for name in FIELDS)
 _LOOK_UP = f"""
@@ -73,9 +75,9 @@ WHERE t.token_checksum = %s
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Read `Authorization: Bearer`; the token is looked up once in thirty seconds.
+    """Reads `Authorization: Bearer`; a token is looked up once in thirty seconds.
 
-    Tokens in the query or in a form (RFC 6750 §2.2, §2.3) are not read: they would reach logs.
+    Tokens in the query or in a form (RFC 6750 §2.2, §2.3) are ignored: they would appear in logs.
     """
 
     def authenticate(self, request: Request) -> tuple[IntegrationUser, Caller]:
@@ -94,15 +96,15 @@ class BearerAuthentication(BaseAuthentication):
 
 
 def caller_of(token: str) -> Caller:
-    """Give who a token stands for; one query when it was not seen lately. Raises Unauthorized."""
+    """Return the caller of a token; one query if it is not cached. Raise Unauthorized."""
     if not _TOKEN.fullmatch(token):
         raise _refusal("invalid_token", "The token is malformed.")
     digest = tokens.digest(token)
-    known = _known.get(digest, lambda: _look_up(digest))
+    known = _tokens.get(digest, lambda: _look_up(digest))
     if known is None:
         raise _refusal("invalid_token", "The token is unknown or was revoked.")
     if known.problem:
-        _known.forget(digest)  # so that a permission just given is felt at once
+        _tokens.forget(digest)  # so that a permission granted now takes effect at once
         raise _refusal("invalid_token", known.problem)
     if known.until <= time.monotonic():
         raise _refusal("invalid_token", "The token has expired.")
@@ -112,8 +114,8 @@ def caller_of(token: str) -> Caller:
 
 
 def forget(token: str) -> None:
-    """Look a token up anew at its next use (other processes: within `CACHE_SECONDS`)."""
-    _known.forget(tokens.digest(token))
+    """Drop a token from the cache of this process; in others it stays for `CACHE_SECONDS`."""
+    _tokens.forget(tokens.digest(token))
 
 
 def _refusal(code: str, description: str, **more: str) -> errors.Unauthorized:
@@ -122,8 +124,8 @@ def _refusal(code: str, description: str, **more: str) -> errors.Unauthorized:
     return errors.Unauthorized(description, headers={"WWW-Authenticate": challenge})
 
 
-def _look_up(digest: str) -> Known | None:
-    asked = time.monotonic()
+def _look_up(digest: str) -> KnownToken | None:
+    looked_up_at = time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute(_LOOK_UP, [INTEGRATION_GROUP, digest])
         row: tuple[Any, ...] | None = cursor.fetchone()
@@ -140,9 +142,9 @@ def _look_up(digest: str) -> Known | None:
         problem = "The integration user is disabled."
     elif not permitted:
         problem = f"The integration user lacks the permission set {INTEGRATION_GROUP}."
-    return Known(
+    return KnownToken(
         caller=Caller(organization, application, user, test),
-        until=asked + seconds,
+        until=looked_up_at + seconds,
         scopes=frozenset(scope.split()),
         problem=problem,
     )

@@ -1,8 +1,8 @@
-"""How often an organization may call: so many a second, so many a day.
+"""Rate limits of REST calls: per organization, per second and per day.
 
-Every call with a valid token counts, once, before it is looked at. What TEST applications call and
-calls for health count apart, so that neither uses up what the organization works with. Each
-answer says where the organization stands (draft-ietf-httpapi-ratelimit-headers-10).
+Every call with a valid token counts once, before its view runs. Calls of TEST applications and
+health checks have counters of their own, so that they do not use up the live limit. Each response
+has the state of the limit in its headers (draft-ietf-httpapi-ratelimit-headers-10).
 """
 
 from typing import Any
@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
+from rme.tenants.authentication import Caller
 from rme.tenants.organizations import OrganizationRecord
 
 DAY = 86_400
@@ -18,7 +19,7 @@ LIMIT_REACHED = "The organization's limit of calls is reached; see Retry-After."
 
 
 def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
-    """Count a call of a kind (`live`, `test`, `health`), each with limits of its own."""
+    """Count a call of a kind (`live`, `test`, `health`); each kind has its own counters."""
     return limiter.take(
         f"calls:{organization.id}:{kind}",
         Limit(organization.calls_per_second, 1),
@@ -27,24 +28,27 @@ def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
 
 
 def headers(organization: OrganizationRecord, decision: LimitDecision) -> dict[str, str]:
-    """Give `RateLimit-Policy` and `RateLimit`; all that is allowed remains where nobody counts."""
+    """Return the headers `RateLimit-Policy` and `RateLimit`.
+
+    Without counters (Redis is down) the whole limit remains.
+    """
     second, day = organization.calls_per_second, organization.calls_per_day
     if decision.remaining:
         left, resets = decision.remaining, decision.resets
-        standing = f'"second";r={left[0]};t={resets[0]}, "day";r={left[1]};t={resets[1]}'
+        state = f'"second";r={left[0]};t={resets[0]}, "day";r={left[1]};t={resets[1]}'
     else:
-        standing = f'"second";r={second}, "day";r={day}'
+        state = f'"second";r={second}, "day";r={day}'
     policy = f'"second";q={second};w=1, "day";q={day};w={DAY}'
-    return {"RateLimit-Policy": policy, "RateLimit": standing}
+    return {"RateLimit-Policy": policy, "RateLimit": state}
 
 
 class CallThrottle(BaseThrottle):
-    """Count REST calls (REST framework's hook). `counted_as` of a view is a kind of its own."""
+    """Counts REST calls (REST framework's hook). A view's `counted_as` names its kind."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        caller: Any = request.auth
-        if caller is None:
-            return True  # the description and its page, which need no token
+        caller = request.auth
+        if not isinstance(caller, Caller):
+            return True  # the API description and its page, which need no token
         kind = view.counted_as or ("test" if caller.test else "live")
         decision = take(caller.organization, kind)
         view.headers.update(headers(caller.organization, decision))

@@ -1,4 +1,4 @@
-"""What the admin's log says of a change: each value before and after, secrets without theirs."""
+"""Entries of the admin's log: each value before and after a change, with secrets redacted."""
 
 import json
 from typing import Any
@@ -20,10 +20,10 @@ SECRETS = frozenset(
         "token_digest",
     }
 )
-"""Columns and form fields that are secret on every page; a page may name more."""
+"""Columns and form fields that are secret on every page; a page may add others."""
 
 Values = dict[str, list[str]]
-"""Before and after, by field."""
+"""By field, the value before and after."""
 
 
 def _text(value: object) -> str:
@@ -31,7 +31,7 @@ def _text(value: object) -> str:
 
 
 def of_form(form: BaseForm, secrets: frozenset[str]) -> Values:
-    """Give what a form changed."""
+    """Return the values that a form changed."""
     return {
         name: [REDACTED, REDACTED]
         if name in secrets | SECRETS
@@ -41,26 +41,31 @@ def of_form(form: BaseForm, secrets: frozenset[str]) -> Values:
 
 
 def log_deletion(user_id: Any, row: Model, secrets: frozenset[str], reason: str = "") -> None:
-    """Log that a row goes, with what it held."""
-    held: Values = {
+    """Log the deletion of a row, with its values."""
+    values: Values = {
         field.name: [
             REDACTED if field.name in secrets | SECRETS else _text(getattr(row, field.attname)),
             "",
         ]
         for field in row._meta.concrete_fields
     }
-    told: list[dict[str, Any]] = [{"deleted": {"name": row._meta.verbose_name, "object": str(row)}}]
+    message: list[dict[str, object]] = [
+        {"deleted": {"name": row._meta.verbose_name, "object": str(row)}},
+        {"values": values},
+    ]
+    if reason:
+        message.append({"reason": reason})
     LogEntry.objects.log_actions(
         user_id=user_id,
         queryset=[row],
         action_flag=DELETION,
-        change_message=[*told, {"values": held}, *([{"reason": reason}] if reason else [])],
+        change_message=message,
         single_object=True,
     )
 
 
 def describe(entry: LogEntry) -> list[str]:
-    """Give a log entry's lines for people (shape: `["name: Ada → Grace", …]`)."""
+    """Return a log entry as lines for people, like `name: Ada → Grace`."""
     try:
         parts = json.loads(entry.change_message or "[]")
     except ValueError:

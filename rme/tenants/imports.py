@@ -1,12 +1,13 @@
-"""Importing a file into an organization: stored in parts, and then worked off part by part.
+"""Import of a file into an organization: stored in parts, then imported part by part.
 
-A part, its counts and its bad rows are one transaction. Whoever is killed leaves the part as it
-was, and the next worker does it; what is imported must be such that a part may run twice.
+A part, its counts and its rejected rows are stored in one transaction. If a worker is killed, the
+part stays as it was and the next worker imports it, so importing a part must be idempotent.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -19,12 +20,27 @@ from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
 
-Problem = tuple[int, str, str]
-"""The line in the file, whose first is 1; the field; and why."""
+
+class RowProblem(NamedTuple):
+    """A reason why a row is rejected. `line` is its number in the file, from 1."""
+
+    line: int
+    field: str
+    reason: str
+
+
+class Row(NamedTuple):
+    """A row of a file that is not parsed yet. `line` is its number in the file, from 1."""
+
+    line: int
+    text: str
+
+
+Rows = list[Row]
 
 
 class FileImport(models.Model):
-    """One file that is imported, and how far it has come. All counts are of rows."""
+    """One file to import and its progress. All counts are rows."""
 
     class State(models.TextChoices):
         RUNNING = "RUNNING", "Running"
@@ -45,7 +61,7 @@ class FileImport(models.Model):
     started_by = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     turn_at = models.DateTimeField(db_default=Now(), editable=False)
-    """When it was last its turn: whoever waits longest comes next."""
+    """When one of its parts was last imported: the file with the earliest time is next."""
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -56,12 +72,12 @@ class FileImport(models.Model):
 
     @property
     def unchanged(self) -> int:
-        """Rows that changed nothing."""
+        """Return how many rows changed nothing."""
         return self.done - self.added - self.replaced - self.rejected
 
 
 class FilePart(models.Model):
-    """Some lines of a file. What was imported keeps its bad rows alone."""
+    """Some lines of a file. After its import only its rejected rows are kept."""
 
     number = models.PositiveIntegerField()
     first_line = models.PositiveIntegerField()
@@ -78,60 +94,58 @@ class FilePart(models.Model):
 
 @dataclass(slots=True)
 class PartResult:
-    """What became of the rows of a part. `rows` counts them all, bad ones among them."""
+    """The result of importing a part. `rows` counts all its rows, rejected ones included."""
 
     rows: int = 0
     added: int = 0
     replaced: int = 0
     rejected: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[RowProblem] = field(default_factory=list)
 
     def reject(self, line: int, *found: tuple[str, str]) -> None:
-        """Note what is wrong with a row: fields, each with why."""
-        self.problems += [(line, name, why) for name, why in found]
+        """Count a row as rejected, for these fields and reasons."""
+        self.problems += [RowProblem(line, name, reason) for name, reason in found]
         self.rejected += 1
 
 
-Rows = list[tuple[int, str]]
-"""The rows of a part, each with the number of its line."""
 Read = Callable[[Any, Rows], Any]
-"""Reads the rows of a part of a run; no transaction is open, so that it may ask elsewhere."""
+"""Parses the rows of a part of a run. No transaction is open, so it may call other systems."""
 Apply = Callable[[Any, Any], PartResult]
-"""Imports what was read of a part of a run, in a transaction that is open."""
+"""Imports the parsed rows of a part of a run, in an open transaction."""
 
 
 # --- storing a file -----------------------------------------------------------------------------
 def store(run: Any, reader: Reader) -> None:
-    """Store a run and what is left of its file, all or nothing. Raises Unreadable."""
+    """Store a run and the rest of its file, completely or not at all. Raise Unreadable."""
     with transaction.atomic():
         run.name = run.name[:255]
         run.save()
-        number = 0
-        while (part := reader.read_batch())[1]:
-            first, lines = part
+        for number in itertools.count():
+            first, lines = reader.read_batch()
+            if not lines:
+                break
             content = "\n".join(lines).encode()
             run.parts.create(number=number, first_line=first, content=content)
-            number += 1
         if not reader.rows:
             raise Unreadable("The file has no rows below its header line.")
         run.rows = reader.rows
         run.save(update_fields=["rows"])
 
 
-# --- working it off -----------------------------------------------------------------------------
-def rows_alone(run: Any, lines: Rows) -> Rows:
-    """Return the rows as they are: for an import that needs nothing from elsewhere."""
-    return lines
+# --- importing its parts ------------------------------------------------------------------------
+def unparsed(run: object, rows: Rows) -> Rows:
+    """Return the rows unchanged: for an import that calls no other system."""
+    return rows
 
 
-def import_next_part(runs: type[FileImport], take: Apply, read: Read = rows_alone) -> bool:
-    """Import one part of the file whose turn it is; say whether there may be more to do.
+def import_next_part(runs: type[FileImport], take: Apply, read: Read = unparsed) -> bool:
+    """Import one part of the file that has waited longest; return whether more may be waiting.
 
-    One process works at a time, however many are called: imports can wait, messages cannot.
+    One process imports at a time: imports can wait, messages cannot.
     """
     table = runs._meta.db_table
     with connection.cursor() as cursor:
-        # Committed by itself: a part that fails does not keep its place in front.
+        # Committed on its own, so that a part that fails does not stay first.
         cursor.execute(
             f"UPDATE {table} SET turn_at = clock_timestamp() WHERE id = ("
             f"SELECT id FROM {table} WHERE state = 'RUNNING' "
@@ -150,20 +164,20 @@ def import_next_part(runs: type[FileImport], take: Apply, read: Read = rows_alon
     return bool(alone)
 
 
-def import_part_of(runs: Any, run_id: UUID, take: Apply, read: Read = rows_alone) -> Any:
-    """Import the next part of a file, if it is running; give how far it has come."""
+def import_part_of(runs: Any, run_id: UUID, take: Apply, read: Read = unparsed) -> Any:
+    """Import the next part of a run if it is running; return the run."""
     return _import(runs, run_id, take, *_next(runs, run_id, read))
 
 
 def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, Any]:
-    """Read the next part of a file; return its number, and what was read."""
+    """Return the number of the next part and its parsed rows; -1 if there is none."""
     run = runs.objects.get(pk=run_id)
     part = run.parts.filter(content__isnull=False).order_by("number").first()
-    return (part.number, read(run, _lines(part))) if part else (-1, None)
+    return (part.number, read(run, _rows(part))) if part else (-1, None)
 
 
 def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> Any:
-    """Import a part that was read, if it still is the next."""
+    """Import a parsed part if it is still the next one; return the run."""
     with transaction.atomic():
         run = runs.objects.select_for_update().get(pk=run_id)
         part = run.parts.filter(content__isnull=False).defer("content").order_by("number").first()
@@ -184,16 +198,18 @@ def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> Any
     return run
 
 
-def _lines(part: Any) -> Rows:
+def _rows(part: Any) -> Rows:
     texts = bytes(part.content or b"").decode().split("\n")
     return [
-        (number, line) for number, line in enumerate(texts, part.first_line) if not is_blank(line)
+        Row(number, line)
+        for number, line in enumerate(texts, part.first_line)
+        if not is_blank(line)
     ]
 
 
-# --- looking after it ---------------------------------------------------------------------------
+# --- cancelling and reporting -------------------------------------------------------------------
 def cancel(runs: Any, organization_id: str, run_id: UUID) -> bool:
-    """End an import; say whether it was running. What was imported stays."""
+    """Cancel an import; return whether it was running. Imported rows stay."""
     state = FileImport.State
     with transaction.atomic():
         running = runs.objects.filter(
@@ -206,7 +222,7 @@ def cancel(runs: Any, organization_id: str, run_id: UUID) -> bool:
 
 
 def rejected_rows(run: Any) -> Iterator[tuple[str, str, str]]:
-    """Give the bad rows of a file as a table, as far as it was imported, below a header."""
+    """Return the rejected rows of the imported parts as a table, with a header."""
     yield ("line", "field", "why")
     parts = run.parts.exclude(problems=[]).order_by("number").values_list("problems", flat=True)
     for problems in parts.iterator(chunk_size=10):

@@ -1,13 +1,13 @@
-"""Limits of wrong passwords, held before a password is hashed: a hash costs a third of a second.
+"""Rate limits of failed logins, applied before a password is hashed: a hash takes 0.3 s of CPU.
 
-Three counts, each of several spans, so that waits grow from a minute to half an hour:
+Three counters, each for several periods, so that waits grow from a minute to half an hour:
 
-- an account from one address, which nobody else can use up;
-- an address, whatever accounts it tries;
-- an account from all addresses together. An address from which the account's password was right
-  in the last month is held to the first count alone, so that strangers lock nobody out.
+- an account from one address, which other addresses cannot use up;
+- an address, for all accounts together;
+- an account, from all addresses together. An address from which a login to the account succeeded
+  in the last month has only the first limit, so that strangers cannot lock out a user.
 
-Accounts that do not exist are counted like those that do.
+Accounts that do not exist are counted like existing ones.
 """
 
 import hashlib
@@ -29,33 +29,35 @@ from rme.tenants.models import User
 log = structlog.get_logger(__name__)
 
 KNOWN_SECONDS = 30 * 86_400
-"""How long an address is remembered from which an account's password was right."""
+"""How long the address of a successful login is remembered."""
 
 _IS_KNOWN = Script("return {redis.call('EXISTS', KEYS[1])}")
 _REMEMBER = Script("redis.call('SET', KEYS[1], 1, 'EX', ARGV[1]) return {}")
 
 
 class LoginAttempt:
-    """A try to prove who one is by a password."""
+    """One attempt to log in by password."""
 
     def __init__(self, request: HttpRequest | None, username: str) -> None:
         self.place = _network(address_of(request)) if request else ""
         name = unicodedata.normalize("NFKC", username)
-        # A digest: anything may be typed here, a password too.
+        # A digest, since people may type a password here by mistake.
         self.account = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
         self.pair = f"{self.place}:{self.account}"
 
     def begin(self) -> None:
-        """Count the try as a failure. Raises RateLimited, which says how long to wait."""
-        # The narrowest first: what it refuses uses nothing up that others are held to.
+        """Count the attempt as a failure. Raise RateLimited with the time to wait."""
+        # The narrowest limit first: an attempt that it refuses does not count for the others.
         self._take(f"login:pair:{self.pair}", _pair_limits())
         if not self._is_known():
             self._take(f"login:address:{self.place}", _address_limits())
             self._take(f"login:account:{self.account}", _account_limits())
 
     def succeed(self) -> None:
-        """Forget the account's failures, and remember the address. Other accounts' failures from
-        there stay, so that one's own password pays for no tries at others'.
+        """Reset the account's failures, and remember the address.
+
+        Failures of other accounts from the address stay counted: a valid login must not pay for
+        attempts on other accounts.
         """
         limiter.reset(f"login:pair:{self.pair}", *_pair_limits())
         limiter.reset(f"login:account:{self.account}", *_account_limits())
@@ -67,7 +69,7 @@ class LoginAttempt:
         decision = limiter.take(key, *limits)
         if not decision.allowed:
             log.warning("login.limited", kind=key.split(":")[1], retry_after=decision.retry_after)
-            decision.require(_words(decision.retry_after))
+            decision.require(_wait_text(decision.retry_after))
 
     @property
     def _known_key(self) -> str:
@@ -78,7 +80,7 @@ class LoginAttempt:
 
 
 class LimitedBackend(ModelBackend):
-    """Checks user names and passwords (Django's hook, through which every log-in goes)."""
+    """Checks user names and passwords (Django's hook, which every login passes)."""
 
     def authenticate(
         self,
@@ -87,7 +89,7 @@ class LimitedBackend(ModelBackend):
         password: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the user whose password it is. Raises RateLimited, PermissionDenied."""
+        """Return the user with this password. Raise RateLimited or PermissionDenied."""
         attempt = LoginAttempt(request, username or "")
         attempt.begin()
         user = super().authenticate(request, username=username, password=password, **kwargs)
@@ -98,10 +100,10 @@ class LimitedBackend(ModelBackend):
 
 
 def change_password(request: HttpRequest) -> HttpResponse:
-    """Let a person change its password; guesses at the old one count as guesses at a log-in do."""
+    """Render Django's page for a new password; a wrong old password counts as a failed login."""
     if request.method != "POST":
         return admin.site.password_change(request)
-    assert isinstance(request.user, User)  # admin_view lets nobody else in
+    assert isinstance(request.user, User)  # admin_view requires a logged-in user
     attempt = LoginAttempt(request, request.user.get_username())
     attempt.begin()
     response = admin.site.password_change(request)
@@ -111,7 +113,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
 
 
 def _network(address: str) -> str:
-    """Return what one caller has: an IPv4 address, or a /64 of IPv6, where each has many."""
+    """Return the network of one caller: an IPv4 address, or a /64 of IPv6 addresses."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -136,7 +138,7 @@ def _account_limits() -> tuple[Limit, ...]:
     return Limit(10 * n, 3600), Limit(40 * n, 86_400)
 
 
-def _words(seconds: int) -> str:
-    """Return how long to wait, in words that tell nothing of the account."""
+def _wait_text(seconds: int) -> str:
+    """Return the time to wait as a text that reveals nothing about the account."""
     span = f"{seconds} seconds" if seconds <= 90 else f"{-(-seconds // 60)} minutes"
     return f"Too many attempts to log in. Wait {span}, and try again."

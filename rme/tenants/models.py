@@ -1,4 +1,4 @@
-"""Organizations, the people and programs that act for them, and their keys."""
+"""Organizations, their people and applications, and their keys."""
 
 from typing import Any, ClassVar
 
@@ -18,11 +18,11 @@ INTEGRATION_GROUP = "MSG_Integration_User"
 
 
 def new_text_id() -> str:
-    """Make a text id (named here because migrations refer to it)."""
+    """Return a new id as text. Migrations refer to this name."""
     return ids.new_text_id()
 
 
-class Organization(models.Model):  # type: ignore[django-manager-missing]
+class Organization(models.Model):  # type: ignore[django-manager-missing]  # see Application
     """A tenant. Its id is the `org` of the bot API and may be chosen when it is made."""
 
     id = models.CharField(
@@ -81,12 +81,12 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]
         return self.name
 
 
-class User(AbstractUser):  # type: ignore[django-manager-missing]
-    """A person of the admin, or the integration user that applications run as."""
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # see Application
+    """A person who uses the admin, or the integration user of an application."""
 
 
 class Membership(models.Model):
-    """What a person may do in one organization's admin."""
+    """A person's role in the admin of one organization."""
 
     class Role(models.TextChoices):
         OWNER = "OWNER", "Owner: everything, people and keys included"
@@ -107,8 +107,8 @@ class Membership(models.Model):
         return f"{self.user} in {self.organization}: {self.role}"
 
 
-class Application(AbstractApplication):  # type: ignore[misc]
-    """An OAuth application: the programs of one organization, acting as one integration user."""
+class Application(AbstractApplication):  # type: ignore[misc]  # has no types
+    """An OAuth application of one organization; it acts as one integration user."""
 
     class Mode(models.TextChoices):
         LIVE = "LIVE", "Live"
@@ -117,9 +117,9 @@ class Application(AbstractApplication):  # type: ignore[misc]
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
     generation = models.IntegerField(default=0, db_default=0, editable=False)
-    """Counted up when tokens are revoked: what was proved before has no token afterwards."""
+    """Incremented when tokens are revoked: an earlier authentication then gets no token."""
 
-    class Meta(AbstractApplication.Meta):  # type: ignore[misc]
+    class Meta(AbstractApplication.Meta):  # type: ignore[misc]  # has no types
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
                 condition=models.Q(mode__in=["LIVE", "TEST"]), name="application_mode_known"
@@ -128,7 +128,7 @@ class Application(AbstractApplication):  # type: ignore[misc]
 
 
 class ApplicationKey(models.Model):
-    """A public key that signs an application's JWT assertions. Several serve at once: rotation."""
+    """A public key for an application's JWT assertions. Several may be valid, for rotation."""
 
     application = models.ForeignKey(Application, models.CASCADE, related_name="keys")
     name = models.CharField(max_length=100)
@@ -142,7 +142,7 @@ class ApplicationKey(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuse material that no assertion could be checked against. Raises ValidationError."""
+        """Check that the material is a usable public key. Raise ValidationError."""
         try:
             keys.load(self.material)
         except ValueError as error:
@@ -150,14 +150,14 @@ class ApplicationKey(models.Model):
 
 
 class Assertion(models.Model):
-    """A JWT assertion that was taken, remembered until it expires so that it is taken once."""
+    """A used JWT assertion, stored until it expires so that it cannot be used twice."""
 
     digest = models.CharField(primary_key=True, max_length=64)
     expires_at = models.DateTimeField(db_index=True)  # read by the sweep that deletes old ones
 
 
 class ApiKey(models.Model):
-    """A key of the bot API. Only the digest of its secret is kept."""
+    """A key of the bot API. Only the digest of its secret is stored."""
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=100)

@@ -1,4 +1,4 @@
-"""Organizations as other code needs them: frozen, and cached."""
+"""Cached, immutable records of organizations."""
 
 import random
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from rme.tenants.models import Organization
 
 @dataclass(frozen=True, slots=True)
 class OrganizationRecord:
-    """An organization's own settings."""
+    """An organization's settings."""
 
     id: str
     name: str
@@ -39,8 +39,7 @@ FIELDS = (
 
 
 def get(organization_id: str) -> OrganizationRecord:
-    """Give an organization by id. Raises Organization.DoesNotExist."""
-
+    """Return an organization by id. Raise Organization.DoesNotExist."""
     found = get_many([organization_id])
     if organization_id not in found:
         raise Organization.DoesNotExist
@@ -48,7 +47,7 @@ def get(organization_id: str) -> OrganizationRecord:
 
 
 def get_many(organization_ids: Collection[str]) -> dict[str, OrganizationRecord]:
-    """Return organizations by id, by one query for those that are not kept."""
+    """Return organizations by id; one query for those that are not cached."""
 
     def load(missing: list[str]) -> dict[str, OrganizationRecord]:
         rows = Organization.objects.filter(pk__in=missing).values_list(*FIELDS)

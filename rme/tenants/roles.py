@@ -1,11 +1,12 @@
-"""What people are to organizations: which of them a person has a role in."""
+"""Roles of people in organizations."""
 
 from collections.abc import Iterable
+from typing import cast
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from rme.tenants.models import Membership, Organization
+from rme.tenants.models import Membership, Organization, User
 
 Role = Membership.Role
 EVERYBODY = frozenset(Role.values)
@@ -15,19 +16,25 @@ OWNERS = frozenset({Role.OWNER})
 NOBODY: frozenset[str] = frozenset()
 
 
+class _RequestOfMember(HttpRequest):
+    """A request that keeps the roles of its user, as pairs of organization id and role."""
+
+    _memberships: list[tuple[str, str]]
+
+
 def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
-    """Give the organizations in which a person has one of the roles, read once a request."""
+    """Return the ids of organizations in which a person has one of the roles; cached."""
     memberships = getattr(request, "_memberships", None)
     if memberships is None:
-        rows = Membership.objects.filter(user_id=request.user.pk)  # type: ignore[misc]
+        rows = Membership.objects.filter(user_id=cast(User, request.user).pk)
         memberships = list(rows.values_list("organization_id", "role"))
-        request._memberships = memberships  # type: ignore[attr-defined]
+        cast(_RequestOfMember, request)._memberships = memberships
     wanted = set(roles)
     return [organization for organization, role in memberships if role in wanted]
 
 
 def organizations_for(request: HttpRequest, roles: Iterable[str]) -> QuerySet[Organization]:
-    """Give the organizations in which a person has one of the roles; superusers have all."""
+    """Return the organizations in which a person has one of the roles; superusers have all."""
     rows = Organization.objects.order_by("name", "id")
     if request.user.is_superuser:
         return rows

@@ -116,8 +116,9 @@ class SocketConnection(ABC):
     @property
     def protocol(self) -> str | None:
         """The protocol agreed on by ALPN."""
-        secure = isinstance(self._socket, ssl.SSLSocket)
-        return self._socket.selected_alpn_protocol() if secure else None  # type: ignore[union-attr]
+        if isinstance(self._socket, ssl.SSLSocket):
+            return self._socket.selected_alpn_protocol()
+        return None
 
     @property
     def in_handshake(self) -> bool:

@@ -80,7 +80,7 @@ def fill(org: Any) -> Api:
     api_keys.issue(org, "bot")
     secret = f'{{"address": "https://odoo.example", "api_key": "{PASSWORD}"}}'
     Platform.objects.create(
-        organization=org, kind="odoo", credentials=secret, mapping=PRESETS["odoo"][2]
+        organization=org, kind="odoo", credentials=secret, mapping=PRESETS["odoo"].mapping
     )
     BotSettings.objects.create(organization=org)
     Membership.objects.create(

@@ -98,7 +98,7 @@ def stored_row(org: Any, model: Any, kind: str) -> tuple[Any, dict[str, str]]:
     }  # fmt: skip
     row: dict[str, Any] = {"organization": org, "credentials": orjson.dumps(stored).decode()}
     if model is Platform:
-        made = Platform.objects.create(**row, kind=kind, mapping=PRESETS[kind][2])
+        made = Platform.objects.create(**row, kind=kind, mapping=PRESETS[kind].mapping)
         return made, {
             "organization": org.pk,
             "kind": kind,

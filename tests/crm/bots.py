@@ -22,7 +22,7 @@ RAW = {"odoo": remote.ODOO_MAPPING, "salesforce": remote.SALESFORCE_MAPPING}
 
 @pytest.fixture
 def keeper(db: None, redis: Any) -> Organization:
-    """Give the organization whose records they are."""
+    """Return the organization whose records they are."""
     return factories.organization()
 
 
@@ -40,20 +40,20 @@ def on_salesforce() -> Iterator[SalesforceRows]:
 
 @pytest.fixture(params=["odoo", "salesforce"])
 def rows(request: pytest.FixtureRequest) -> Any:
-    """Give the rows of each remote platform."""
+    """Return the rows of each remote platform."""
     return request.getfixturevalue(f"on_{request.param}")
 
 
 @pytest.fixture(params=["embedded", "odoo", "salesforce"])
 def any_rows(request: pytest.FixtureRequest, keeper: Organization) -> Any:
-    """Give the rows of each platform."""
+    """Return the rows of each platform."""
     if request.param == "embedded":
         return OwnTables(keeper, EmbeddedConnector(keeper.pk))
     return request.getfixturevalue(f"on_{request.param}")
 
 
 def connect(org: Organization, rows: Any) -> Bot:
-    """Let an organization keep its records on a remote platform; gives a bot of it."""
+    """Let an organization keep its records on a remote platform; return a bot of it."""
     platform = rows.connector.platform
     Platform.objects.create(
         organization=org,
@@ -66,11 +66,11 @@ def connect(org: Organization, rows: Any) -> Bot:
 
 @pytest.fixture
 def bot(keeper: Organization, rows: Any) -> Bot:
-    """Give a bot on each remote platform."""
+    """Return a bot on each remote platform."""
     return connect(keeper, rows)
 
 
 @pytest.fixture
 def any_bot(keeper: Organization, any_rows: Any) -> Bot:
-    """Give a bot on each platform."""
+    """Return a bot on each platform."""
     return bot_of(keeper) if isinstance(any_rows, OwnTables) else connect(keeper, any_rows)

@@ -48,7 +48,7 @@ def connector(raw: dict[str, Any], **settings: str) -> OdooConnector:
     return OdooConnector("real", platform=record, transport=Transport(AddressPolicy(["127.0.0.1"])))
 
 
-PRESET = PRESETS["odoo-community"][2]
+PRESET = PRESETS["odoo-community"].mapping
 
 
 def call(model: str, method: str, **given: Any) -> Any:

@@ -87,7 +87,7 @@ def fetch() -> None:
 
 
 def _mirror() -> str:
-    """Give the mirror of Debian that this machine has its packages from."""
+    """Return the mirror of Debian that this machine has its packages from."""
     known = run("apt-get", "indextargets", "--format", "$(REPO_URI)").stdout.split()
     found = next((address for address in known if address.rstrip("/").endswith("/debian")), None)
     if found is None:
@@ -105,7 +105,7 @@ def install() -> None:
 
 
 def odoo(*arguments: str) -> list[str]:
-    """Give the command line of the program."""
+    """Return the command line of the program."""
     database = dj_database_url.parse(os.environ["DATABASE_URL"])
     return [
         *(str(PYTHON), "-m", "odoo", *arguments, "-d", "odoo"),
@@ -116,7 +116,7 @@ def odoo(*arguments: str) -> list[str]:
 
 
 def inside() -> int:
-    """Beside the engines: make the database, serve, test; gives pytest's exit code."""
+    """Beside the engines: make the database, serve, test; return pytest's exit code."""
     env = {**os.environ, "PYTHONPATH": str(PACKAGE)}
     if not READY.exists():
         run(*odoo("--stop-after-init", "--init", MODULES), env=env)

@@ -17,14 +17,14 @@ from tests.fakes.tls import ca_pem
 
 
 def _salesforce_mapping() -> dict[str, Any]:
-    """Give the preset, with the stub's own objects for events."""
+    """Return the preset, with the stub's own objects for events."""
     event = {
         "event_id": ["Event__c"],
         "event_name": ["Event__r.Name"],
         "event_start": ["Event__r.Start__c"],
         "contact_id": ["Contact__c"],
     }
-    preset = PRESETS["salesforce"][2]
+    preset = PRESETS["salesforce"].mapping
     return {
         **{kind: preset[kind] for kind in ("Account", "Contact", "Case")},
         "Event": {"object": "Event__c", "fields": {"name": ["Name"], "starts_at": ["Start__c"]}},
@@ -58,8 +58,8 @@ def _salesforce_mapping() -> dict[str, Any]:
 
 
 def _odoo_mapping() -> dict[str, Any]:
-    """Give the preset, with the stub's two fields that Odoo itself has not."""
-    preset = PRESETS["odoo"][2]
+    """Return the preset, with the stub's two fields that Odoo itself has not."""
+    preset = PRESETS["odoo"].mapping
     contact, exhibitor = preset["Contact"], preset["Exhibitor"]
     mobile = {"mobile": ["x_mobile", "phone_sanitized", "phone"], "phone": ["phone", "x_mobile"]}
     mobile["phones"] = ["phone_sanitized", "phone", "x_mobile"]

@@ -43,7 +43,7 @@ def expected(error: Any, **more: str) -> Any:
 
 
 def creates(seen: Seen) -> bool:
-    """Say whether a request makes a record, on either platform."""
+    """Return whether a request makes a record, on either platform."""
     return seen.path.endswith("/create") or (
         seen.method == "POST" and "/sobjects/" in seen.path and "token" not in seen.path
     )

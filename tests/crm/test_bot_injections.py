@@ -29,7 +29,7 @@ ADA = {"email": "ada@example.org", "phone": "+12127365000"}
 
 @pytest.fixture
 def there(any_rows: Any) -> dict[str, str]:
-    """Put a record of each kind in, that more might be found; gives their ids."""
+    """Put a record of each kind in, that more might be found; return their ids."""
     account = any_rows.account(name="Acme")
     contact = any_rows.contact(last_name="Lovelace", first_name="Ada", account_id=account, **ADA)
     case = any_rows.case(subject="Old", contact_id=contact)
@@ -49,7 +49,7 @@ def there(any_rows: Any) -> dict[str, str]:
 
 
 def look_ups(there: dict[str, str]) -> dict[str, tuple[dict[str, str], str]]:
-    """Give the parameters that find what is there, and by which id it is known, by action."""
+    """Return the parameters that find what is there, and by which id it is known, by action."""
     contact = {"contactID": there["contactID"]}
     return {
         "Confirm_Contact": ({"email": ADA["email"]}, "contactID"),
@@ -72,7 +72,7 @@ def unknown(name: str) -> Any:
 
 
 def answer_to(name: str) -> Any:
-    """Give the whole answer to a text that stands for a parameter of a look-up."""
+    """Return the whole answer to a text that stands for a parameter of a look-up."""
     if name == "email":
         return 400, bad("email", "is not an email address", "invalid_email")
     if name == "phone":

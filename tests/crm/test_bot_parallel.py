@@ -17,7 +17,7 @@ PLATFORMS_OBJECTS = {
 
 
 def ids_on(rows: Any, action: str) -> list[str]:
-    """Give the ids of all records of the kind that an action makes."""
+    """Return the ids of all records of the kind that an action makes."""
     model, salesforce, odoo = PLATFORMS_OBJECTS[action]
     if not hasattr(rows, "server"):
         return [str(key) for key in model.objects.values_list("pk", flat=True)]

@@ -24,7 +24,7 @@ def problems(**parts):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_a_mapping(name):
-    raw = PRESETS[name][2]
+    raw = PRESETS[name].mapping
     read = mapping.parse(raw)
     assert set(read) == set(raw) and set(read) <= set(mapping.KINDS)
     assert mapping.parse(mapping.as_json(read)) == read
@@ -32,8 +32,8 @@ def test_a_preset_is_a_mapping(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_typed_as_it_is_shown(name):
-    raw = PRESETS[name][2]
-    typed = {kind: mapping_text.read(kind, mapping_text.shown(raw[kind])) for kind in raw}
+    raw = PRESETS[name].mapping
+    typed = {kind: mapping_text.read(kind, mapping_text.as_text(raw[kind])) for kind in raw}
     assert mapping.parse(typed) == mapping.parse(raw)
 
 
@@ -152,7 +152,7 @@ def test_times_of_all_platforms_are_read(text, expected):
 
 def test_a_new_record_has_defaults_the_filter_and_its_values():
     given = {"subject": "S", "email": "", "contact_id": "7", "contact_email": "x", "account_id": ""}
-    assert mapping.written(MAPPED, given) == {
+    assert mapping.platform_row(MAPPED, given) == {
         "Source": "Bot",
         "Kind": "person",
         "Subject": "S",
@@ -179,4 +179,4 @@ def test_names_are_looked_for_as_far_as_is_known():
 @pytest.mark.parametrize("value", ["a", "true", "7", '"x"', "null", "a = b", True, 7, 1.5, " x "])
 def test_a_default_is_read_as_it_was_shown(value):
     raw = {"object": "X", "defaults": {"A": value}}
-    assert mapping_text.read("Case", mapping_text.shown(raw))["defaults"] == {"A": value}
+    assert mapping_text.read("Case", mapping_text.as_text(raw))["defaults"] == {"A": value}

@@ -128,7 +128,7 @@ def test_delivery_of_a_worker_that_is_killed_does_not_fail(worker, claim):
 
 def test_step_outside_of_the_main_thread_has_no_limit():
     def step():
-        with time_budget.Step(0.01, b"x"):
+        with time_budget.TimedStep(0.01, b"x"):
             return sum(range(10**6))
 
     with ThreadPoolExecutor(1) as pool:

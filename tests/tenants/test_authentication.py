@@ -144,7 +144,7 @@ def test_a_revoked_token_is_forgotten_here_at_once(program):
 
 def test_a_look_up_is_one_statement_even_with_cold_caches(program):
     token = make(program)
-    authentication._known.clear()
+    authentication._tokens.clear()
     for expected in (1, 0):
         with CaptureQueriesContext(connection) as captured:
             caller_of(token)

@@ -13,17 +13,19 @@ _OPTED_IN, _OPTED_OUT = ConsentEntry.Status.OPTED_IN.value, ConsentEntry.Status.
 
 # Of several entries of one instant OPTED_OUT counts: it sorts after OPTED_IN, and the order is
 # descending.
+# One look-up for each contact: a comparison with an array would be a filter on all entries
+# of the organization where statistics are old.
 _NEWEST = f"""
 SELECT wanted.organization_id, newest.*
 FROM unnest(%s::text[], %s::text[]) wanted(organization_id, contact_ids),
+unnest(wanted.contact_ids::text[]) given(contact_id),
 LATERAL (
-  SELECT DISTINCT ON (contact_id, channel, category)
+  SELECT DISTINCT ON (channel, category)
     contact_id, channel, category, status, extract(epoch FROM occurred_at)::float8, id::text
   FROM {ConsentEntry._meta.db_table}
-  WHERE organization_id = wanted.organization_id
-    AND contact_id = ANY(wanted.contact_ids::text[])
+  WHERE organization_id = wanted.organization_id AND contact_id = given.contact_id
     AND channel = ANY(%s::text[]) AND category = ANY(%s::text[])
-  ORDER BY contact_id, channel, category, occurred_at DESC, status DESC) newest
+  ORDER BY channel, category, occurred_at DESC, status DESC) newest
 """
 
 
@@ -121,7 +123,9 @@ def query(
     """Return the query for the current consent of contacts, which are given by organization."""
     parameters = [sql.array([*channels, ALL]), sql.array([*categories, ALL])]
     return sql.Step(
-        _NEWEST, [sql.array(contact_ids), sql.arrays(contact_ids.values()), *parameters]
+        _NEWEST,
+        [sql.array(contact_ids), sql.arrays(contact_ids.values()), *parameters],
+        sql.BY_INDEX,
     )
 
 

@@ -19,7 +19,7 @@ LATERAL (
   SELECT count(*) FROM {Delivery._meta.db_table}
   WHERE organization_id = w.organization_id AND contact_id = w.contact_id
     AND category = w.category AND message_id >= w.least AND id <> ALL(%s::uuid[])
-    AND status = ANY(%s)) recent
+    AND status = ANY(%s::text[])) recent
 """
 _COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
 _COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]
@@ -52,15 +52,17 @@ class FrequencyCaps:
         with connection.cursor() as cursor:
             cursor.execute("SELECT now()")
             (now,) = cursor.fetchone()
-            rows = [
-                {**key._asdict(), "least": ids.at_least(now - window)}
-                for key, (_, window) in capped.items()
-            ]
-            own = [each.delivery_id for each in candidates if each.delivery_id]
-            statuses = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
-            cursor.execute(_RECENT, [sql.as_json(rows), own, statuses])
-            for organization_id, contact_id, category, count in cursor.fetchall():
-                self._counts[_Key(organization_id, contact_id, category)] = count
+        rows = [
+            {**key._asdict(), "least": ids.at_least(now - window)}
+            for key, (_, window) in capped.items()
+        ]
+        own = [each.delivery_id for each in candidates if each.delivery_id]
+        statuses = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
+        counted = sql.read_in_order(
+            _RECENT, [sql.as_json(rows), sql.array(own), sql.array(statuses)]
+        )
+        for *key, count in counted:
+            self._counts[_Key(*key)] = count
 
     def reached(self, organization_id: str, contact_id: str, category: CategoryRules) -> bool:
         """Return whether the cap is reached; if not, count one more message."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from messaging.content.rendering.compiled import Compiled, RenderedEmail, RenderedSms
 from messaging.content.rendering.segments import non_gsm_characters
@@ -53,7 +53,7 @@ def advise_sms(sms: RenderedSms) -> list[Advice]:
 
 
 def advise_variables(
-    compiled: Compiled, schema: Mapping[str, Any], given: Iterable[str]
+    compiled: Compiled, schema: Mapping[str, object], given: Iterable[str]
 ) -> list[Advice]:
     """Return a warning for each variable that neither the texts nor the schema use."""
     properties = schema.get("properties")

@@ -110,7 +110,7 @@ class _Cache:
 _cache = _Cache(count=256, size=4_000_000)
 
 
-def compile_source(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> Compiled:
+def compile_source(texts: Mapping[str, object], partials: Mapping[str, str] = _NONE) -> Compiled:
     """Parse a version's texts: `subject`, `text`, `html`, `title`, `body`, `data`, `badge`,
     `image`, `link`. Raises TemplateSyntax with the field.
 
@@ -209,7 +209,7 @@ class _Rendering:
 
     __slots__ = ("data", "meter", "missing_names", "strict")
 
-    def __init__(self, data: Mapping[str, Any], limits: Limits, strict: bool) -> None:
+    def __init__(self, data: Mapping[str, object], limits: Limits, strict: bool) -> None:
         self.data = snapshot(data)
         self.meter = Meter(limits)
         self.missing_names: dict[str, None] = {}
@@ -240,7 +240,7 @@ def _one_line(text: str) -> str:
 
 
 def render_email(
-    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
 ) -> RenderedEmail:
     """Render an email. Without a text, one is made from the HTML.
 
@@ -258,7 +258,7 @@ def render_email(
 
 
 def preview_sms(
-    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
 ) -> RenderedSms:
     """Render an SMS, with its size. Raises RenderLimit, RenderFailed."""
     render = _Rendering(data, limits, strict)
@@ -269,14 +269,14 @@ def preview_sms(
 
 
 def render_sms(
-    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
 ) -> str:
     """Render an SMS. Raises RenderLimit, RenderFailed."""
     return preview_sms(compiled, data, strict=strict, limits=limits).text
 
 
 def render_push(
-    compiled: Compiled, data: Mapping[str, Any], *, strict: bool = False, limits: Limits = LIMITS
+    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
 ) -> RenderedPush:
     """Render a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
     render = _Rendering(data, limits, strict)

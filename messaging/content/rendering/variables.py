@@ -55,7 +55,7 @@ class _TooLong(Exception):
     """The time for a check is used up."""
 
 
-def schema_problem(schema: Any) -> str | None:
+def schema_problem(schema: object) -> str | None:
     """Return why a schema cannot be used, or None."""
     if not isinstance(schema, dict):
         return "must be an object"
@@ -73,7 +73,7 @@ def schema_problem(schema: Any) -> str | None:
     return wrong
 
 
-def _default_problem(schema: dict[str, Any]) -> str | None:
+def _default_problem(schema: dict[str, object]) -> str | None:
     """Check the defaults: one that does not fit would refuse every send that relies on it."""
     known = defaults(schema)
     for path, message in missing_variables(schema, {}) if known else ():
@@ -86,7 +86,7 @@ def _head(path: str) -> str:
     return path.partition(".")[0].partition("[")[0]
 
 
-def _keyword_problem(schema: dict[str, Any]) -> str | None:
+def _keyword_problem(schema: dict[str, object]) -> str | None:
     """Check all subschemas for keywords that are not supported or would be misread."""
     found = list(_schemas(schema))
     if any(depth > _DEPTH for _, depth in found):
@@ -120,7 +120,7 @@ def _reference_problem(schema: dict[str, Any], found: list[dict[str, Any]]) -> s
     return None
 
 
-def _schemas(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
+def _schemas(schema: dict[str, object]) -> Iterator[tuple[dict[str, object], int]]:
     """Yield a schema and its subschemas, each with its depth; property names are not keywords."""
     pending: list[tuple[Any, int]] = [(schema, 0)]
     while pending:
@@ -152,7 +152,7 @@ def _pattern(pattern: str) -> TypeAdapter[str]:
     return TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
 
 
-def _matches(_: Any, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:
+def _matches(_: object, pattern: str, instance: object, __: object) -> Iterator[ValidationError]:
     if isinstance(instance, str):
         try:
             _pattern(pattern).validate_python(instance)
@@ -160,7 +160,7 @@ def _matches(_: Any, pattern: str, instance: object, __: Any) -> Iterator[Valida
             yield ValidationError("does not match the pattern")
 
 
-def _unique(_: Any, wanted: object, instance: object, __: Any) -> Iterator[ValidationError]:
+def _unique(_: object, wanted: object, instance: object, __: object) -> Iterator[ValidationError]:
     if wanted and isinstance(instance, list):
         seen = {orjson.dumps(_number(item), option=orjson.OPT_SORT_KEYS) for item in instance}
         if len(seen) < len(instance):
@@ -205,14 +205,14 @@ def _validator(schema: bytes) -> Any:
     return _Validator(parsed, registry=Registry())
 
 
-def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+def defaults(schema: Mapping[str, object]) -> dict[str, object]:
     """Return the default values of a schema by variable."""
     properties = schema.get("properties")
     rules = properties.items() if isinstance(properties, dict) else ()
     return {name: rule["default"] for name, rule in rules if "default" in _rule(rule)}
 
 
-def _rule(rule: object) -> dict[str, Any]:
+def _rule(rule: object) -> dict[str, object]:
     return rule if isinstance(rule, dict) else {}  # true and false are schemas too
 
 
@@ -236,8 +236,7 @@ def missing_variables(
         return [("", "is too large")]
     except _TooLong:
         return [("", "takes too long to check with the template's schema")]
-    except Exception as error:  # noqa: BLE001
-        # A schema that was stored before schemas were checked may raise anything.
+    except Exception as error:  # noqa: BLE001 (a schema stored unchecked may raise anything)
         return [("", f"cannot be checked with the template's schema ({type(error).__name__})")]
     finally:
         _deadline.reset(started)

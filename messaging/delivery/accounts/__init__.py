@@ -1,11 +1,12 @@
 """Provider accounts: which may take a send, in which order, and whether they take it now.
 
 `routing` finds and orders the accounts; `admission` decides what may go now, by one typed answer
-(`Availability`) of the circuit breakers, the adaptive limits and the rates.
+(`Availability`) of the circuit breakers, the adaptive limits and the rates. The send loop
+reports the results of its sends to `circuits` and `concurrency`.
 """
 
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
-from messaging.delivery.accounts.availability import Availability, CircuitState, Reason
+from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
 from messaging.delivery.accounts.rates import require as require_rate
 from messaging.delivery.accounts.routing import SIMULATORS, Router, configured, expected
 
@@ -13,8 +14,8 @@ __all__ = [
     "SIMULATORS",
     "Availability",
     "CircuitState",
-    "Reason",
     "Router",
+    "UnavailableReason",
     "admit",
     "configured",
     "expected",

@@ -13,7 +13,7 @@ from messaging.delivery.accounts.availability import (
     Availability,
     CircuitState,
     Key,
-    Reason,
+    UnavailableReason,
     key_of,
 )
 from messaging.delivery.next_steps import BACKOFF_LIMIT, NO_ROOM_SECONDS, OutgoingDelivery
@@ -169,7 +169,7 @@ def look(account_ids: Collection[int]) -> dict[int, Availability]:
 
 def _shared(status: circuits.CircuitStatus) -> Availability:
     if status.state is not CircuitState.CLOSED:
-        return Availability(status.probes, 0.0, Reason.CIRCUIT, status.state)
+        return Availability(status.probes, 0.0, UnavailableReason.CIRCUIT, status.state)
     if status.resting:
-        return Availability(None, 0.0, Reason.RETRY_AFTER)
+        return Availability(None, 0.0, UnavailableReason.RETRY_AFTER)
     return Availability()

@@ -22,7 +22,7 @@ class CircuitState(StrEnum):
     HALF_OPEN = "HALF_OPEN"
 
 
-class Reason(StrEnum):
+class UnavailableReason(StrEnum):
     """Why an account takes no more sends now."""
 
     CIRCUIT = "CIRCUIT"
@@ -43,7 +43,7 @@ class Availability:
     """How many sends it takes now; None: any number."""
     wait: float = 0.0
     """After how many seconds it takes more, where that is known."""
-    reason: Reason | None = None
+    reason: UnavailableReason | None = None
     """What limits it; None: nothing does."""
     circuit: CircuitState = CircuitState.CLOSED
 

@@ -23,7 +23,7 @@ from messaging.delivery.accounts.availability import (
     Availability,
     CircuitState,
     Key,
-    Reason,
+    UnavailableReason,
     key_of,
 )
 from messaging.delivery.claims import WINDOW
@@ -114,13 +114,13 @@ def _availability(key: Key, broken: Collection[Key]) -> Availability:
         in_flight = load.in_flight if load else 0
         due = monotonic() >= probed_at + PROBE_SECONDS
         count = max(0, circuits.PROBES - in_flight) if due else 0
-        return Availability(count, FULL_WAIT, Reason.CIRCUIT, CircuitState.OPEN)
+        return Availability(count, FULL_WAIT, UnavailableReason.CIRCUIT, CircuitState.OPEN)
     if load is None or not load.slow:
         return _UNLIMITED
     if load.parts >= PARTS or _process.parts >= THREADS - RESERVED_THREADS:
-        return Availability(0, FULL_WAIT, Reason.SLOW)
+        return Availability(0, FULL_WAIT, UnavailableReason.SLOW)
     count = max(0, min(load.limit - load.in_flight, window() - RESERVED))
-    return Availability(count, FULL_WAIT, Reason.SLOW)
+    return Availability(count, FULL_WAIT, UnavailableReason.SLOW)
 
 
 def note_sends(counts: Mapping[Key, int]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from messaging.delivery.accounts.availability import Availability, Key, Reason, key_of
+from messaging.delivery.accounts.availability import Availability, Key, UnavailableReason, key_of
 from messaging.models import Delivery
 from messaging.policy.organization_policy import Account, CategoryRules
 from rme.core import errors
@@ -52,7 +52,7 @@ def _grant(wanted: Mapping[Account, int], *, take: bool) -> dict[Key, Availabili
     limits = {f"account:{each.id}": (_limit(each), count) for each, count in wanted.items()}
     grants = limiter.grant(limits, take=take)
     return {
-        key_of(account): Availability(grant.count, grant.wait, Reason.RATE)
+        key_of(account): Availability(grant.count, grant.wait, UnavailableReason.RATE)
         for account, grant in zip(wanted, grants, strict=True)
     }
 

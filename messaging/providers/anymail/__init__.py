@@ -117,6 +117,13 @@ def _text(value: SecretStr | str) -> str:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
+class _LabelledEmail(EmailMultiAlternatives):
+    """An email with the attributes that django-anymail adds; its backends read those set."""
+
+    tags: list[str]
+    metadata: dict[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """A request, and what django-anymail needs to read its answer."""
@@ -221,7 +228,7 @@ class Anymail(Provider):
     def _message(self, dispatch: Dispatch) -> EmailMultiAlternatives:
         """Return Django's message of an email, with the attempt's id as django-anymail has it."""
         email = dispatch.email
-        message = EmailMultiAlternatives(
+        message = _LabelledEmail(
             subject=_line(email.subject),
             body=_clean(email.text),
             from_email=_mailbox(email.from_name, email.from_address),
@@ -231,9 +238,9 @@ class Anymail(Provider):
         if email.html:
             message.attach_alternative(_clean(email.html), "text/html")
         if self.service.tag:
-            message.tags = [dispatch.attempt_id]  # type: ignore[attr-defined]
+            message.tags = [dispatch.attempt_id]
         else:
-            message.metadata = {receipts.ATTEMPT: dispatch.attempt_id}  # type: ignore[attr-defined]
+            message.metadata = {receipts.ATTEMPT: dispatch.attempt_id}
         return message
 
     def _outcome(self, sent: _Prepared, reply: Reply | Failure) -> Outcome:

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -213,7 +212,7 @@ def _elements(body: bytes) -> list[object]:
 
 
 def _element_events(
-    name: ServiceName, secret: str, callback: CallbackRequest, part: Any
+    name: ServiceName, secret: str, callback: CallbackRequest, part: object
 ) -> list[AnymailTrackingEvent]:
     """Return the events of one element of an array of which another element is malformed."""
     try:

@@ -1,7 +1,6 @@
 """A model field whose text is encrypted in the database."""
 
 from functools import cache
-from typing import Any
 
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
@@ -18,12 +17,12 @@ def keyring() -> MultiFernet:
     return _keys(tuple(settings.FIELD_KEYS))
 
 
-class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # in stubs only
     """A text that is encrypted in the database (Fernet: AES-128-CBC with HMAC-SHA256)."""
 
-    def get_prep_value(self, value: Any) -> Any:
+    def get_prep_value(self, value: object) -> object:
         text = super().get_prep_value(value)
         return text if text in (None, "") else keyring().encrypt(text.encode()).decode()
 
-    def from_db_value(self, value: str | None, *_: Any) -> str | None:
+    def from_db_value(self, value: str | None, *_: object) -> str | None:
         return value if value in (None, "") else keyring().decrypt(value.encode()).decode()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, DataError, InterfaceError, ProgrammingError, connections
@@ -189,7 +189,7 @@ def _run(
 
 def _wrapped(
     here: BaseDatabaseWrapper,
-    wrappers: Sequence[Callable[..., Any]],
+    wrappers: Sequence[Callable[..., object]],
     statement: PendingRows,
     following: Callable[..., None],
     *_: object,
@@ -206,13 +206,13 @@ def _refuse_in_pipeline() -> None:
         raise ProgrammingError("the statements of a pipeline are executed at its end")
 
 
-def _flush_first(execute: Callable[..., Any], *arguments: Any) -> Any:
+def _flush_first(execute: Callable[..., object], *arguments: object) -> object:
     """Keep the order where a statement in the same transaction is executed by a cursor."""
     flush()
     return execute(*arguments)
 
 
-def _only_reading(execute: Callable[..., Any], text: str, *arguments: Any) -> Any:
+def _only_reading(execute: Callable[..., object], text: str, *arguments: object) -> object:
     """Refuse to write outside of the transaction that the open pipeline will be."""
     if text.lstrip()[:6].upper() != "SELECT":
         raise ProgrammingError("a cursor that writes belongs into transaction()")

@@ -64,7 +64,7 @@ def _field(model: type[models.Model], secret: EncryptedTextField, change: bool) 
     return found
 
 
-def _sort(batch: list[tuple[Any, str]], found: Count) -> list[tuple[Any, str, str]]:
+def _sort(batch: list[tuple[object, str]], found: Count) -> list[tuple[object, str, str]]:
     """Count a batch; return primary key, old and new text of the values with an older key."""
     first = Fernet(settings.FIELD_KEYS[0])
     old = []
@@ -84,7 +84,7 @@ def _sort(batch: list[tuple[Any, str]], found: Count) -> list[tuple[Any, str, st
 
 
 def _replace(
-    model: type[models.Model], secret: EncryptedTextField, rows: list[tuple[Any, str, str]]
+    model: type[models.Model], secret: EncryptedTextField, rows: list[tuple[object, str, str]]
 ) -> None:
     table, key = model._meta.db_table, model._meta.pk
     keys, old, new = zip(*rows, strict=True)

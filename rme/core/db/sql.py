@@ -105,7 +105,7 @@ def send(steps: Steps) -> prepared_statements.PendingRows:
         return prepared_statements.PendingRows("", result=[])
     text = _join_steps(tuple((name, part.text) for name, part in named))
     parameters = [parameter for _, part in named for parameter in part.parameters]
-    setting = next((part.setting for _, part in named if part.setting), "")
+    setting = _setting(part for _, part in named)
     return prepared_statements.send(text, parameters, setting=setting)
 
 
@@ -217,10 +217,14 @@ def read(queries: Sequence[Step]) -> list[Rows]:
 
 def send_queries(queries: Sequence[Step]) -> prepared_statements.PendingRows:
     """Execute several queries as `read` does; `rows_of` returns their rows."""
+    text = _join_queries(tuple(query.text for query in queries))
     parameters = [parameter for query in queries for parameter in query.parameters]
-    return prepared_statements.send(
-        _join_queries(tuple(query.text for query in queries)), parameters
-    )
+    return prepared_statements.send(text, parameters, setting=_setting(queries))
+
+
+def _setting(parts: Iterable[Step]) -> str:
+    """Return the setting that the parts of one statement need."""
+    return next((part.setting for part in parts if part.setting), "")
 
 
 @lru_cache(maxsize=512)

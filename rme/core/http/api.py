@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import orjson
 import structlog
@@ -46,6 +46,17 @@ def new_request_id(given: str | None) -> str:
         return str(uuid.uuid4())
 
 
+class IdentifiedRequest(HttpRequest):
+    """A request that has passed the `RequestMiddleware`."""
+
+    id: str
+
+
+def id_of(request: HttpRequest) -> str:
+    """Return the id that the middleware has assigned to a request."""
+    return cast(IdentifiedRequest, request).id
+
+
 class RequestMiddleware:
     """Assigns request ids, answers exceptions that no view caught, and logs each request."""
 
@@ -56,7 +67,7 @@ class RequestMiddleware:
         started = time.perf_counter()
         proxies.normalize(request.META)  # before any header is read
         identifier = new_request_id(request.headers.get("X-Request-Id"))
-        request.id = identifier  # type: ignore[attr-defined]
+        cast(IdentifiedRequest, request).id = identifier
         of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})
         try:
             response = self._answer(request, identifier)
@@ -81,7 +92,7 @@ class RequestMiddleware:
         return response
 
     def process_view(
-        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+        self, request: HttpRequest, view: object, args: object, kwargs: object
     ) -> HttpResponse | None:
         """Refuse a body that is too large for its view before anything reads it."""
         try:
@@ -109,7 +120,7 @@ def set_error_renderer(
 def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Return an error in the shape of its path: the API's JSON, the view's own, or a page."""
     if is_rest(request):
-        return error_response(error, request.id)  # type: ignore[attr-defined]
+        return error_response(error, id_of(request))
     try:
         view = (request.resolver_match or resolve(request.path_info)).func
     except Resolver404:
@@ -155,7 +166,7 @@ def is_json(response: HttpResponse) -> bool:
 
 
 def json_response(
-    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
     """Return a JSON response. Bytes are taken to be JSON already."""
     content = body if isinstance(body, bytes) else orjson.dumps(body)
@@ -196,7 +207,7 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpR
     error = as_api_error(exception)
     if isinstance(error, errors.MethodNotAllowed):
         error.headers["Allow"] = ", ".join(context["view"].allowed_methods)
-    return error_response(error, context["request"]._request.id)
+    return error_response(error, id_of(context["request"]._request))
 
 
 class JsonView(APIView):

@@ -32,12 +32,14 @@ class BrowserMiddleware:
         is_api = request.path_info.startswith(settings.API_PREFIXES)
         return self.direct(request) if is_api else self.chain(request)
 
-    def process_view(self, request, view, args, kwargs):  # type: ignore[no-untyped-def]
+    def process_view(
+        self, request: HttpRequest, view: object, args: object, kwargs: object
+    ) -> HttpResponse | None:
         """Call the hooks of the chain: CSRF protection is one."""
         if request.path_info.startswith(settings.API_PREFIXES):
             return None
         for hook in self.view_hooks:
-            response = hook(request, view, args, kwargs)
+            response: HttpResponse | None = hook(request, view, args, kwargs)
             if response is not None:
                 return response
         return None

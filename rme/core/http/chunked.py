@@ -21,7 +21,7 @@ class ChunkedBodies:
     def __init__(self, app: App) -> None:
         self.app = app
 
-    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not chunked or environ.get("CONTENT_LENGTH"):
             return self.app(environ, start_response)

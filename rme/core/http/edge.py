@@ -74,7 +74,7 @@ def files_allowed(view: Any, allowed: Callable[[HttpRequest], bool], limit: int)
     view.takes_files = (allowed, limit + FORM_OVERHEAD)
 
 
-def bound_body(request: HttpRequest, view: Any) -> None:
+def bound_body(request: HttpRequest, view: object) -> None:
     """Raise PayloadTooLarge for a body larger than the view takes, before it is read.
 
     Files are dropped unread (FILE_UPLOAD_HANDLERS is empty), unless the view takes files and the

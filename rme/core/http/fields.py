@@ -30,7 +30,7 @@ from rme.core import addresses
 DEPTH_LIMIT = 16
 
 
-def _upper(value: Any) -> Any:
+def _upper(value: object) -> object:
     # only ASCII letters: the capital of a dotless i is an I
     return value.upper() if isinstance(value, str) and value.isascii() else value
 
@@ -48,7 +48,7 @@ class _AnyCase:
     """An annotation: the enumerated value is read in any case, and its JSON schema says so."""
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
+        self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         return core_schema.no_info_before_validator_function(_upper, handler(source))
 
@@ -58,7 +58,7 @@ class _AnyCase:
         return any_case(handler(schema)["enum"])
 
 
-def _shallow(value: Any, depth: int = 0) -> Any:
+def _shallow(value: object, depth: int = 0) -> object:
     if depth > DEPTH_LIMIT:
         raise PydanticCustomError("depth", "nested deeper than {n} levels", {"n": DEPTH_LIMIT})
     if isinstance(value, dict):
@@ -70,13 +70,13 @@ def _shallow(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _clock(value: Any) -> Any:
+def _clock(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", value):
         raise PydanticCustomError("clock", "must be a time like 09:30")
     return dt.time(int(value[:2]), int(value[3:]))
 
 
-def _day(value: Any) -> Any:
+def _day(value: object) -> object:
     try:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
             return dt.date.fromisoformat(value)
@@ -85,7 +85,7 @@ def _day(value: Any) -> Any:
     raise PydanticCustomError("day", "must be a date like 2026-11-30")
 
 
-def _instant(value: Any) -> Any:
+def _instant(value: object) -> object:
     try:
         moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
         if moment is not None and moment.tzinfo is not None and moment.utcoffset() is not None:
@@ -121,7 +121,7 @@ class _Printable:
     """An annotation: no control characters and line ends. Joiners and spaces are allowed."""
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
+        self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         return core_schema.no_info_after_validator_function(_printable, handler(source))
 
@@ -147,7 +147,7 @@ def exactly_one(*names: str) -> JsonSchemaValue:
     return {"oneOf": [given(name) for name in names]}
 
 
-def _whole_number(value: Any) -> Any:
+def _whole_number(value: object) -> object:
     # JSON and JSON Schema make no difference between 5 and 5.0
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -210,7 +210,7 @@ class Schema(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _few_members(cls, value: Any) -> Any:
+    def _few_members(cls, value: object) -> object:
         if isinstance(value, dict) and len(value) > MEMBERS_LIMIT:
             raise PydanticCustomError("members", "has more than {n} members", {"n": MEMBERS_LIMIT})
         return value

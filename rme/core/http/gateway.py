@@ -151,7 +151,7 @@ class _Response:
         self.headers: Headers = []
         self.started = False
 
-    def start_response(self, status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+    def start_response(self, status: str, headers: list[tuple[str, str]], *_: object) -> None:
         self.status = int(status[:3])
         self.headers = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers]
 
@@ -222,7 +222,7 @@ class _Upload(io.RawIOBase):
 
 
 def _result(
-    arrival: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, seconds: float
+    arrival: Coroutine[object, object, Result], loop: asyncio.AbstractEventLoop, seconds: float
 ) -> Result:
     """Run a coroutine on the loop from a thread; return its result. Raises TimeoutError.
 

@@ -60,7 +60,7 @@ def refuse_many_values(body: bytes) -> None:
         raise errors.InvalidPayload.at("body", f"holds more than {VALUES_LIMIT} values")
 
 
-def refuse_deep(value: Any) -> None:
+def refuse_deep(value: object) -> None:
     """Raise InvalidPayload for a value that nests deeper than DEPTH_LIMIT."""
     level, depth = [value], -1
     while level := [each for each in level if isinstance(each, dict | list)]:
@@ -79,7 +79,7 @@ def may_hold_nul(body: bytes) -> bool:
     return b"\\u0000" in body
 
 
-def refuse_nul(value: Any, path: str = "", depth: int = 0) -> None:
+def refuse_nul(value: object, path: str = "", depth: int = 0) -> None:
     """Raise InvalidPayload, with the path, for NUL characters: PostgreSQL cannot store them."""
     if depth > DEPTH_LIMIT:
         raise errors.InvalidPayload.at(path, f"nested deeper than {DEPTH_LIMIT} levels")
@@ -102,5 +102,5 @@ class JsonRenderer(BaseRenderer):
     format = "json"
     charset = None
 
-    def render(self, data: Any, *_: Any, **__: Any) -> bytes:
+    def render(self, data: object, *_: object, **__: object) -> bytes:
         return orjson.dumps(data)

@@ -7,7 +7,6 @@ proxy that passes headers with underscores lets its clients overwrite the header
 
 from collections.abc import Mapping, MutableMapping
 from ipaddress import ip_address
-from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -23,7 +22,7 @@ _FORWARDING = (
 )
 
 
-def normalize(meta: MutableMapping[str, Any]) -> None:
+def normalize(meta: MutableMapping[str, object]) -> None:
     """Store the scheme of a request where Django reads it, and drop headers with underscores."""
     for name in _UNDERSCORED:
         meta.pop(name, None)
@@ -31,12 +30,12 @@ def normalize(meta: MutableMapping[str, Any]) -> None:
         meta["wsgi.url_scheme"] = "https" if scheme(meta) == "https" else "http"
 
 
-def is_forwarded(meta: Mapping[str, Any]) -> bool:
+def is_forwarded(meta: Mapping[str, object]) -> bool:
     """Return whether any header shows that a proxy forwarded the request."""
     return any(name.startswith(_FORWARDING) for name in meta)
 
 
-def scheme(meta: Mapping[str, Any]) -> str:
+def scheme(meta: Mapping[str, object]) -> str:
     """Return the scheme by which the request reached our proxy; "" where it sends none."""
     if settings.TLS_PROXY_HEADER == FORWARDED:
         return _pairs(meta).get("proto", "").lower()
@@ -54,12 +53,12 @@ def address_of(request: HttpRequest) -> str:
     return _last(meta, "HTTP_X_FORWARDED_FOR")[:64] or direct
 
 
-def _last(meta: Mapping[str, Any], name: str) -> str:
+def _last(meta: Mapping[str, object], name: str) -> str:
     """Return the last entry of a list: the nearest proxy, ours, appended it."""
     return str(meta.get(name, "")).rpartition(",")[2].strip()
 
 
-def _pairs(meta: Mapping[str, Any]) -> dict[str, str]:
+def _pairs(meta: Mapping[str, object]) -> dict[str, str]:
     """Parse the last element of `Forwarded`: `for=192.0.2.9;proto=https`."""
     pairs = (pair.partition("=") for pair in _last(meta, "HTTP_FORWARDED").split(";"))
     return {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}

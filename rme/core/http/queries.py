@@ -13,7 +13,7 @@ from rme.core.http.fields import Schema
 from rme.core.http.parsing import parse
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,6}", value) else value
 
 

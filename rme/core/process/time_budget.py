@@ -145,7 +145,7 @@ def timers(seconds: float) -> Iterator[None]:
         _watch.disarm()
 
 
-class Step(AbstractContextManager[None]):
+class TimedStep(AbstractContextManager[None]):
     """Raises Overrun in a step that takes longer (up to an eighth late), and ends the process where
     that cannot be raised. Inside of `timers` their time counts.
 

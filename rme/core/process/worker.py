@@ -140,14 +140,14 @@ _stopped = threading.Event()
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-class WorkerTask(Task):  # type: ignore[type-arg]
+class WorkerTask(Task[..., Any]):
     """The base of all tasks. A task that is called as a function is only the function."""
 
     abstract = True
     at_most_every: float | None = None
     """The seconds within which a second hint returns at once, because it would find nothing new."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         if self.request.called_directly:
             return super().__call__(*args, **kwargs)
         key = " ".join([self.name, *map(str, args)])
@@ -161,7 +161,7 @@ class WorkerTask(Task):  # type: ignore[type-arg]
                 arrivals.note(key)
 
 
-def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> Any:
+def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
     """Run a task with an open connection, and again once the database is back.
 
     Raises what the task raises, unless the database is away.

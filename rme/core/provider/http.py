@@ -9,9 +9,9 @@ import orjson
 from pydantic import Field, StringConstraints
 
 from rme.core.credentials import DESTINATION, CaPem
+from rme.core.http.retry_after import retry_after
 from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider.base import ProviderSettings
-from rme.core.retry_after_header import retry_after
 from rme.transport import Failure, FailureKind
 
 __all__ = [

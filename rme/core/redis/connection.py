@@ -60,7 +60,7 @@ def command(*arguments: str | float) -> Any:
         return _exchange(connection, arguments)
 
 
-def _connection() -> Any:
+def _connection() -> object:
     client = redis_client()
     if _thread.client is not client or _thread.process != os.getpid():
         # Not taken from the pool: it counts its connections, and would run out of them as threads

@@ -1,4 +1,4 @@
-"""Admin pages of the built-in records and of platforms. Importing them registers them."""
+"""Admin pages of the embedded records and of platforms. Importing this registers them."""
 
 from rme.crm.admin import pages, platforms
 

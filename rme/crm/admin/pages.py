@@ -1,4 +1,4 @@
-"""Pages for the records of the embedded platform."""
+"""Admin pages of the embedded records."""
 
 from collections.abc import Iterable
 from typing import IO, Any, ClassVar
@@ -26,15 +26,15 @@ from rme.tenants.admin.imports import FilePages
 
 
 class RecordAdmin(FilePages):
-    """Base: the id and the time are shown, and never edited; records come and go as files."""
+    """Base of the pages: id and time are read-only; records can be imported and exported."""
 
     readonly_fields = ("id", "created_at")
     list_select_related: Any = ("organization",)
-    # ids sort by time; a column without an index would sort the whole table for one page
+    # Ids sort by time. A column without an index would sort the whole table for one page.
     ordering: Any = ("-id",)
     formfield_overrides: ClassVar[dict[Any, Any]] = {models.URLField: {"assume_scheme": "https"}}
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.file_columns = files.names(self.model)
         self.file_noun = str(self.opts.verbose_name_plural)
@@ -63,7 +63,7 @@ class AccountAdmin(RecordAdmin):
 @admin.register(Contact)
 class ContactAdmin(RecordAdmin):
     list_display = ("__str__", "email", "mobile", "language", "zone", "account", "organization")
-    # Filters by value would read the whole table for the values that there are.
+    # A filter by value would read the whole table to list the values.
     list_filter = (
         ("email", admin.EmptyFieldListFilter),
         ("mobile", admin.EmptyFieldListFilter),
@@ -75,7 +75,7 @@ class ContactAdmin(RecordAdmin):
 
 
 class CommentInline(TenantInline):
-    """What was said of a case: added, and never changed."""
+    """Comments on a case: they can be added, not changed."""
 
     model = CaseComment
     fields = ("text", "author", "created_at")
@@ -110,6 +110,8 @@ class EventAdmin(RecordAdmin):
 
 
 class AtEventAdmin(RecordAdmin):
+    """Base of the pages for records of an event."""
+
     list_select_related: Any = ("event", "contact", "organization")
     autocomplete_fields: Any = ("event", "contact")
 

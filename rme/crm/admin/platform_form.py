@@ -1,6 +1,6 @@
-"""The form of an organization's platform: where it is, as whom we come, and what is called what.
+"""The form of an organization's platform: address, credentials and mapping.
 
-A secret is typed and never shown: empty keeps what is stored, unless the destination changes.
+A secret is never shown. An empty field keeps the stored secret, unless the destination changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,34 +33,34 @@ _HELP = {
 }
 
 
-_KEPT = "Leave empty to keep what is stored. "
+_KEEP_HINT = "Leave empty to keep what is stored. "
 _LABELS = {"ca_pem": "Certificates to trust", "api_key": "API key", "api_version": "API version"}
 
 
 def label_of(name: str) -> str:
-    """Give what a field is called on the page."""
+    """Return the label of a field."""
     return _LABELS.get(name, name.replace("find_", "searched for ").replace("_", " ").capitalize())
 
 
 def setting_name(kind: str, name: str) -> str:
-    """Name the form field of a platform's setting."""
+    """Return the name of the form field for a platform's setting."""
     return f"setting_{kind}_{name}"
 
 
 def mapping_name(kind: str, name: str) -> str:
-    """Name the form field of a part of a mapping."""
+    """Return the name of the form field for a field or part of a mapping."""
     return f"map_{kind}_{name}"
 
 
 def settings_of(kind: str) -> dict[str, FieldInfo]:
-    """Give the settings that a platform needs, what few have last."""
+    """Return a platform's settings; `ca_pem`, which few need, is last."""
     fields = dict(REMOTE[kind].Settings.model_fields)
     fields["ca_pem"] = fields.pop("ca_pem")
     return fields
 
 
-class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):  # type: ignore[misc]
-    """Take a secret of several lines; never show it."""
+class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):
+    """A text area for a secret; it never shows the value."""
 
     def format_value(self, value: object) -> str:
         return ""
@@ -76,26 +76,26 @@ def _setting_field(name: str, info: FieldInfo) -> forms.Field:
         widget = widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
     else:
         widget = widgets.UnfoldAdminTextInputWidget()
-    kept = _KEPT if secret else ""
+    hint = _KEEP_HINT if secret else ""
     return forms.CharField(
         label=label_of(name),
         required=False,
         initial="" if info.is_required() or secret else info.default,
-        help_text=f"{'Needed. ' if info.is_required() else ''}{kept}{info.description or ''}",
+        help_text=f"{'Needed. ' if info.is_required() else ''}{hint}{info.description or ''}",
         widget=widget,
     )
 
 
 def mapping_names(kind: str) -> tuple[str, ...]:
-    """Give what the mapping of a kind says, in the order of the form."""
+    """Return the fields and parts of a kind's mapping, in the order of the form."""
     return ("object", *mapping.KINDS[kind], *mapping_text.PARTS)
 
 
 def _mapping_field(kind: str, name: str) -> forms.Field:
-    lines = name in mapping_text.PARTS
+    multiline = name in mapping_text.PARTS
     widget = (
         widgets.UnfoldAdminTextareaWidget(attrs={"rows": 4})
-        if lines
+        if multiline
         else widgets.UnfoldAdminTextInputWidget()
     )
     needed = "Needed. " if name in mapping.NEEDED[kind] else ""
@@ -130,14 +130,14 @@ SECRET_FIELDS = frozenset(
 
 
 class _PlatformForm(TenantForm):
-    """A platform with its settings and its mapping, checked against its own description.
+    """A platform's settings and mapping, checked against the platform's own description.
 
-    The description is not asked for here, where a transaction may be open: whoever validates the
-    form asks for what `to_ask` then names, and validates it again with the `answer`.
+    The form does not call the platform, since a transaction may be open. The view validates the
+    form, fetches the description of `to_describe`, and validates again with it as `description`.
     """
 
-    answer: ClassVar[Description | PlatformError | None] = None
-    to_ask: platforms.PlatformRecord | None = None
+    description: ClassVar[Description | PlatformError | None] = None
+    to_describe: platforms.PlatformRecord | None = None
 
     kind = forms.ChoiceField(
         label="Platform",
@@ -150,7 +150,10 @@ class _PlatformForm(TenantForm):
     preset = forms.ChoiceField(
         label="Start from a preset",
         required=False,
-        choices=[("", "– the mapping below –"), *((n, p[1]) for n, p in PRESETS.items())],
+        choices=[
+            ("", "– the mapping below –"),
+            *((name, preset.label) for name, preset in PRESETS.items()),
+        ],
         help_text="Takes the place of the mapping below.",
         widget=widgets.UnfoldAdminSelectWidget(),
     )
@@ -165,12 +168,12 @@ class _PlatformForm(TenantForm):
         model = Platform
         fields = ("organization", "kind")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        if not self._there():
+        if self.instance._state.adding:
             for name in SECRET_FIELDS & set(self.fields):
                 field = self.fields[name]
-                field.help_text = str(field.help_text).replace(_KEPT, "")
+                field.help_text = str(field.help_text).replace(_KEEP_HINT, "")
             return
         for name, value in stored_settings(self.instance).items():
             full = setting_name(self.instance.kind, name)
@@ -178,14 +181,11 @@ class _PlatformForm(TenantForm):
                 self.initial[full] = value
         raw = self.instance.mapping if isinstance(self.instance.mapping, dict) else {}
         for kind in set(raw) & set(mapping.KINDS):
-            for name, text in mapping_text.shown(raw[kind]).items():
+            for name, text in mapping_text.as_text(raw[kind]).items():
                 self.initial[mapping_name(kind, name)] = text
 
-    def _there(self) -> bool:
-        return not self.instance._state.adding
-
     def clean(self) -> dict[str, Any]:
-        """Check settings and mapping, each problem beside its field."""
+        """Check settings and mapping; each error is shown at its field."""
         given = super().clean()
         kind, organization = given.get("kind", ""), self.own_organization()
         if kind not in REMOTE or organization is None:
@@ -196,14 +196,14 @@ class _PlatformForm(TenantForm):
         self.instance.credentials = orjson.dumps(settings).decode()
         self.instance.mapping = raw
         if not self.errors and not given.get("unchecked"):
-            self.to_ask = platforms.record(
+            self.to_describe = platforms.record(
                 organization.pk, kind, self.instance.credentials, raw, organization.region
             )
-            self._compare(self.to_ask)
+            self._compare(self.to_describe)
         return given
 
-    def _settings(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what to store: what was typed, and the secrets that were not."""
+    def _settings(self, kind: str, given: Mapping[str, object]) -> dict[str, object]:
+        """Return the settings to store: typed values, and stored secrets for fields left empty."""
         fields = settings_of(kind)
         stored = stored_settings(self.instance) if self.instance.kind == kind else {}
         typed = {name: given.get(setting_name(kind, name), "") for name in fields}
@@ -215,7 +215,7 @@ class _PlatformForm(TenantForm):
         try:
             REMOTE[kind].Settings.model_validate(settings)
         except ValidationError as error:
-            # without the input: it may be the secret
+            # without the input, which may be the secret
             for problem in error.errors(include_input=False, include_url=False):
                 name = setting_name(kind, str((*problem["loc"], "")[0]))
                 text = problem["msg"].removeprefix("Value error, ")
@@ -224,9 +224,9 @@ class _PlatformForm(TenantForm):
 
     def _mapping(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if preset := given.get("preset"):
-            if PRESETS[preset][0] != kind:
+            if PRESETS[preset].kind != kind:
                 self.add_error("preset", "This is a preset of another platform.")
-            return PRESETS[preset][2]
+            return PRESETS[preset].mapping
         raw: dict[str, Any] = {}
         problems: list[mapping.Problem] = []
         for each in mapping.KINDS:
@@ -241,30 +241,30 @@ class _PlatformForm(TenantForm):
                 mapping.parse(raw)
         except mapping.MappingInvalid as error:
             problems += error.problems
-        self._tell(problems)
+        self._add_problems(problems)
         return raw
 
     def _compare(self, record: platforms.PlatformRecord) -> None:
-        match self.answer:
+        match self.description:
             case PlatformError() as error:
                 self.add_error(setting_name(record.kind, "address"), error_text(error))
             case Mapping() as described:
-                self._tell(mapping.problems_with(record.mappings, described))
+                self._add_problems(mapping.problems_with(record.mappings, described))
 
-    def _tell(self, problems: Iterable[mapping.Problem]) -> None:
+    def _add_problems(self, problems: Iterable[mapping.Problem]) -> None:
         for problem in problems:
             name = mapping_name(problem.kind, problem.where)
-            here = name in self.fields
-            message = problem.message if here else f"{problem.where}: {problem.message}"
-            self.add_error(name if here else None, message)
+            shown = name in self.fields
+            message = problem.message if shown else f"{problem.where}: {problem.message}"
+            self.add_error(name if shown else None, message)
 
 
-def stored_settings(row: Platform) -> dict[str, Any]:
-    """Give what is stored, secrets included; nothing where it is broken."""
+def stored_settings(row: Platform) -> dict[str, object]:
+    """Return the stored settings, secrets included; an empty dict if they cannot be read."""
     try:
         stored = orjson.loads(row.credentials or "{}")
     except orjson.JSONDecodeError:
-        return {}  # the form is where it is mended
+        return {}  # the form is where people repair them
     return stored if isinstance(stored, dict) else {}
 
 

@@ -1,6 +1,7 @@
-"""The page of an organization's platform, and the test of its connection."""
+"""The admin page of an organization's platform, with the connection test."""
 
 import time
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -28,6 +29,8 @@ from rme.crm.platform_check import describe, error_text, try_describe
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.roles import OWNERS
 
+_DESCRIPTION = "platform_description"
+"""The attribute of a request that holds the platform's description."""
 _REMOTE = f"kind !== '{platforms.EMBEDDED}'"
 
 
@@ -41,7 +44,7 @@ class PlatformAdmin(TenantAdmin):
     ordering: Any = ("organization_id",)
     actions_detail: ClassVar[list[str]] = ["test_connection"]
     secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
-    # The theme shows a field while its expression holds: those of the chosen platform.
+    # The theme shows a field while its expression is true: the fields of the chosen platform.
     conditional_fields: ClassVar[dict[str, str]] = {
         "preset": _REMOTE,
         "unchecked": _REMOTE,
@@ -57,7 +60,7 @@ class PlatformAdmin(TenantAdmin):
         },
     }
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> object:
         settings = [setting_name(kind, name) for kind in REMOTE for name in settings_of(kind)]
         return [
             (None, {"fields": ("organization", "kind", *settings, "preset", "unchecked")}),
@@ -77,7 +80,7 @@ class PlatformAdmin(TenantAdmin):
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)  # a class of this request alone
-        form.answer = getattr(request, "platform_answer", None)
+        form.description = getattr(request, _DESCRIPTION, None)
         return form
 
     def changeform_view(
@@ -85,28 +88,28 @@ class PlatformAdmin(TenantAdmin):
         request: HttpRequest,
         object_id: str | None = None,
         form_url: str = "",
-        extra_context: Any = None,
+        extra_context: object = None,
     ) -> HttpResponse:
-        """Ask the platform first: Django saves in a transaction that begins with its own view."""
+        """Describe the platform, then save: Django's view opens a transaction."""
         if request.method == "POST":
-            request.platform_answer = self._ask(request, object_id)  # type: ignore[attr-defined]
+            setattr(request, _DESCRIPTION, self._describe(request, object_id))
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, extra_context
         )
         return response
 
-    def _ask(
+    def _describe(
         self, request: HttpRequest, object_id: str | None
     ) -> Description | PlatformError | None:
-        """Give what the platform says of a form that is good so far; nothing of another."""
+        """Return the platform's description if the form is valid otherwise, or None."""
         row = self.get_object(request, unquote(object_id)) if object_id else None
         if not (
             self.has_change_permission(request, row) if row else self.has_add_permission(request)
         ):
             return None
         form = self.get_form(request, row, change=row is not None)(request.POST, instance=row)
-        good = form.is_valid() and form.to_ask is not None
-        return try_describe(form.to_ask) if good else None
+        valid = form.is_valid() and form.to_describe is not None
+        return try_describe(form.to_describe) if valid else None
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         obj.updated_at = Now()
@@ -125,19 +128,19 @@ class PlatformAdmin(TenantAdmin):
 
     @action(description="Test connection", url_path="test-connection", permissions=["change"])
     def test_connection(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask the platform for what the mapping names, and show what it has."""
+        """Compare the mapping with the platform's description, and show the result."""
         row = self.get_object(request, object_id)
         record = platforms.record(
             row.organization_id, row.kind, row.credentials, row.mapping, row.organization.region
         )
-        found: list[dict[str, Any]] = []
+        found: list[KindCheck] = []
         result = ""
         if request.method == "POST" and row.kind in REMOTE:
             began = time.monotonic()
             try:
-                found = look(record)
-                whole = not any(each["problems"] for each in found)
-                has = "and has all that the mapping names" if whole else "but lacks something"
+                found = check_mapping(record)
+                complete = not any(each.problems for each in found)
+                has = "and has all that the mapping names" if complete else "but lacks something"
                 result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
             except PlatformError as error:
                 result = error_text(error)
@@ -148,22 +151,30 @@ class PlatformAdmin(TenantAdmin):
         return self.show(request, "platform_test", row, **context)
 
 
-def look(record: platforms.PlatformRecord) -> list[dict[str, Any]]:
-    """Give, by kind, the object, how many fields it has, and what the mapping names in vain.
+@dataclass(frozen=True, slots=True)
+class KindCheck:
+    """The result of a connection test for one kind of record."""
 
-    Raises PlatformError.
-    """
+    kind: str
+    object: str
+    fields: int
+    """How many fields the object has."""
+    problems: list[str]
+
+
+def check_mapping(record: platforms.PlatformRecord) -> list[KindCheck]:
+    """Return the check of each mapped kind by the platform's description. Raise PlatformError."""
     if record.problem:
         raise MappingWrong
     described = describe(record)
     problems = mapping.problems_with(record.mappings, described)
     return [
-        {
-            "kind": kind,
-            "object": mapped.object,
-            "fields": len(described.get(mapped.object) or ()),
-            "problems": [f"{p.where}: {p.message}" for p in problems if p.kind == kind],
-        }
-        for kind, mapped in ((kind, record.mappings.get(kind)) for kind in mapping.KINDS)
-        if mapped
+        KindCheck(
+            kind=kind,
+            object=mapped.object,
+            fields=len(described.get(mapped.object) or ()),
+            problems=[f"{p.where}: {p.message}" for p in problems if p.kind == kind],
+        )
+        for kind in mapping.KINDS
+        if (mapped := record.mappings.get(kind))
     ]

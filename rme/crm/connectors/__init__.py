@@ -1,4 +1,8 @@
-"""The registry of platforms. `embedded` serves every organization that has no other."""
+"""The registry of platforms. Organizations without a platform of their own use `embedded`.
+
+Other packages import `REGISTRY` and `REMOTE` from here, and the modules `base`,
+`records`, `conditions` and `mapped`.
+"""
 
 from rme.crm.connectors.base import Connector
 from rme.crm.connectors.embedded.connector import EmbeddedConnector
@@ -10,5 +14,5 @@ REMOTE: dict[str, type[MappedConnector]] = {
     "salesforce": SalesforceConnector,
     "odoo": OdooConnector,
 }
-"""Those that are reached over the network, and need settings and a mapping."""
+"""Platforms that are called over the network, and need settings and a mapping."""
 REGISTRY: dict[str, type[Connector]] = {"embedded": EmbeddedConnector, **REMOTE}

@@ -1,21 +1,19 @@
-"""What a platform connector must be able to do: the one interface to an organization's records.
+"""The interface that every platform connector implements: one organization's records.
 
-It gives and takes the plain values of `records`. A connector may match loosely where its platform
-does (`rme.crm.lookups` checks each record again), and must never let a value change a query:
-whatever is given is data.
+Records are the plain values of `records`. A connector may match loosely where its platform does
+(`rme.crm.lookups` checks each record again). Values are data: they must never change a query.
 
-`deadline` bounds a call as a whole, its retries included. Whatever a platform does, a call ends by
-then, with its result or with one of the errors below; nothing else may leave a connector, and no
-error carries the platform's own text.
+`deadline` bounds a whole call, retries included. A call ends by then with its result or with one of
+the errors below. A connector raises no other error, and no error carries the platform's own text.
 
     PlatformError
-    ├── PlatformLimit      its quota is used up; `retry_after` in seconds
-    ├── PlatformSlow       no answer by the deadline; a create may have been carried out
-    ├── PlatformAway       it cannot be reached, or answers what cannot be read
-    ├── PlatformRefused    it does not take our credentials
-    ├── MappingWrong       it does not know an object or a field that the mapping names
-    ├── Duplicate          it refused a create, because the record `id` is there already
-    └── UnknownParent      it refused a create, because a record that it names does not exist
+    ├── PlatformLimit      the quota is used up; `retry_after` in seconds
+    ├── PlatformSlow       no response by the deadline; a create may have been carried out
+    ├── PlatformAway       it cannot be reached, or its response cannot be read
+    ├── PlatformRefused    it rejects our credentials
+    ├── MappingWrong       the mapping names an object or a field that it does not have
+    ├── Duplicate          it rejected a create: the record `id` exists already
+    └── UnknownParent      it rejected a create: a record that it refers to does not exist
 """
 
 import time
@@ -36,25 +34,25 @@ from rme.crm.connectors.records import (
 )
 
 
-# --- how long it may take -----------------------------------------------------------------------
+# --- deadlines ----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The moment by which a call must have ended, on this process's monotonic clock."""
+    """The time by which a call must end, on this process's monotonic clock."""
 
     until: float = field(default=float("inf"))
 
     @classmethod
     def after(cls, seconds: float) -> "Deadline":
-        """Give the deadline that is some seconds away."""
+        """Return a deadline some seconds from now."""
         return cls(time.monotonic() + seconds)
 
     @property
     def left(self) -> float:
-        """Seconds that are left, never less than none."""
+        """Return the seconds that remain, at least 0."""
         return max(0.0, self.until - time.monotonic())
 
     def require(self) -> None:
-        """Raise PlatformSlow where no time is left."""
+        """Raise PlatformSlow if no time remains."""
         if self.left <= 0.0:
             raise PlatformSlow
 
@@ -62,13 +60,13 @@ class Deadline:
 NO_DEADLINE = Deadline()
 
 
-# --- what goes wrong ----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 class PlatformError(Exception):
-    """A platform did not do what it was asked for."""
+    """A platform did not carry out a call."""
 
 
 class PlatformLimit(PlatformError):
-    """The platform's quota is used up."""
+    """The platform's quota is used up; `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int = 60) -> None:
         super().__init__(retry_after)
@@ -76,23 +74,23 @@ class PlatformLimit(PlatformError):
 
 
 class PlatformSlow(PlatformError):
-    """No answer came by the deadline; whether a create was carried out is not known."""
+    """No response arrived by the deadline; a create may have been carried out."""
 
 
 class PlatformAway(PlatformError):
-    """The platform cannot be reached, or answers what cannot be read."""
+    """The platform cannot be reached, or its response cannot be read."""
 
 
 class PlatformRefused(PlatformError):
-    """The platform does not take our credentials."""
+    """The platform rejects our credentials."""
 
 
 class MappingWrong(PlatformError):
-    """The platform does not know an object or a field that the mapping names."""
+    """The mapping names an object or a field that the platform does not have."""
 
 
 class Duplicate(PlatformError):
-    """The platform has the record already. `id` is empty where it does not say which."""
+    """The record exists already. `id` is empty if the platform does not name it."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id)
@@ -100,7 +98,7 @@ class Duplicate(PlatformError):
 
 
 class UnknownParent(PlatformError):
-    """The record that is named by `field` (`account_id`, `contact_id`) does not exist."""
+    """The record that `field` (`account_id` or `contact_id`) refers to does not exist."""
 
     def __init__(self, field: str) -> None:
         super().__init__(field)
@@ -109,12 +107,12 @@ class UnknownParent(PlatformError):
 
 # --- the interface ------------------------------------------------------------------------------
 class Connector(ABC):
-    """One organization's platform. Cheap to make: one for each call.
+    """One organization's platform. Cheap to build: one for each call.
 
-    All `find_*` give at least the `limit` best records that there are, the best first, and none
-    where nothing matches, an id that the platform cannot have included; what matches loosely asks
-    its platform for more, and the caller cuts. Emails arrive folded (`rme.core.addresses.email`),
-    phones as E.164, other texts stripped and never empty.
+    All `find_*` return at least the `limit` best records, the best first; an empty list if nothing
+    matches, also for an id that the platform cannot have. A connector that matches loosely may
+    return more, and the caller cuts the list. Emails are folded (`rme.core.addresses.email`),
+    phones are E.164, other texts are stripped and not empty.
     """
 
     def __init__(self, organization_id: str) -> None:
@@ -125,13 +123,13 @@ class Connector(ABC):
     def get_contacts(
         self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, ContactRecord]:
-        """Find contacts by id. What does not exist is not in the answer.
+        """Return contacts by id; unknown ids are missing from the result.
 
         Set-based: one query or a few calls for any number of ids.
         """
 
     def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
-        """Find contacts by mobile number, as E.164; a platform that can asks once for all."""
+        """Return contacts by mobile number (E.164). A connector may use one query for all."""
         return {
             number: self.find_contacts_by_phone(number, limit=10, deadline=NO_DEADLINE)
             for number in numbers
@@ -141,10 +139,10 @@ class Connector(ABC):
     def get_records(
         self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, Record]:
-        """Find records of any kind by id. What does not exist is not in the answer.
+        """Return records of any kind by id; unknown ids are missing from the result.
 
         Set-based, as above. `type` is one of Account, Contact, Case, Event, EventRegistration,
-        Speaker, Exhibitor; a Contact has `account_id` (None or empty: it has none).
+        Speaker, Exhibitor; a Contact has `account_id` (None or empty: no account).
         """
 
     # --- look-ups -------------------------------------------------------------------------------
@@ -152,57 +150,58 @@ class Connector(ABC):
     def find_contacts_by_email(
         self, email: str, *, limit: int, deadline: Deadline
     ) -> list[ContactRecord]:
-        """Find contacts by their whole address, the newest first, however its case and its
-        domain (IDN or not) are written.
+        """Return contacts with exactly this address, the newest first. Case and the spelling of
+        the domain (IDN or not) do not count.
         """
 
     @abstractmethod
     def find_contacts_by_phone(
         self, phone: str, *, limit: int, deadline: Deadline
     ) -> list[ContactRecord]:
-        """Find contacts by any of their phones, the newest first."""
+        """Return contacts with this number among their phones, the newest first."""
 
     @abstractmethod
     def find_accounts(self, name: str, *, limit: int, deadline: Deadline) -> list[AccountRecord]:
-        """Find accounts by name: those written exactly so first, then those of the same
+        """Return accounts by name: exact matches first, then those with the same
         `rme.crm.folding.account_name`.
         """
 
     @abstractmethod
     def find_cases(self, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
-        """Find the cases of the contacts with an address, the newest first."""
+        """Return the cases of the contacts with this address, the newest first."""
 
     @abstractmethod
     def find_registrations(
         self, email: str, *, limit: int, deadline: Deadline
     ) -> list[RegistrationRecord]:
-        """Find the registrations of an address, its own or its contact's, the newest event
-        first.
+        """Return the registrations whose own or whose contact's address this is, the newest
+        event first.
         """
 
     @abstractmethod
     def find_speakers(
         self, contact_id: str, event_id: str, *, limit: int, deadline: Deadline
     ) -> list[SpeakerRecord]:
-        """Find where a contact speaks, the newest event first; at one event, if it is not empty."""
+        """Return a contact's sessions, the newest event first; of one event unless it is empty."""
 
     @abstractmethod
     def find_exhibitors(
         self, contact_id: str, *, limit: int, deadline: Deadline
     ) -> list[ExhibitorRecord]:
-        """Find where a contact exhibits, the newest event first."""
+        """Return the booths of a contact, the newest event first."""
 
     # --- creates --------------------------------------------------------------------------------
     @abstractmethod
     def create(self, new: New, *, deadline: Deadline) -> str:
-        """Make a record and give its id; never repeated by itself.
+        """Create a record and return its id. Never retried.
 
-        Parents were looked at (`get_records`) and so were duplicates; both may still be refused
-        by the platform: Duplicate, UnknownParent. After PlatformSlow it may exist.
+        The caller has checked parents (`get_records`) and duplicates; the platform may still
+        reject either: raise Duplicate or UnknownParent. After PlatformSlow the record may exist.
         """
 
     @abstractmethod
     def find_created(self, new: New, *, since: datetime, deadline: Deadline) -> str:
-        """Find a record of exactly these values made since a moment: after a create whose
-        outcome is not known. Gives its id, empty where there is none.
+        """Return the id of a record with exactly these values created since a time, or "".
+
+        For a create whose outcome is unknown.
         """

@@ -1,9 +1,9 @@
-"""Whether a platform is worth waiting for: one circuit a process for each organization's platform.
+"""A circuit breaker for each organization's platform, one in each process.
 
-A call to a platform that hangs holds a thread of the web server for seconds, and everybody's
-messages wait for a thread. After a few calls in a row that took long and failed, callers are told
-so at once, while one call every few seconds looks whether the platform is back. Once one has
-failed, those that wait as long already count with it: else each thread would wait once more.
+A call to a platform that hangs occupies a thread of the web server for seconds, and messages of
+all organizations wait for a thread. After a few slow failures in a row the circuit opens: calls
+fail at once, except for one trial call every few seconds. Calls that are still waiting after
+`LONG_SECONDS` count as failures once one has failed; otherwise each thread would wait once more.
 """
 
 import threading
@@ -15,54 +15,58 @@ from rme.crm.connectors.base import PlatformError
 
 FAILURES = 3
 LONG_SECONDS = 0.8
-"""A failure that comes sooner holds nobody up, and is the platform's own answer to each call."""
+"""A faster failure delays nobody and does not count: each call gets its own answer."""
 REST_SECONDS = 5.0
+"""How long an open circuit waits before it lets a trial call through."""
 
 
 class Circuit:
-    """What the last calls to a platform came to."""
+    """The recent failures of one platform. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._failures = 0
-        self._rests_until = 0.0
-        self._under_way: list[float] = []
-        """When the calls that have not ended began."""
-        self._last: type[PlatformError] = PlatformError
+        self._open_until = 0.0
+        self._in_flight: list[float] = []
+        """Start times of the calls that have not ended."""
+        self._last_error: type[PlatformError] = PlatformError
 
     def enter(self) -> None:
-        """Raise what the last call ended in, while the platform rests; then let one try it."""
+        """Register a call. Raise the error of the last failed call while the circuit is open.
+
+        When the rest is over, one call passes and the circuit rests again.
+        """
         with self._lock:
             now = self._clock()
-            if self._hangs(now):
-                if now < self._rests_until:
-                    raise self._last
-                self._rests_until = now + REST_SECONDS
-            self._under_way.append(now)
+            if self._is_open(now):
+                if now < self._open_until:
+                    raise self._last_error
+                self._open_until = now + REST_SECONDS
+            self._in_flight.append(now)
 
-    def _hangs(self, now: float) -> bool:
-        waiting = sum(now - began >= LONG_SECONDS for began in self._under_way)
-        return self._failures > 0 and self._failures + waiting >= FAILURES
+    def _is_open(self, now: float) -> bool:
+        slow = sum(now - start >= LONG_SECONDS for start in self._in_flight)
+        return self._failures > 0 and self._failures + slow >= FAILURES
 
     def leave(self, seconds: float, failed: type[PlatformError] | None) -> None:
-        """Note how long a call took, and in which error it ended, if in one."""
+        """Record that a call ended after some seconds, with an error or with a response."""
         with self._lock:
-            own = self._clock() - seconds
-            self._under_way.remove(min(self._under_way, key=lambda began: abs(began - own)))
+            start = self._clock() - seconds
+            self._in_flight.remove(min(self._in_flight, key=lambda each: abs(each - start)))
             if failed is None or seconds < LONG_SECONDS:
                 self._failures = 0
                 return
             self._failures += 1
-            self._last = failed
-            self._rests_until = self._clock() + REST_SECONDS
+            self._last_error = failed
+            self._open_until = self._clock() + REST_SECONDS
 
 
 _circuits: TtlCache[tuple[str, str], Circuit] = TtlCache(seconds=3600)
 
 
 def circuit_of(organization_id: str, address: str) -> Circuit:
-    """Give the circuit of a platform; another address is another platform."""
+    """Return the circuit of a platform; another address is another platform."""
     found = _circuits.get((organization_id, address), Circuit)
-    assert found is not None  # it is made where there is none
+    assert found is not None  # the loader always returns a circuit
     return found

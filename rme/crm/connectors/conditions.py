@@ -1,24 +1,27 @@
-"""What is searched for: conditions, and the ways in which people write numbers and names."""
+"""Conditions of a look-up, and patterns for the spellings of phone numbers and names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import phonenumbers
 
 Description = Mapping[str, Mapping[str, str] | None]
-"""By object, its fields, and the object that each refers to (or nothing); None: no such object."""
+"""A platform's objects: by object its fields, and for each field the object that it refers to
+("" if none). None: the platform has no such object.
+"""
 
 _ACCENTED = str.maketrans(dict.fromkeys("aceginosuyzlrtd", "_"))
-"""Letters of which languages have others with a mark."""
+"""Letters that carry a diacritic in some language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition: one of the fields equals one of the values, or is like the pattern.
+    """A condition: one of the fields equals one of the values, or matches the pattern.
 
-    `fold`: case does not count. `keys`: the values are ids. A pattern has letters, digits, `%`
-    and `_` and nothing else. `since`: the field is a time, and not before that.
+    `fold`: case does not count. `keys`: the values are ids. A pattern consists of letters, digits,
+    `%` and `_` only. `since`: the field is a time, and not before this one.
     """
 
     paths: tuple[str, ...]
@@ -29,23 +32,38 @@ class Where:
     keys: bool = False
 
 
-def digits_of(phone: str) -> list[str]:
-    """Give the ways in which people write an E.164 number, by their digits: whole, national."""
+class PhoneDigits(NamedTuple):
+    """The spellings of a phone number, as digits only."""
+
+    international: str
+    national: str
+    """Without the country code."""
+    dialled: str
+    """As dialled within the country, with its trunk prefix if it has one."""
+
+
+def phone_digits(phone: str) -> PhoneDigits:
+    """Return the digits of an E.164 number in each spelling that is in use."""
     number = phonenumbers.parse(phone)
-    national = phonenumbers.national_significant_number(number)
-    dialled = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
-    inland = "".join(letter for letter in dialled if letter.isascii() and letter.isdigit())
-    return list(dict.fromkeys([phone.lstrip("+"), national, inland]))
+    formatted = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
+    return PhoneDigits(
+        international=phone.lstrip("+"),
+        national=phonenumbers.national_significant_number(number),
+        dialled="".join(c for c in formatted if c.isascii() and c.isdigit()),
+    )
 
 
 def pattern(folded: str) -> str:
-    """Give a pattern of names that fold to this: anything may stand between the letters."""
+    """Return a LIKE pattern of names that fold to this: any characters between the letters.
+
+    Return "" for a name with characters other than letters and digits.
+    """
     if not folded.replace("_", "").isalnum():
         return ""
     return "%".join(folded) + "%"
 
 
 def loose_pattern(folded: str) -> str:
-    """Give a pattern that lets marks on letters differ too; nothing where it would let all pass."""
+    """Return a pattern that accepts diacritics too, or "" if it would match nearly all names."""
     loose = folded.translate(_ACCENTED)
     return pattern(loose) if len(loose) > 3 and loose.strip("_") else ""

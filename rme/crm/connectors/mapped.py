@@ -1,7 +1,7 @@
-"""What all remote platforms share: our look-ups and creates, said through the mapping.
+"""Look-ups and creates on remote platforms, by the organization's mapping.
 
-A connector of a platform says how it selects, inserts and describes; the rest is here. Rows are
-checked before they are cut to the limit, since platforms match loosely.
+A subclass for each platform selects, inserts and describes; the rest is here. Rows are checked
+before the list is cut to the limit, since platforms match loosely.
 """
 
 from abc import abstractmethod
@@ -36,22 +36,27 @@ from rme.crm.mapping import ObjectMapping, Scalar
 from rme.transport import Transport
 
 SCAN = 200
-"""Rows that are read to find the few that match exactly."""
+"""Rows that a look-up reads to find the few that match exactly."""
 LOOSE_SCAN = 2000
-_WAVES = (("Account", "Contact"), ("Case", "Event", "EventRegistration", "Speaker", "Exhibitor"))
+"""Rows that a look-up by a loose pattern reads."""
+_KINDS = ("Account", "Contact", "Case", "Event", "EventRegistration", "Speaker", "Exhibitor")
+"""Kinds in the order in which an id is looked up."""
 _PARENTS = ("account_id", "contact_id")
 
 
 class MappedConnector(Connector):
-    """One organization's remote platform."""
+    """A connector for one organization's remote platform."""
 
     Settings: ClassVar[type[RemoteSettings]]
-    """What the platform needs to be reached; secrets are SecretStr."""
+    """The platform's settings; secrets are SecretStr."""
     label: ClassVar[str]
+    """The platform's name in the admin."""
     id_path: ClassVar[str]
+    """The platform's field for the id of a record."""
     created_path: ClassVar[str]
+    """The platform's field for the time at which a record was created."""
     batch: ClassVar[int]
-    """Ids that one call takes."""
+    """How many ids one call takes."""
 
     def __init__(
         self,
@@ -63,44 +68,47 @@ class MappedConnector(Connector):
         super().__init__(organization_id)
         self.platform = platform or platforms.get(organization_id)
         ca_pem = str(self.platform.settings.get("ca_pem", ""))
-        # Who names the platform tests it, and is not told what came of earlier calls.
+        # A platform passed in is being tested: failures of earlier calls do not count.
         address = str(self.platform.settings.get("address", ""))
-        known = circuit.circuit_of(organization_id, address) if platform is None else None
-        self.caller = PlatformCaller(transport or outbound_transport(), ca_pem, known)
+        breaker = circuit.circuit_of(organization_id, address) if platform is None else None
+        self.caller = PlatformCaller(transport or outbound_transport(), ca_pem, breaker)
 
-    # --- what a platform's connector says -------------------------------------------------------
+    # --- what a subclass implements -------------------------------------------------------------
     @abstractmethod
     def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
-        """Give the platform's own description of objects. Raises PlatformError."""
+        """Return the platform's own description of objects. Raise PlatformError."""
 
     @abstractmethod
     def _select(
         self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
     ) -> list[Row]:
-        """Read rows that meet all conditions and the kind's filter, by one call or a few."""
+        """Return rows that meet all conditions and the kind's filter, by one call or a few.
+
+        They are ordered by the field `newest`, latest first; "" orders them by name.
+        """
 
     @abstractmethod
     def _insert(self, kind: str, row: dict[str, Scalar], new: New) -> str:
-        """Make a record."""
+        """Create a record from the platform's own fields, and return its id."""
 
     @abstractmethod
     def _select_by_phone(self, phone: str) -> list[Row]:
-        """Read contacts that may have a number."""
+        """Return rows of contacts that may have a phone number (E.164)."""
 
     @abstractmethod
     def _key(self, record_id: str) -> str:
-        """Give the platform's key for an id of a record; nothing for what can be none."""
+        """Return the platform's form of a record's id, or "" if it cannot be an id."""
 
     @abstractmethod
     def _may_be(self, kind: str, record_id: str) -> bool:
-        """Say whether an id may be of a record of a kind."""
+        """Return whether an id may belong to a record of a kind."""
 
     # --- by id ----------------------------------------------------------------------------------
     def get_contacts(
         self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, ContactRecord]:
         self.caller.deadline = deadline
-        # Consent and suppressions hold the id as it is given, so it is taken in one spelling only.
+        # Consent and suppressions store the id as given, so only one spelling is accepted.
         keys = [each for each in contact_ids if self._key(each) == each]
         found = [self._contact(row) for row in self._by_keys("Contact", keys)]
         wanted = set(keys)
@@ -111,10 +119,9 @@ class MappedConnector(Connector):
     ) -> dict[str, Record]:
         self.caller.deadline = deadline
         found: dict[str, Record] = {}
-        for wave in _WAVES:
-            for kind in wave:
-                left = [each for each in record_ids if each not in found]
-                found |= self._records(kind, [each for each in left if self._may_be(kind, each)])
+        for kind in _KINDS:
+            missing = [each for each in record_ids if each not in found]
+            found |= self._records(kind, [each for each in missing if self._may_be(kind, each)])
         return found
 
     def _records(self, kind: str, wanted: Sequence[str]) -> dict[str, Record]:
@@ -124,8 +131,8 @@ class MappedConnector(Connector):
         keys = {each: self._key(each) for each in wanted}
         read = self._by_keys(kind, list(dict.fromkeys(keys.values())))
         found = [rows.record(kind, Values(mapped, row)) for row in read]
-        made = {record["id"]: record for record in found}
-        return {each: made[key] for each, key in keys.items() if key in made}
+        by_key = {record["id"]: record for record in found}
+        return {each: by_key[key] for each, key in keys.items() if key in by_key}
 
     def _by_keys(self, kind: str, keys: Sequence[str]) -> list[Row]:
         read: list[Row] = []
@@ -153,7 +160,7 @@ class MappedConnector(Connector):
     def find_accounts(self, name: str, *, limit: int, deadline: Deadline) -> list[AccountRecord]:
         self.caller.deadline = deadline
         folded = folding.account_name(name)
-        paths = self._mapped("Account").searched("name")
+        paths = self._mapped("Account").search_paths("name")
         wheres = [(Where(paths, equals=(name,), like=pattern(folded)), SCAN)]
         if loose := loose_pattern(folded):
             wheres.append((Where(paths, like=loose), LOOSE_SCAN))
@@ -215,13 +222,16 @@ class MappedConnector(Connector):
         fold: bool = False,
         keys: bool = False,
     ) -> list[Row]:
-        """Read the rows whose field has one of some values. A kind that is not mapped has none."""
+        """Return the rows whose field has one of the values, and further fields these ids.
+
+        A kind that is not mapped has no rows.
+        """
         self.caller.deadline = deadline
         if not self._has(kind):
             return []
         mapped = self._mapped(kind)
-        where = [Where(mapped.searched(name), tuple(wanted), fold=fold, keys=keys)]
-        where += [Where(mapped.searched(other), (key,), keys=True) for other, key in more]
+        where = [Where(mapped.search_paths(name), tuple(wanted), fold=fold, keys=keys)]
+        where += [Where(mapped.search_paths(other), (key,), keys=True) for other, key in more]
         newest = "event_start" if "event_start" in mapped.fields else "created_at"
         return self._select(kind, where, newest=newest)
 
@@ -229,7 +239,7 @@ class MappedConnector(Connector):
     def create(self, new: New, *, deadline: Deadline) -> str:
         self.caller.deadline = deadline
         given = self._given(new)
-        return self._insert(new.kind, mapping.written(self._mapped(new.kind), given), new)
+        return self._insert(new.kind, mapping.platform_row(self._mapped(new.kind), given), new)
 
     def find_created(self, new: New, *, since: datetime, deadline: Deadline) -> str:
         self.caller.deadline = deadline
@@ -238,7 +248,7 @@ class MappedConnector(Connector):
         where += [
             Where(paths[:1], (value,), keys=name in _PARENTS, fold=name == "email")
             for name, value in given.items()
-            # long texts cannot be searched, and an account may only follow from the contact
+            # Long texts cannot be searched, and a platform may derive the account from the contact.
             if value and name not in ("issue", "account_id") and (paths := mapped.fields.get(name))
         ]
         read = self._select(new.kind, where)
@@ -258,7 +268,7 @@ class MappedConnector(Connector):
         )
 
     def _given(self, new: New) -> dict[str, str]:
-        """Give what is to be written by our names. Raises UnknownParent."""
+        """Return the values to store, by our field names. Raise UnknownParent."""
         match new:
             case NewAccount():
                 return {"name": new.name}
@@ -283,7 +293,7 @@ class MappedConnector(Connector):
         return kind in self.platform.mappings or bool(self.platform.problem)
 
     def _mapped(self, kind: str) -> ObjectMapping:
-        """Give a kind's mapping, with the id and the time of making. Raises MappingWrong."""
+        """Return a kind's mapping, with id and creation time added. Raise MappingWrong."""
         mapped = self.platform.mappings.get(kind)
         if mapped is None:
             raise MappingWrong

@@ -1,11 +1,12 @@
-"""One call to a platform: over the checked transport, within the deadline, with one more try.
+"""HTTP calls to a platform: over the checked transport, within the deadline, with one retry.
 
-A read is repeated, once, where its answer failed to come for another reason than time. A create
-never is: where it may have been carried out, the error is PlatformSlow.
+A read is retried once, unless it failed by a time-out. A create is never retried: if it may have
+been carried out, the error is PlatformSlow.
 """
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import orjson
 
@@ -21,16 +22,28 @@ from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request, Transp
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 3.0
-MAX_ANSWER = 4 * 1024 * 1024
-"""Bytes. The descriptions of large objects come near it; records never do."""
+MAX_RESPONSE = 4 * 1024 * 1024
+"""Bytes. Descriptions of large objects come near it; records do not."""
 
-_GATEWAY = frozenset({502, 503, 504})
-_MAX_WAIT = 3600
+_GATEWAY_ERRORS = frozenset({502, 503, 504})
+_MAX_RETRY_AFTER = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What one call sends. `creates`: it creates a record, so it must not be repeated."""
+
+    url: str
+    method: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    creates: bool
 
 
 class PlatformCaller:
-    """Makes the calls of one connector. `deadline` bounds them together. Without a circuit what
-    came of others' calls does not count.
+    """Makes the calls of one connector; `deadline` bounds them together.
+
+    Without a circuit, the failures of earlier calls do not count.
     """
 
     def __init__(
@@ -46,82 +59,81 @@ class PlatformCaller:
         url: str,
         *,
         method: str = "POST",
-        headers: tuple[tuple[str, str], ...] = (),
+        headers: Sequence[tuple[str, str]] = (),
         body: bytes = b"",
         creates: bool = False,
     ) -> Reply:
-        """Give the answer, whatever its status. Raises PlatformSlow, PlatformAway."""
+        """Return the response, whatever its status. Raise PlatformSlow or PlatformAway."""
         self.deadline.require()
         self.circuit.enter()
-        began = time.monotonic()
+        start = time.monotonic()
         try:
-            result = self._perform(url, method, headers, body, creates)
+            result = self._perform(_Call(url, method, tuple(headers), body, creates))
         except BaseException:
-            self.circuit.leave(0.0, PlatformError)  # nobody was asked, or nobody waits any more
+            # The platform was not called, or this worker is being stopped: not its failure.
+            self.circuit.leave(0.0, PlatformError)
             raise
-        took = time.monotonic() - began
+        seconds = time.monotonic() - start
         if isinstance(result, Reply):
-            self.circuit.leave(took, None)
+            self.circuit.leave(seconds, None)
             return result
         error = _error_of(result, creates)
-        self.circuit.leave(took, error)
+        self.circuit.leave(seconds, error)
         raise error
 
-    def _perform(
-        self,
-        url: str,
-        method: str,
-        headers: tuple[tuple[str, str], ...],
-        body: bytes,
-        creates: bool,
-    ) -> Reply | Failure:
-        for last in (True,) if creates else (False, True):
-            left = self.deadline.left
-            request = Request(
-                url,
-                body,
-                method,
-                headers,
-                connect_timeout=min(CONNECT_SECONDS, left),
-                timeout=min(READ_SECONDS, left),
-                max_response=MAX_ANSWER,
-                ca_pem=self.ca_pem,
-            )
-            result = self.transport.perform([request])[0]
-            if last or not _may_repeat(result) or self.deadline.left <= 0.0:
-                break
-        return result
+    def _perform(self, call: _Call) -> Reply | Failure:
+        result = self._perform_once(call)
+        if call.creates or not _may_repeat(result) or self.deadline.left <= 0.0:
+            return result
+        return self._perform_once(call)
+
+    def _perform_once(self, call: _Call) -> Reply | Failure:
+        left = self.deadline.left
+        request = Request(
+            call.url,
+            call.body,
+            call.method,
+            call.headers,
+            connect_timeout=min(CONNECT_SECONDS, left),
+            timeout=min(READ_SECONDS, left),
+            max_response=MAX_RESPONSE,
+            ca_pem=self.ca_pem,
+        )
+        return self.transport.perform([request])[0]
 
 
 def _error_of(failure: Failure, creates: bool) -> type[PlatformError]:
-    in_doubt = failure.kind is FailureKind.UNKNOWN and (creates or _is_late(failure))
-    return PlatformSlow if in_doubt else PlatformAway
+    unknown = failure.kind is FailureKind.UNKNOWN and (creates or _timed_out(failure))
+    return PlatformSlow if unknown else PlatformAway
 
 
-def _is_late(failure: Failure) -> bool:
+def _timed_out(failure: Failure) -> bool:
     return failure.reason == TIME_OUT
 
 
 def _may_repeat(result: Reply | Failure) -> bool:
     if isinstance(result, Reply):
-        return result.status in _GATEWAY
+        return result.status in _GATEWAY_ERRORS
     if result.kind is FailureKind.UNKNOWN:
-        return not _is_late(result)
+        return not _timed_out(result)
     return result.kind is FailureKind.NOT_SENT
 
 
-def json_of(reply: Reply, *, creates: bool = False) -> Any:
-    """Read an answer's body. Raises PlatformAway for what is no JSON, PlatformSlow on a create:
-    a gateway may have said that.
+def json_of(reply: Reply, *, creates: bool = False) -> object:
+    """Return the JSON value of a response.
+
+    Raise PlatformAway if it is not JSON; for a create raise PlatformSlow, since a gateway may have
+    replaced the platform's response.
     """
     try:
-        return orjson.loads(reply.body)
+        value: object = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
         raise (PlatformSlow if creates else PlatformAway) from error
+    return value
 
 
 def limit_of(reply: Reply) -> PlatformLimit:
-    """Say that the quota is used up, and for how long as far as the answer says."""
+    """Return the error for a used-up quota, with the response's Retry-After in seconds or 60."""
     given = reply.headers.get("retry-after", "")[:9]
     seconds = int(given) if given.isascii() and given.isdigit() else 60
-    return PlatformLimit(max(1, min(seconds, _MAX_WAIT)))
+    return PlatformLimit(max(1, min(seconds, _MAX_RETRY_AFTER)))

@@ -1,6 +1,6 @@
-"""What platform connectors give and take: records as values.
+"""Records as values, as platform connectors return and create them.
 
-Ids are opaque text of the platform's, what is missing is an empty string, times know their zone.
+Ids are the platform's own, opaque; a missing value is an empty string; times are zone-aware.
 """
 
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
 Record = Mapping[str, Any]
-"""A record of any kind: its fields by name, flat, as JSON has them. `type` says what it is."""
+"""A record of any kind: its fields by name as JSON values, not nested. `type` is its kind."""
 
 
-# --- what is found ------------------------------------------------------------------------------
+# --- records that exist -------------------------------------------------------------------------
 class ContactRecord(NamedTuple):
     """A person. Missing values are empty strings.
 
-    `email` is as it was typed; `mobile` is E.164; `language` like `en_GB`; `zone` an IANA name.
-    `phone` is the number to show, and `phones` are all that there are, `mobile` among them, each
-    as the platform keeps it; the last four are of `find_contacts_by_*` and may else be empty.
+    `email` is as typed; `mobile` is E.164; `language` like `en_GB`; `zone` an IANA name.
+    `phone` is the number to display; `phones` are all numbers, `mobile` included, each as the
+    platform stores it. Only `find_contacts_by_*` fill the last four.
     """
 
     id: str
@@ -50,7 +50,7 @@ class AccountRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
-    """A request for support. `contact_email` is its contact's."""
+    """A support request. `contact_email` is its contact's."""
 
     id: str
     number: str = ""
@@ -67,9 +67,9 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationRecord:
-    """One person's place at an event. `is_registered`: it holds, and was not cancelled.
+    """One person's registration for an event. `is_registered` is false for a cancelled one.
 
-    `email` is its own, `contact_email` its contact's.
+    `email` is the registration's own, `contact_email` its contact's.
     """
 
     id: str
@@ -118,10 +118,10 @@ class ExhibitorRecord:
     status: str = ""
 
 
-# --- what is made -------------------------------------------------------------------------------
+# --- records to create --------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class NewAccount:
-    """An account to be made."""
+    """An account to create."""
 
     kind: ClassVar[str] = "Account"
     name: str
@@ -129,7 +129,7 @@ class NewAccount:
 
 @dataclass(frozen=True, slots=True)
 class NewContact:
-    """A contact to be made. `email` is folded (`rme.core.addresses.email`) or empty."""
+    """A contact to create. `email` is folded (`rme.core.addresses.email`) or empty."""
 
     kind: ClassVar[str] = "Contact"
     last_name: str
@@ -140,7 +140,7 @@ class NewContact:
 
 @dataclass(frozen=True, slots=True)
 class NewCase:
-    """A case to be made."""
+    """A case to create."""
 
     kind: ClassVar[str] = "Case"
     subject: str

@@ -1,4 +1,4 @@
-"""What every remote platform needs to be reached."""
+"""Settings that every remote platform has."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from rme.transport import origin_of
 
 
 class RemoteSettings(BaseModel):
-    """What every remote platform needs to be reached."""
+    """The platform's address, and the certificate authorities to trust for it."""
 
     model_config = ConfigDict(extra="forbid")
 

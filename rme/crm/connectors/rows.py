@@ -1,8 +1,7 @@
-"""A platform's rows as our records."""
+"""Records built from a platform's rows."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from rme.core import addresses
 from rme.core.zones import is_zone
@@ -18,38 +17,38 @@ from rme.crm.connectors.records import (
 from rme.crm.connectors.values import Values
 
 _RENAMED = {"event_start": "event_starts_at"}
-"""What templates call a field, where it is not what look-ups call it."""
+"""Fields that templates know by another name than look-ups do."""
 _TIMES = frozenset({"created_at", "starts_at", "ends_at", "event_start", "session_start"})
 _FLAGS = frozenset({"is_closed", "is_registered", "attended"})
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def record(kind: str, found: Values) -> Record:
-    """Give all fields of a record as JSON has them, by the names that templates know."""
-    made: dict[str, Any] = {"type": kind}
+    """Return all fields of a record as JSON values, under the names that templates know."""
+    fields: dict[str, object] = {"type": kind}
     for name in found.mapped.fields:
         if name.startswith("find_") or name == "phones":
             continue
         if name in _TIMES:
             moment = found.time(name)
-            value: Any = moment.isoformat() if moment else None
+            value: object = moment.isoformat() if moment else None
         elif name in _FLAGS:
             value = found.flag(name)
         else:
             value = found.key(name) if name.endswith("_id") else found.text(name)
-        made[_RENAMED.get(name, name)] = value
-    return made
+        fields[_RENAMED.get(name, name)] = value
+    return fields
 
 
 def newest_event(found: Sequence[Values]) -> list[Values]:
-    """Order rows of an event: the newest event first, and of one event as they came."""
+    """Return the rows ordered by event, the newest first; within an event the order is kept."""
     return sorted(found, key=lambda each: each.time("event_start") or _LONG_AGO, reverse=True)
 
 
 def contact(found: Values, region: str) -> ContactRecord:
-    """Make a contact; `region` reads phones without a country code.
+    """Return a contact; `region` is assumed for phones without a country code.
 
-    Where a platform has one name only, what stands before its last space is the first name.
+    If the platform has one name field, the text before its last space is the first name.
     """
     first, last = found.text("first_name"), found.text("last_name")
     if not first and not last:
@@ -79,7 +78,7 @@ def account(found: Values) -> AccountRecord:
 
 
 def _company(found: Values, contact_id: str) -> str:
-    """Give the account; Odoo says of a person without a company that it is its own."""
+    """Return the account's id, or "": in Odoo a person without a company is its own company."""
     account_id = found.key("account_id")
     return "" if account_id == contact_id else account_id
 

@@ -1,77 +1,79 @@
-"""What stands in a row of a platform's, as ours: whichever way it writes nothing, times and links.
+"""Values of a platform's row: empty values, times and references in the form of each platform.
 
-Salesforce gives null, nested objects and `2026-01-02T03:04:05.000+0000`; Odoo gives false,
+Salesforce returns null, nested objects and `2026-01-02T03:04:05.000+0000`; Odoo returns false,
 `[id, label]` and `2026-01-02 03:04:05` in UTC.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from rme.crm.mapping import ObjectMapping
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
+"""A row as the platform's JSON has it, by its own field names."""
 
-_YES = frozenset({"true", "yes", "y", "1"})
+_TRUE_WORDS = frozenset({"true", "yes", "y", "1"})
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The fields of one row by our names, through its mapping."""
+    """The fields of one row under our names, by its mapping."""
 
     mapped: ObjectMapping
     row: Row
 
     def text(self, name: str) -> str:
-        """Give the first of a field's values that is not empty, in our words."""
+        """Return the first non-empty value of a field, translated by the mapping."""
         for path in self.mapped.fields.get(name, ()):
             if found := _text(_walk(self.row, path)):
-                return str(self.mapped.translated(name, found)) if self._words(name) else found
+                translated = name in self.mapped.values
+                return str(self.mapped.translate(name, found)) if translated else found
         return ""
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Give all values of a field that are not empty, each once."""
+        """Return all non-empty values of a field, without repeats."""
         found = (_text(_walk(self.row, path)) for path in self.mapped.fields.get(name, ()))
         return tuple(dict.fromkeys(each for each in found if each))
 
     def key(self, name: str) -> str:
-        """Give the id of the record that a field refers to."""
+        """Return the id of the record that a field refers to."""
         for path in self.mapped.fields.get(name, ()):
             if found := _key(_walk(self.row, path)):
                 return found
         return ""
 
     def flag(self, name: str) -> bool:
-        """Say whether a field holds; what is empty does not."""
+        """Return whether a field is true; an empty field is false."""
         for path in self.mapped.fields.get(name, ()):
             raw = _walk(self.row, path)
             if text := "true" if raw is True else _text(raw):
-                said = self.mapped.translated(name, text)
-                return said if isinstance(said, bool) else str(said).strip().lower() in _YES
+                value = self.mapped.translate(name, text)
+                if isinstance(value, bool):
+                    return value
+                return str(value).strip().lower() in _TRUE_WORDS
         return False
 
     def time(self, name: str) -> datetime | None:
-        """Give a time; a date is its midnight, and what has no zone is UTC."""
+        """Return a time, or None. A date is midnight; a time without a zone is in UTC."""
         try:
             read = datetime.fromisoformat(self.text(name))
         except ValueError:
             return None
         return read if read.tzinfo else read.replace(tzinfo=UTC)
 
-    def _words(self, name: str) -> bool:
-        return name in self.mapped.values
 
-
-def _walk(row: Any, path: str) -> Any:
+def _walk(row: Row, path: str) -> object:
+    """Return the value at a dotted path, or None."""
+    value: object = row
     for step in path.split("."):
-        if not isinstance(row, Mapping):
+        if not isinstance(value, Mapping):
             return None
-        row = row.get(step)
-    return row
+        value = value.get(step)
+    return value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     match value:
         case None | False:
             return ""
@@ -90,7 +92,7 @@ def _text(value: Any) -> str:
     return ""
 
 
-def _key(value: Any) -> str:
+def _key(value: object) -> str:
     match value:
         case [key, _]:
             return _text(key)

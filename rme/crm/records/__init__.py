@@ -1,1 +1,1 @@
-"""Files of records of the built-in CRM."""
+"""Import and export of the embedded records as CSV files: `import_file`, `export`, `files`."""

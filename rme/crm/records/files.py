@@ -1,6 +1,6 @@
-"""THE columns of files of records, by kind: how each is called, and how its cells are read.
+"""The columns of record files, by kind: names, and how cells are parsed.
 
-What an export writes, an import reads.
+An import accepts every file that an export wrote.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,16 +16,18 @@ from rme.core import addresses, ids, zones
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
 
 Read = Callable[[str, str], Any]
-"""Reads a cell, with the organization's region. Raises ValueError, which says what is wrong."""
-MORE = ("createdAt",)
-"""What an export tells besides, and an import passes over."""
+"""Parses a cell; the second argument is the organization's region. Raises ValueError, whose text is
+shown to people.
+"""
+EXTRA_COLUMNS = ("createdAt",)
+"""Columns that an export adds, and an import ignores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name in files, its name in the table, and how it is read.
+    """A column: its name in files, its column in the table, and its parser.
 
-    `refers` names the kind of record whose id it holds.
+    `refers` is the model whose ids the column holds.
     """
 
     name: str
@@ -76,21 +78,21 @@ def _url(cell: str, region: str) -> str:
     return cell
 
 
-_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def _truth(cell: str, region: str) -> bool:
-    if cell.lower() not in _TRUTHS:
+def _boolean(cell: str, region: str) -> bool:
+    if cell.lower() not in _BOOLEANS:
         raise ValueError("is neither true nor false")
-    return _TRUTHS[cell.lower()]
+    return _BOOLEANS[cell.lower()]
 
 
-def _moment(cell: str, region: str) -> datetime:
+def _time(cell: str, region: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(cell)
-        if moment.tzinfo is None:
+        time = datetime.fromisoformat(cell)
+        if time.tzinfo is None:
             raise ValueError
-        return moment.astimezone(UTC)
+        return time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("is not a time like 2026-01-31T12:00:00Z") from None
 
@@ -151,8 +153,8 @@ COLUMNS: Mapping[type[models.Model], tuple[Column, ...]] = {
     Event: (
         ID,
         Column("name", "name", _text(255), required=True),
-        Column("startsAt", "starts_at", _moment, required=True),
-        Column("endsAt", "ends_at", _moment),
+        Column("startsAt", "starts_at", _time, required=True),
+        Column("endsAt", "ends_at", _time),
     ),
     EventRegistration: (
         ID,
@@ -162,14 +164,14 @@ COLUMNS: Mapping[type[models.Model], tuple[Column, ...]] = {
         Column("email", "email", _email, required=True),
         _STATUS,
         Column("ticketType", "ticket_type", _text(100)),
-        Column("attended", "attended", _truth),
+        Column("attended", "attended", _boolean),
     ),
     Speaker: (
         ID,
         _EVENT,
         _of("contact", Contact, required=True),
         Column("sessionTitle", "session_title", _text(255)),
-        Column("sessionStart", "session_start", _moment),
+        Column("sessionStart", "session_start", _time),
         Column("room", "room", _text(100)),
         _STATUS,
     ),
@@ -187,5 +189,5 @@ KINDS: Mapping[str, type[models.Model]] = {model.__name__: model for model in CO
 
 
 def names(model: type[models.Model]) -> tuple[str, ...]:
-    """Give the columns that a file of a kind may have, in their order."""
+    """Return the names of the columns that a file of a kind may have, in order."""
     return tuple(column.name for column in COLUMNS[model])

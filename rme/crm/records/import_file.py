@@ -1,7 +1,7 @@
-"""Importing a file of records (see `rme.tenants.imports`).
+"""Import of a file of records (see `rme.tenants.imports`).
 
-A row with an id changes that record, in the columns that the file has; one without adds a record.
-The number of SQL statements of a part does not depend on its rows.
+A row with an id changes that record, in the columns of the file; a row without one adds a record.
+The number of SQL statements for a part does not depend on its rows.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from rme.core.db import sql
 from rme.crm import folding
 from rme.crm.models import Account, Case, RecordImport
 from rme.crm.records import files
-from rme.crm.records.files import COLUMNS, KINDS, MORE, Column
+from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column
 from rme.tenants import imports, organizations
 from rme.tenants.imports import PartResult, Rows
 
-PART_LINES = 1000
+PART_ROWS = 1000
 LINE_LIMIT = 256 * 1024
-"""Bytes of one line: twice what the longest case needs."""
+"""Bytes of one line: twice the longest case."""
 
 Values = dict[str, Any]
 
@@ -35,12 +35,12 @@ def start(
     file: IO[bytes],
     *,
     started_by: str,
-    part_lines: int = PART_LINES,
+    part_rows: int = PART_ROWS,
 ) -> RecordImport:
-    """Store a file to be imported, all or nothing. Raises Unreadable."""
-    reader = Reader(file, part_lines, LINE_LIMIT)
+    """Store a file to import, completely or not at all. Raise Unreadable."""
+    reader = Reader(file, part_rows, LINE_LIMIT)
     known = files.names(model)
-    columns, delimiter = csv_lines.header(reader.read_line() or "", known, MORE)
+    columns, delimiter = csv_lines.header(reader.read_line() or "", known, EXTRA_COLUMNS)
     wanted = [column.name for column in COLUMNS[model] if column.required]
     if "id" not in columns and (missing := [name for name in wanted if name not in columns]):
         raise Unreadable(f"The first line must name {missing[0]}, or id.")
@@ -56,14 +56,14 @@ def start(
     return run
 
 
-def work() -> bool:
-    """Import one part of the file whose turn it is; say whether there may be more to do."""
-    return imports.import_next_part(RecordImport, _take)
+def import_next_part() -> bool:
+    """Import one part of the file that has waited longest; return whether more may be waiting."""
+    return imports.import_next_part(RecordImport, _import_part)
 
 
 @dataclass(slots=True)
-class Row:
-    """A row that was read: its line, and its values by column of the table."""
+class ParsedRow:
+    """A parsed row: its line number, its values by column of the table, and its errors."""
 
     line: int
     values: Values
@@ -74,7 +74,7 @@ class Row:
         return str(self.values.get("id") or "")
 
 
-def _take(run: RecordImport, lines: Rows) -> PartResult:
+def _import_part(run: RecordImport, lines: Rows) -> PartResult:
     model = KINDS[run.kind]
     region = organizations.get(run.organization_id).region
     rows = [_read(run, number, line, COLUMNS[model], region) for number, line in lines]
@@ -85,8 +85,8 @@ def _take(run: RecordImport, lines: Rows) -> PartResult:
         if row.problems:
             outcome.reject(row.line, *row.problems)
     good = [row for row in rows if not row.problems]
-    added = [_full(model, run.organization_id, row.values) for row in good if not row.id]
-    changed = {row.id: _derived(model, row.values) for row in good if row.id}
+    added = [_complete(model, run.organization_id, row.values) for row in good if not row.id]
+    changed = {row.id: _with_derived(model, row.values) for row in good if row.id}
     sql.insert({model: added})
     sql.update(model, list(changed.values()))
     outcome.added, outcome.replaced = len(added), len(good) - len(added)
@@ -95,8 +95,8 @@ def _take(run: RecordImport, lines: Rows) -> PartResult:
 
 def _read(
     run: RecordImport, number: int, line: str, columns: tuple[Column, ...], region: str
-) -> Row:
-    row = Row(number, {})
+) -> ParsedRow:
+    row = ParsedRow(number, {})
     try:
         cells = csv_lines.row(line, run.columns, run.delimiter)
     except ValueError as error:
@@ -111,7 +111,9 @@ def _read(
     return row
 
 
-def _read_cell(row: Row, model: type[models.Model], column: Column, cell: str, region: str) -> None:
+def _read_cell(
+    row: ParsedRow, model: type[models.Model], column: Column, cell: str, region: str
+) -> None:
     if not cell:
         if column.required:
             row.problems.append((column.name, "is missing"))
@@ -123,9 +125,11 @@ def _read_cell(row: Row, model: type[models.Model], column: Column, cell: str, r
         row.problems.append((column.name, str(error)))
 
 
-# --- what other rows say ------------------------------------------------------------------------
-def _check_references(organization_id: str, model: type[models.Model], rows: list[Row]) -> None:
-    """Refuse ids of records that do not exist in the organization: a query for each kind."""
+# --- checks against other rows ------------------------------------------------------------------
+def _check_references(
+    organization_id: str, model: type[models.Model], rows: list[ParsedRow]
+) -> None:
+    """Reject ids of records that do not exist in the organization: one query for each column."""
     referring = [column for column in COLUMNS[model] if column.refers or column.name == "id"]
     for column in referring:
         target = column.refers or model
@@ -140,8 +144,8 @@ def _check_references(organization_id: str, model: type[models.Model], rows: lis
                 row.problems.append((column.name, "does not exist"))
 
 
-def _check_numbers(organization_id: str, model: type[models.Model], rows: list[Row]) -> None:
-    """Refuse numbers of cases that others have: one query."""
+def _check_numbers(organization_id: str, model: type[models.Model], rows: list[ParsedRow]) -> None:
+    """Reject case numbers that other cases have: one query."""
     if model is not Case:
         return
     numbers = {row.values.get("number") for row in rows if not row.problems} - {None}
@@ -157,9 +161,9 @@ def _check_numbers(organization_id: str, model: type[models.Model], rows: list[R
             row.problems.append(("number", "is another case's"))
 
 
-# --- what is written ----------------------------------------------------------------------------
-def _full(model: type[models.Model], organization_id: str, values: Values) -> Values:
-    """Give all columns of a row that is added."""
+# --- rows to store ------------------------------------------------------------------------------
+def _complete(model: type[models.Model], organization_id: str, values: Values) -> Values:
+    """Return the values of all columns of a new row."""
     columns = [
         str(each.column)
         for each in model._meta.concrete_fields
@@ -167,16 +171,17 @@ def _full(model: type[models.Model], organization_id: str, values: Values) -> Va
     ]
     defaults = {column: _default(model, column) for column in columns}
     own = {"id": ids.new_text_id(), "organization_id": organization_id}
-    return _derived(model, {**defaults, **values, **own})
+    return _with_derived(model, {**defaults, **values, **own})
 
 
-def _default(model: type[models.Model], column: str) -> Any:
+def _default(model: type[models.Model], column: str) -> object:
     (found,) = (each for each in model._meta.concrete_fields if each.column == column)
     default = found.get_default()
     return str(default) if isinstance(default, models.TextChoices) else default
 
 
-def _derived(model: type[models.Model], values: Values) -> Values:
+def _with_derived(model: type[models.Model], values: Values) -> Values:
+    """Return values with the columns that follow from others."""
     if model is Account and "name" in values:
         return {**values, "name_folded": folding.account_name(values["name"])}
     return values

@@ -46,7 +46,7 @@ class Command(migrate.Command):
             self._migrate(*args, **options)
 
     def migration_progress_callback(
-        self, action: str, migration: Any = None, fake: bool = False
+        self, action: str, migration: object = None, fake: bool = False
     ) -> None:
         """Store the name of the migration, for the message when it is tried again."""
         if migration is not None:

@@ -1,4 +1,8 @@
-"""Admin pages of organizations, people and keys. Importing them registers them."""
+"""Admin pages of organizations, people and keys. Importing them registers them.
+
+Admin modules of other packages build on `base`, `choices`, `lists`, `imports`, `keys` and
+`json_fields`.
+"""
 
 from rme.tenants.admin import keys, pages
 

@@ -1,4 +1,4 @@
-"""What all admin pages share: whose rows a person sees, what a role may do, and what is logged."""
+"""Base classes of all admin pages: visible rows, permissions of roles, and the log of changes."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -29,11 +29,11 @@ from rme.tenants.roles import (
 )
 
 
-class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
-    """Rows of a person's own organizations, with the rights of its role there.
+class TenantAdmin(OwnChoices, ModelAdmin):
+    """A page with the rows of a person's organizations, by the person's role in each.
 
-    What belongs to another organization answers as what does not exist: 404. Superusers run the
-    deployment and see all.
+    A row of another organization is answered like one that does not exist: 404. Superusers run
+    the deployment and see all rows.
     """
 
     organization_path: ClassVar[str] = "organization_id"
@@ -41,13 +41,13 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     writers: ClassVar[frozenset[str]] = EDITORS
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     fixed_fields: ClassVar[tuple[str, ...]] = ("organization",)
-    """Chosen when a row is made, and never changed."""
+    """Fields that are set when a row is created, and never change."""
     form = TenantForm
     list_per_page = 50
     show_full_result_count = False
     list_filter_submit = False
 
-    # --- whose rows -----------------------------------------------------------------------------
+    # --- visible rows ---------------------------------------------------------------------------
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
         if request.user.is_superuser:
@@ -56,7 +56,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
         return rows.filter(**{f"{self.organization_path}__in": own})
 
     def organization_of(self, row: Model) -> str:
-        """Give the organization of a row."""
+        """Return the id of a row's organization."""
         value: Any = row
         for step in self.organization_path.split("__"):
             value = getattr(value, step)
@@ -65,17 +65,18 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """Give a row that the person may see. Raises Http404, where Django asks for rights first
-        and so tells what is missing from what is another's.
+        """Return a row that the person may see. Raise Http404.
+
+        Django checks permissions first, which would reveal that a row exists elsewhere.
         """
         found = super().get_object(request, object_id, from_field)
         if found is None:
             raise Http404
         return found
 
-    # --- what a role may do ---------------------------------------------------------------------
+    # --- permissions ----------------------------------------------------------------------------
     def may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
-        """Say whether a person has one of the roles where a row belongs, or anywhere."""
+        """Return whether a person has one of the roles in a row's organization; None: in any."""
         if not request.user.is_active or not request.user.is_staff:
             return False
         if request.user.is_superuser:
@@ -83,7 +84,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
         own = organizations_of(request, roles)
         if row is None:
             return bool(own)
-        if isinstance(row, str):  # the theme asks for the pages of actions by id
+        if isinstance(row, str):  # the theme passes the id on pages of actions
             row = self.get_object(request, row)
         return self.organization_of(row) in own
 
@@ -102,32 +103,31 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.may(request, self.writers, obj)
 
-    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        """Allow the parameters of the declared filters alone.
+    def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
+        """Return whether a query parameter belongs to a declared filter.
 
-        Django allows every column of the model's own, which tells a value letter by letter to
-        somebody who may see the list and not the column. PostgreSQL refuses NUL with an error of
-        its own.
+        Django allows all columns of the model, so that a person could find a hidden column's
+        value character by character. PostgreSQL raises an error for NUL.
         """
         return "\0" not in str(value) and lookup in declared_lookups(self, request)
 
     # --- forms ----------------------------------------------------------------------------------
-    def get_list_filter(self, request: HttpRequest) -> Any:
+    def get_list_filter(self, request: HttpRequest) -> object:
         return (OrganizationFilter, *super().get_list_filter(request))
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
         shown = tuple(super().get_readonly_fields(request, obj))
         fixed = [name for name in self.fixed_fields if has_field(self.model, name)]
         return (*shown, *fixed) if obj else shown
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TenantList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[TenantList]:
         return TenantList
 
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Choose the organization for whoever has one.
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
+        """Return the initial values; a person with one organization gets it preselected.
 
-        A row that the address names, and that the form would not offer, is left out: a page must
-        not depend on what belongs to another organization.
+        A row in the query string that the form does not offer is left out: a page must not
+        depend on rows of another organization.
         """
         initial: dict[str, Any] = super().get_changeform_initial_data(request)
         for field in self.opts.concrete_fields:
@@ -141,7 +141,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
         return initial
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name what is deleted, and count what goes with it: its rows may be anybody's tokens."""
+        """Return the rows to delete by name, and only counts of dependent rows (such as tokens)."""
         _, counts, missing, protected = super().get_deleted_objects(objs, request)
         return [str(row) for row in objs], counts, missing, protected
 
@@ -149,7 +149,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
     def construct_change_message(
         self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
-        """Log what changed, with the values before and after; secrets without theirs."""
+        """Return the log message: values before and after, with secrets redacted."""
         message: list[dict[str, Any]] = super().construct_change_message(
             request, form, formsets, add
         )
@@ -160,16 +160,16 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
         return [*message, *({"values": each} for each in values if each)]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
-        """Log what was deleted with its values."""
+        """Log deleted rows with their values."""
         for row in queryset:
             change_log.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
 
     def reason(self, request: HttpRequest) -> str:
-        """Give the reason that a person gave for what it does."""
+        """Return the reason that a person typed for an action."""
         return request.POST.get("reason", "").strip()[:500]
 
     def note(self, request: HttpRequest, row: Model, text: str) -> None:
-        """Log something that was done to a row by an action."""
+        """Log an action on a row."""
         LogEntry.objects.log_actions(
             user_id=request.user.pk,
             queryset=[row],
@@ -179,7 +179,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
         )
 
     def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
+        self, request: HttpRequest, object_id: str, extra_context: object = None
     ) -> HttpResponse:
         response = super().history_view(request, object_id, extra_context)
         for entry in response.context_data["action_list"]:
@@ -190,30 +190,30 @@ class TenantAdmin(OwnChoices, ModelAdmin):  # type: ignore[misc]
 
     # --- pages of actions -----------------------------------------------------------------------
     def show(self, request: HttpRequest, template: str, row: Any, **context: Any) -> HttpResponse:
-        """Show a page of this model's own."""
+        """Return a page for an action of this model."""
         common = {**self.admin_site.each_context(request), "opts": self.opts, "original": row}
         return render(request, f"admin/rme/{template}.html", {**common, **context})
 
     def show_once(self, request: HttpRequest, row: Any, *pairs: tuple[str, str]) -> HttpResponse:
-        """Show secrets, by their names, on the one page that ever has them."""
+        """Return the only page that ever shows these secrets, given as pairs of label and value."""
         response = self.show(request, "secret", row, title=str(row), pairs=pairs)
         response["Cache-Control"] = "no-store"
         return response
 
     def ask(self, request: HttpRequest, title: str, question: str) -> HttpResponse:
-        """Ask before something is done: only the answer, a POST, does it."""
+        """Return a confirmation page; its form POSTs to the same address."""
         return self.show(request, "ask", None, title=title, question=question)
 
 
 class OwnerAdmin(TenantAdmin):
-    """Pages for owners: keys and people."""
+    """A page for owners only: keys and people."""
 
     readers: ClassVar[frozenset[str]] = OWNERS
     writers: ClassVar[frozenset[str]] = OWNERS
 
 
 class DeploymentAdmin(TenantAdmin):
-    """Pages for who runs the deployment alone."""
+    """A page for superusers only."""
 
     readers: ClassVar[frozenset[str]] = NOBODY
     writers: ClassVar[frozenset[str]] = NOBODY
@@ -222,12 +222,12 @@ class DeploymentAdmin(TenantAdmin):
         rows = ModelAdmin.get_queryset(self, request)
         return rows if request.user.is_superuser else rows.none()
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
+    def get_list_filter(self, request: HttpRequest) -> object:
         return self.list_filter
 
 
 class ReadOnly:
-    """Pages that nobody writes on."""
+    """A page without add, change and delete."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -235,12 +235,12 @@ class ReadOnly:
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
 
-class TenantInline(OwnChoices, TabularInline):  # type: ignore[misc]
-    """Rows of a page's own row: whoever may change that may change these."""
+class TenantInline(OwnChoices, TabularInline):
+    """Rows that belong to the page's row: the same people may change them."""
 
     form = TenantForm
     extra = 0

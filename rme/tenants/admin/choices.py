@@ -1,4 +1,4 @@
-"""What a person can choose in admin forms and lists: rows of organizations with its role."""
+"""Choices in admin forms and filters: only rows of the person's organizations."""
 
 from typing import Any, ClassVar
 
@@ -14,15 +14,15 @@ from rme.tenants.roles import EDITORS, organizations_for, organizations_of
 
 
 class TenantForm(ModelForm):
-    """A form whose related rows are all of one organization."""
+    """A form that accepts related rows of the row's own organization only."""
 
     def own_organization(self) -> Organization | None:
-        """Give the organization that the row belongs to, or will."""
+        """Return the organization of the row, as chosen in the form or stored."""
         chosen: Organization | None = self.cleaned_data.get("organization")
         return chosen or getattr(self.instance, "organization", None)
 
     def clean(self) -> dict[str, Any]:
-        """Refuse rows of another organization: whoever belongs to two could mix them up."""
+        """Reject rows of another organization, which a member of both could choose."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         own = self.own_organization()
         for name, value in list(given.items()):
@@ -32,13 +32,13 @@ class TenantForm(ModelForm):
         return given
 
     def _post_clean(self) -> None:
-        # The models' own checks read the organization: without one there is nothing to check.
+        # The models' checks read the organization, so they need one.
         if "organization" not in self.fields or self.own_organization():
-            super()._post_clean()  # type: ignore[misc]
+            super()._post_clean()
 
 
 class OrganizationFilter(admin.SimpleListFilter):
-    """Narrow a list to one organization; shown to whoever has several."""
+    """Filters a list by organization; visible to people with several organizations."""
 
     title = "organization"
     parameter_name = "organization"
@@ -58,14 +58,16 @@ class OrganizationFilter(admin.SimpleListFilter):
 
 
 class OwnChoices:
-    """Offer only rows of the person's own organizations, wherever one can be chosen."""
+    """Offers only rows of the person's organizations in all choice fields."""
 
     writers: ClassVar[frozenset[str]] = EDITORS
 
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(
+        self, db_field: object, request: HttpRequest, **kwargs: object
+    ) -> object:
         if isinstance(db_field, JSONField):
             kwargs.setdefault("form_class", JsonField)
-        return super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
@@ -78,20 +80,20 @@ class OwnChoices:
             known = has_field(model, "organization")
             rows = model._default_manager
             kwargs["queryset"] = rows.filter(organization_id__in=own) if known else rows.none()
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 
-def is_offered(choice: ModelChoiceField, value: Any) -> bool:
-    """Check whether a field of a form would take a value."""
+def is_offered(choice: ModelChoiceField, value: object) -> bool:
+    """Return whether a form field accepts a value."""
     try:
-        # PostgreSQL refuses NUL with an error of its own
+        # PostgreSQL raises an error for NUL.
         return "\0" not in str(value) and choice.clean(value) is not None
     except ValidationError:
         return False
 
 
 def has_field(model: Any, name: str) -> bool:
-    """Say whether a model has a column of a name."""
+    """Return whether a model has a field with this name."""
     return any(
         isinstance(field, Field) and field.name == name for field in model._meta.get_fields()
     )

@@ -1,4 +1,4 @@
-"""Pages of a list for files: importing with progress and report, and exporting."""
+"""Admin pages for the import (with progress and report) and export of a list."""
 
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, ClassVar
@@ -21,15 +21,15 @@ from rme.tenants.models import Organization
 from rme.tenants.roles import organizations_for, organizations_of
 
 SHOWN = 50
-"""How many imports the list shows, newest first."""
+"""How many imports the list shows, the newest first."""
 
 
 class OrganizationForm(forms.Form):
-    """Whose list is meant. Whoever has one organization finds it chosen."""
+    """A choice of the organization, preselected for a person with only one."""
 
     organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
 
-    def __init__(self, own: QuerySet[Organization], *args: Any) -> None:
+    def __init__(self, own: QuerySet[Organization], *args: object) -> None:
         super().__init__(*args)
         field: Any = self.fields["organization"]
         field.queryset = own
@@ -38,11 +38,11 @@ class OrganizationForm(forms.Form):
 
 
 class ImportForm(OrganizationForm):
-    """A file for a list."""
+    """A file to import."""
 
     file = forms.FileField(widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}))
 
-    def __init__(self, columns: Sequence[str], *args: Any) -> None:
+    def __init__(self, columns: Sequence[str], *args: object) -> None:
         super().__init__(*args)
         self.fields["file"].help_text = (
             "CSV in UTF-8, at most 100 MB and a million rows. The first line names the "
@@ -51,36 +51,36 @@ class ImportForm(OrganizationForm):
 
 
 class FilePages(TenantAdmin):
-    """What the page of a list has besides its rows. The list says what its files are."""
+    """A list with pages for import and export. A subclass defines the file's content."""
 
     actions_list: ClassVar[list[str]] = ["imports", "export"]
     file_columns: Sequence[str]
     file_noun: str
-    """What a file holds, in the plural."""
+    """A plural noun for the rows of a file."""
 
-    # --- what a list says -----------------------------------------------------------------------
+    # --- what a subclass implements -------------------------------------------------------------
     def import_runs(self) -> QuerySet[Any]:
-        """Give the imports of such files."""
+        """Return the imports of this list."""
         raise NotImplementedError
 
-    def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> Any:
-        """Store a file. Raises Unreadable."""
+    def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> object:
+        """Store a file to import; return the run. Raise Unreadable."""
         raise NotImplementedError
 
     def cancel_import(self, run: Any) -> bool:
-        """End an import; say whether it was running."""
+        """Cancel an import; return whether it was running."""
         return imports.cancel(type(run), run.organization_id, run.pk)
 
     def request_import(self) -> None:
-        """Call a worker to the imports."""
+        """Request a worker for the imports."""
         raise NotImplementedError
 
     def export_lines(self, organization_id: str) -> Iterable[str]:
-        """Give an organization's list in blocks of lines."""
+        """Return an organization's list as blocks of CSV lines."""
         raise NotImplementedError
 
     # --- pages ----------------------------------------------------------------------------------
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[object]:
         pages = [
             ("imports/new/", self.new_import, "new_import"),
             ("imports/<uuid:run_id>/", self.one_import, "import"),
@@ -95,7 +95,7 @@ class FilePages(TenantAdmin):
 
     @action(description="Imports", url_path="imports", permissions=["view"])
     def imports(self, request: HttpRequest) -> HttpResponse:
-        """List the imports of a person's organizations."""
+        """Return the list of imports of a person's organizations."""
         runs = list(self._runs(request).select_related("organization").order_by("-pk")[:SHOWN])
         for run in runs:
             run.url = self._url("import", run.pk)
@@ -104,7 +104,7 @@ class FilePages(TenantAdmin):
 
     @action(description="Export", url_path="export", permissions=["view"])
     def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
-        """Give an organization's list as a file."""
+        """Return an organization's list as a CSV file, after a choice of the organization."""
         form = OrganizationForm(organizations_for(request, self.readers), request.POST or None)
         if not form.is_valid():
             context = {"question": "The list leaves as a CSV file.", "form": form}
@@ -114,7 +114,7 @@ class FilePages(TenantAdmin):
         return _file(self.export_lines(organization.pk), f"{self.file_noun}-{organization.pk}")
 
     def new_import(self, request: HttpRequest) -> HttpResponse:
-        """Take a file, and go to the page that shows how far it has come."""
+        """Store an uploaded file, and redirect to the page with its progress."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         own = organizations_for(request, self.writers)
@@ -137,7 +137,7 @@ class FilePages(TenantAdmin):
         return run
 
     def one_import(self, request: HttpRequest, run_id: Any) -> HttpResponse:
-        """Show how far an import has come; a POST ends it."""
+        """Return the page with an import's progress; a POST cancels it."""
         run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
         may_cancel = self.may(request, self.writers, run)
         if request.method == "POST":
@@ -154,7 +154,7 @@ class FilePages(TenantAdmin):
         )
 
     def report(self, request: HttpRequest, run_id: Any) -> StreamingHttpResponse:
-        """Give the bad rows as a file."""
+        """Return the rejected rows as a CSV file."""
         run = get_object_or_404(self._runs(request), pk=run_id)
         return _file(csv_lines.write_rows(imports.rejected_rows(run)), f"bad-rows-{run.pk}")
 
@@ -166,7 +166,7 @@ class FilePages(TenantAdmin):
     def _url(self, name: str, *args: Any) -> str:
         return reverse(f"admin:{self._prefix}_{name}", args=args)
 
-    def _show(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    def _show(self, request: HttpRequest, template: str, **context: object) -> HttpResponse:
         urls = {name: self._url(name) for name in ("new_import", "imports", "changelist")}
         return self.show(request, template, None, urls=urls, noun=self.file_noun, **context)
 

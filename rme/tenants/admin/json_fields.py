@@ -1,4 +1,4 @@
-"""JSON in admin forms: what cannot be read or stored is an error at its field."""
+"""JSON in admin forms: a value that cannot be parsed or stored is an error at its field."""
 
 from typing import Any
 
@@ -11,8 +11,9 @@ from rme.core.http.json import refuse_deep, refuse_many_values, refuse_nul
 
 
 class JsonField(forms.JSONField):
-    """A JSON field that also refuses what Python's reader fails at or PostgreSQL cannot keep:
-    deep nesting, long numbers, infinity, half of a surrogate pair, NUL.
+    """A JSON field that also rejects what Python cannot parse or PostgreSQL cannot store.
+
+    That is: deep nesting, long numbers, infinity, half of a surrogate pair, NUL.
     """
 
     def to_python(self, value: Any) -> Any:
@@ -28,8 +29,8 @@ class JsonField(forms.JSONField):
                 raise forms.ValidationError(message, "invalid", {"value": value[:100]}) from None
         return super().to_python(value)
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
-        """Return what was typed, to be shown again beside its error."""
+    def bound_data(self, data: object, initial: object) -> object:
+        """Return the typed text, to show it again with its error."""
         if not self.disabled and isinstance(data, str):
             try:
                 self.to_python(data)

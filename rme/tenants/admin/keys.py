@@ -1,7 +1,7 @@
-"""Pages for what programs come with: OAuth applications and API keys."""
+"""Admin pages for OAuth applications and API keys."""
 
 from ipaddress import ip_network
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -26,7 +26,7 @@ from rme.tenants.models import (
 )
 from rme.tenants.roles import organizations_of
 
-# The toolkit registers pages of its own; tokens are nobody's to look at.
+# The toolkit registers pages of its own; no page may show tokens.
 for model in (
     toolkit.AccessToken,
     toolkit.RefreshToken,
@@ -37,6 +37,12 @@ for model in (
 ):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
+
+
+class _RequestWithSecret(HttpRequest):
+    """A request that has created a secret, which its response shows once."""
+
+    _secret: str
 
 
 class ApplicationKeyInline(TenantInline):
@@ -66,7 +72,7 @@ class ApplicationAdmin(OwnerAdmin):
         return field
 
     def _users(self, request: HttpRequest) -> QuerySet[User]:
-        """Give the integration users that a person may know of."""
+        """Return the integration users that a person may choose."""
         users = User.objects.filter(groups__name=INTEGRATION_GROUP)
         if request.user.is_superuser:
             return users
@@ -85,14 +91,14 @@ class ApplicationAdmin(OwnerAdmin):
             obj.organization, obj.name, obj.user, obj.mode
         )
         obj.__dict__.update(made.__dict__)
-        request._secret = secret  # type: ignore[attr-defined]
+        cast(_RequestWithSecret, request)._secret = secret
 
     def save_formset(
         self, request: HttpRequest, form: ModelForm, formset: Any, change: bool
     ) -> None:
-        """Save the keys, and revoke the tokens if one of those that signed is gone."""
+        """Save the keys, and revoke all tokens if a key was deleted or replaced."""
         super().save_formset(request, form, formset, change)
-        # A browser changes line ends, so that whoever saves the page changes nothing else.
+        # Compared without white space, since browsers change line ends.
         replaced = any(
             "material" in each.changed_data
             and each.initial["material"].split() != each.cleaned_data["material"].split()
@@ -104,13 +110,13 @@ class ApplicationAdmin(OwnerAdmin):
                 request, f"A key is gone. {applications.REVOCATION}", messages.WARNING
             )
 
-    def response_add(self, request: HttpRequest, obj: Application, *_: Any) -> HttpResponse:
-        secret: str = request._secret  # type: ignore[attr-defined]
+    def response_add(self, request: HttpRequest, obj: Application, *_: object) -> HttpResponse:
+        secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("Client id", obj.client_id), ("Secret", secret))
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give the application a new secret, after asking; the old one and its tokens end."""
+        """Set a new secret after confirmation; the old one and all tokens become invalid."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             question = f"Give {row.name} a new secret? {applications.ROTATION}"
@@ -121,13 +127,13 @@ class ApplicationAdmin(OwnerAdmin):
 
 
 class NetworksField(forms.CharField):
-    """Networks (CIDR) or single addresses, between spaces, commas or line ends."""
+    """Networks (CIDR) or addresses, separated by spaces, commas or line ends."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> object:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
-        """Read what was typed. Raises ValidationError, which names what is none."""
+    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]  # typed as texts
+        """Return the networks as text. Raise ValidationError for an invalid one."""
         found = []
         for text in str(value or "").replace(",", " ").split():
             try:
@@ -136,7 +142,7 @@ class NetworksField(forms.CharField):
                 raise forms.ValidationError(f"Not a network: {error}.") from error
         return found
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         try:
             return self.to_python(data) != (initial or [])
         except forms.ValidationError:
@@ -144,7 +150,7 @@ class NetworksField(forms.CharField):
 
 
 class ApiKeyForm(TenantForm):
-    """Restrictions are checked here: one that cannot be read would refuse every call."""
+    """A form that checks restrictions, since an invalid one would reject every call."""
 
     networks = NetworksField(
         required=False,
@@ -153,7 +159,7 @@ class ApiKeyForm(TenantForm):
     )
 
     def clean_actions(self) -> list[str]:
-        """Take a list of names."""
+        """Return the actions. Raise ValidationError unless they are a list of names."""
         given = self.cleaned_data["actions"] or []
         if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise forms.ValidationError('A list of actions, like ["Confirm_Contact"].')
@@ -189,15 +195,15 @@ class ApiKeyAdmin(OwnerAdmin):
             expires_at=obj.expires_at,
         )
         obj.__dict__.update(made.__dict__)
-        request._secret = text  # type: ignore[attr-defined]
+        cast(_RequestWithSecret, request)._secret = text
 
-    def response_add(self, request: HttpRequest, obj: ApiKey, *_: Any) -> HttpResponse:
-        secret: str = request._secret  # type: ignore[attr-defined]
+    def response_add(self, request: HttpRequest, obj: ApiKey, *_: object) -> HttpResponse:
+        secret = cast(_RequestWithSecret, request)._secret
         return self.show_once(request, obj, ("API key", secret))
 
     @action(description="Rotate", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Issue a key that may do the same, after asking; the old one goes on for a while."""
+        """Issue a key with the same restrictions after confirmation; the old one expires later."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             question = f"Issue a new key like {row.name}? The present one goes on for "
@@ -208,7 +214,7 @@ class ApiKeyAdmin(OwnerAdmin):
 
     @action(description="Revoke", permissions=["change"])
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Revoke the key, after asking."""
+        """Revoke the key, after confirmation."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
             return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")

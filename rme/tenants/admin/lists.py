@@ -1,4 +1,4 @@
-"""What the address of an admin list may ask for: its declared filters, and its sortable columns."""
+"""Query parameters of admin lists: only declared filters and sortable columns are accepted."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from django.http import HttpRequest
 from unfold.views import ChangeList
 
 
-class TenantList(ChangeList):  # type: ignore[misc]
-    """A list that is ordered by its sortable columns alone.
+class TenantList(ChangeList):
+    """A list that can be ordered by its sortable columns only.
 
-    Django takes `sortable_by` for what the heads of the columns offer, and orders by any of them.
+    Django uses `sortable_by` for the column headers, but orders by any column in a request.
     """
 
-    def get_ordering_field(self, field_name: Any) -> Any:
+    def get_ordering_field(self, field_name: object) -> object:
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
 

@@ -1,4 +1,4 @@
-"""Pages for organizations and people, and the log of changes."""
+"""Admin pages for organizations and people, and the log of changes."""
 
 from typing import Any, ClassVar
 
@@ -21,11 +21,11 @@ from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, Tenant
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import Membership, Organization, User
 
-admin.site.unregister(Group)  # Django's own page; ours is below
+admin.site.unregister(Group)  # replaces Django's page by ours
 
 
 class MembershipForm(TenantForm):
-    """A person is named, not chosen: a list would tell who works for other organizations."""
+    """A person is typed, not chosen: a list would reveal the people of other organizations."""
 
     user = forms.ModelChoiceField(
         User.objects.filter(is_staff=True),
@@ -35,7 +35,7 @@ class MembershipForm(TenantForm):
         error_messages={"invalid_choice": "Nobody of this name may log in here."},
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk and "user" in self.fields:
             self.initial["user"] = self.instance.user
@@ -58,7 +58,7 @@ class OrganizationsInline(TenantInline):
     fields = ("organization", "role")
 
 
-DEPLOYMENTS_OWN = ("is_active", "calls_per_second", "calls_per_day")
+SUPERUSER_FIELDS = ("is_active", "calls_per_second", "calls_per_day")
 
 
 @admin.register(Organization)
@@ -69,22 +69,22 @@ class OrganizationAdmin(OwnerAdmin):
     list_filter = ("is_active",)
     inlines: ClassVar[list[Any]] = [MembershipInline]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
         if obj is None:
             return ("created_at",)
-        # What the deployment switched off or limited, an owner cannot change back.
-        return ("id", "created_at", *(() if request.user.is_superuser else DEPLOYMENTS_OWN))
+        # An owner cannot change what the deployment's administrators have disabled or limited.
+        return ("id", "created_at", *(() if request.user.is_superuser else SUPERUSER_FIELDS))
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj else []
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
+    def get_list_filter(self, request: HttpRequest) -> object:
         return self.list_filter
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(request.user.is_superuser)
 
 
@@ -99,7 +99,7 @@ class MembershipAdmin(OwnerAdmin):
 
 
 @admin.register(User)
-class UserAdmin(DeploymentAdmin, DjangoUserAdmin):  # type: ignore[misc]
+class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -112,15 +112,15 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):  # type: ignore[misc]
 
 
 @admin.register(Group)
-class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):  # type: ignore[misc]
-    """Permission sets; `MSG_Integration_User` is the one that programs need."""
+class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):
+    """Permission sets; the users of applications need `MSG_Integration_User`."""
 
     form = ModelForm
 
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ReadOnly, DeploymentAdmin):
-    """Who changed what, and from what to what."""
+    """The log of changes, with the values before and after."""
 
     list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "changes")
     list_filter = ("action_flag",)

@@ -1,5 +1,6 @@
-"""JWT assertions as authorization grants (RFC 7523 §3), strict where it is about security and
-lenient where real clients are sloppy.
+"""JWT assertions as authorization grants (RFC 7523 §3).
+
+Strict in what concerns security; lenient about the form of times, as real clients are imprecise.
 """
 
 import hashlib
@@ -25,16 +26,17 @@ FORBIDDEN_HEADERS = ("jwk", "jku", "x5u", "x5c", "crit")
 SKEW = timedelta(seconds=60)
 LONGEST = timedelta(hours=1)
 LENGTH_LIMIT = 16_384
-MILLISECONDS = 1e11  # a number over this is no time in seconds: some clients count milliseconds
+MILLISECONDS = 1e11
+"""Larger numbers are milliseconds, which some clients send, not seconds."""
 
 
 class BadAssertion(Exception):
-    """The assertion is refused; the text says why, without repeating it."""
+    """The assertion is rejected. The text is the reason, without the assertion's content."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """An assertion whose form is right: who it says it is from, and its claims, unproved."""
+class UnverifiedAssertion:
+    """A well-formed assertion with its claims; the signature is not verified."""
 
     text: str
     algorithm: str
@@ -46,8 +48,8 @@ class Checked:
         return str(self.claims["iss"])
 
 
-def read(text: str) -> Checked:
-    """Read an assertion without proof. Raises BadAssertion."""
+def parse(text: str) -> UnverifiedAssertion:
+    """Parse an assertion without verifying its signature. Raise BadAssertion."""
     if len(text) > LENGTH_LIMIT:
         raise BadAssertion("the assertion is too long")
     try:
@@ -64,28 +66,31 @@ def read(text: str) -> Checked:
         raise BadAssertion("the type is not JWT")
     if not isinstance(claims.get("iss"), str):
         raise BadAssertion("iss is missing")
-    return Checked(text, algorithm, header.get("kid"), claims)
+    return UnverifiedAssertion(text, algorithm, header.get("kid"), claims)
 
 
-def is_signed_by(checked: Checked, client: Client | None) -> bool:
-    """Say whether one of the client's keys signed; without a client it costs the same and is no."""
+def is_signed_by(assertion: UnverifiedAssertion, client: Client | None) -> bool:
+    """Return whether one of the client's keys signed the assertion.
+
+    Without a client the result is False, after a check that takes as long.
+    """
     if client is None:
-        _verifies(checked, keys.stand_in(checked.algorithm))
+        _verifies(assertion, keys.decoy(assertion.algorithm))
         return False
     return any(
-        _verifies(checked, key)
+        _verifies(assertion, key)
         for kid, key in _keys(client)
-        if isinstance(key, ALGORITHMS[checked.algorithm])
-        and (not kid or not checked.key_id or kid == checked.key_id)
+        if isinstance(key, ALGORITHMS[assertion.algorithm])
+        and (not kid or not assertion.key_id or kid == assertion.key_id)
     )
 
 
-def check_claims(claims: Mapping[str, Any], client: Client) -> None:
-    """Check what a signed assertion says (RFC 7523 §3). Raises BadAssertion."""
+def check_claims(claims: Mapping[str, object], client: Client) -> None:
+    """Check the claims of a signed assertion (RFC 7523 §3). Raise BadAssertion."""
     now = clock.now()
     if claims.get("sub") != client.username:
         raise BadAssertion("sub is not the application's integration user")
-    if not _names_us(claims.get("aud")):
+    if not _is_own_audience(claims.get("aud")):
         raise BadAssertion("aud is not this deployment")
     expires = _instant(claims.get("exp"))
     if expires + SKEW <= now:
@@ -97,17 +102,17 @@ def check_claims(claims: Mapping[str, Any], client: Client) -> None:
             raise BadAssertion(f"{name} is in the future")
 
 
-def take(checked: Checked) -> None:
-    """Remember an assertion until it expires. Raises BadAssertion if it was taken before.
+def mark_used(assertion: UnverifiedAssertion) -> None:
+    """Store an assertion as used until it expires. Raise BadAssertion if it was used before.
 
-    Without a `jti` it is known by what was signed, and not by its whole text: a signature can be
-    written in more than one way (padding; the other root of an ECDSA signature).
+    Without a `jti` it is identified by the signed part and not by its whole text: a signature has
+    more than one encoding (padding; the other root of an ECDSA signature).
     """
-    jti = checked.claims.get("jti")
-    known = isinstance(jti, str) and jti
-    name = f"jti {jti}" if known else f"input {checked.text.rpartition('.')[0]}"
-    digest = hashlib.sha256(f"{checked.client_id}\n{name}".encode("utf-8", "replace")).hexdigest()
-    until = _instant(checked.claims["exp"]) + SKEW
+    jti = assertion.claims.get("jti")
+    has_jti = isinstance(jti, str) and jti
+    name = f"jti {jti}" if has_jti else f"input {assertion.text.rpartition('.')[0]}"
+    digest = hashlib.sha256(f"{assertion.client_id}\n{name}".encode("utf-8", "replace")).hexdigest()
+    until = _instant(assertion.claims["exp"]) + SKEW
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {Assertion._meta.db_table} (digest, expires_at) VALUES (%s, %s) "
@@ -119,18 +124,21 @@ def take(checked: Checked) -> None:
 
 
 def sweep() -> int:
-    """Forget assertions that have expired; give how many."""
+    """Delete expired assertions; return how many."""
     return Assertion.objects.filter(expires_at__lt=clock.now()).delete()[0]
 
 
 def expected_audiences() -> set[str]:
-    """Give the audiences that an assertion may name: this deployment's addresses, and settings'."""
+    """Return the accepted audiences: the deployment's addresses and those of the settings."""
     base = settings.BASE_URL
     return {base, f"{base}/", f"{base}/services/oauth2/token", *settings.JWT_AUDIENCES}
 
 
-def _names_us(given: Any) -> bool:
-    """Say whether `aud` is us and nobody else: who shares an assertion could use it here."""
+def _is_own_audience(given: object) -> bool:
+    """Return whether `aud` is this deployment alone.
+
+    Another audience of the same assertion could replay it here.
+    """
     audience = given[0] if isinstance(given, list) and len(given) == 1 else given
     return isinstance(audience, str) and audience in expected_audiences()
 
@@ -140,25 +148,25 @@ def _keys(client: Client) -> keys.Keys:
     for row in ApplicationKey.objects.filter(application_id=client.id):
         try:
             found.extend(keys.load(row.material))
-        except ValueError as error:  # saved around the admin's check; the other keys still serve
+        except ValueError as error:  # stored without the admin's check
             log.warning("assertions.key_unusable", key=row.pk, error=str(error))
     return found
 
 
-def _verifies(checked: Checked, key: Any) -> bool:
+def _verifies(assertion: UnverifiedAssertion, key: Any) -> bool:
     unchecked = ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")
     options: Any = {f"verify_{name}": False for name in unchecked}
     try:
-        jwt.decode(checked.text, key, algorithms=[checked.algorithm], options=options)
+        jwt.decode(assertion.text, key, algorithms=[assertion.algorithm], options=options)
     except jwt.InvalidTokenError:
         return False
     return True
 
 
-def _instant(value: Any) -> datetime:
-    """Read a time as sloppy clients write it: a number, a numeric string, or milliseconds."""
+def _instant(value: object) -> datetime:
+    """Return a time given as a number, a numeric string, or in milliseconds. Raise BadAssertion."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise TypeError
         number = float(value)
         return datetime.fromtimestamp(number / 1000 if number > MILLISECONDS else number, UTC)

@@ -1,4 +1,4 @@
-"""Clients of the authorization server: how they are found, and what they give to be believed."""
+"""Clients of the authorization server, and the credentials of a request."""
 
 import base64
 import binascii
@@ -13,10 +13,10 @@ from rme.tenants.models import INTEGRATION_GROUP, Application
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """An application that may have tokens, as far as issuing them needs it.
+    """An application that may get tokens: the columns that issuing needs.
 
-    A model would do, but making one costs as much as the query, and only for clients that exist:
-    that would tell a known client with a wrong secret from an unknown one.
+    Not a model, since building one takes as long as the query, and only for existing clients: the
+    time would distinguish a known client with a wrong secret from an unknown one.
     """
 
     id: int
@@ -26,7 +26,7 @@ class Client:
     user_id: int
     username: str
     generation: int
-    """Of its credentials: see `tokens.store`."""
+    """Counts revocations of its tokens (see `tokens.store`)."""
 
 
 _FIELDS = (
@@ -37,14 +37,14 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client gave; nothing is proved yet."""
+    """The credentials that a request presents, not verified yet."""
 
     client_id: str
     secret: str | None
 
 
 def find(client_id: str) -> Client | None:
-    """Find a client that may have tokens: its organization and its user are in order."""
+    """Return a client whose organization and integration user are active, or None."""
     if not client_id.isascii() or not client_id.isalnum():
         return None
     row = (
@@ -61,10 +61,10 @@ def find(client_id: str) -> Client | None:
 
 
 def credentials(request: Any) -> Credentials | None:
-    """Read a client's credentials from HTTP Basic or the form; None if there are none.
+    """Return the credentials in HTTP Basic or in the form; None if there are none.
 
-    Both may be used as long as they say the same (RFC 6749 §2.3 asks clients for one of them).
-    Raises InvalidRequestError, InvalidClientError.
+    Both may be used if they are equal (RFC 6749 §2.3 requires clients to use one of them).
+    Raise InvalidRequestError or InvalidClientError.
     """
     basic = basic_credentials(request.headers.get("Authorization"))
     client_id, secret = request.client_id or None, request.client_secret or None
@@ -76,9 +76,9 @@ def credentials(request: Any) -> Credentials | None:
 
 
 def basic_credentials(header: str | None) -> Credentials | None:
-    """Read HTTP Basic; both parts are percent-decoded (RFC 6749 §2.3.1). None for another scheme.
+    """Parse HTTP Basic; both parts are percent-decoded (RFC 6749 §2.3.1). None for other schemes.
 
-    Raises InvalidClientError for what cannot be read.
+    Raise InvalidClientError for a malformed header.
     """
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":

@@ -1,8 +1,8 @@
 """Digests of client secrets.
 
-A slow hash protects what people choose. Our secrets are 256 random bits, which nobody finds by
-trying however fast the hash is (NIST SP 800-63B §5.1.1.2 asks for slow ones below 112 bits), and a
-slow one would cost 300 ms of CPU for each token.
+A slow hash protects passwords that people choose. Client secrets have 256 random bits and cannot be
+guessed, however fast the hash is (NIST SP 800-63B §5.1.1.2 requires slow hashes below 112 bits). A
+slow hash would take 300 ms of CPU for each token.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class SecretHasher(BasePasswordHasher):
     def verify(self, password: str, encoded: str) -> bool:
         return secrets.compare_digest(self.encode(password, ""), encoded)
 
-    def decode(self, encoded: str) -> dict[str, Any]:
+    def decode(self, encoded: str) -> dict[str, object]:
         algorithm, digest = encoded.split("$", 1)
         return {"algorithm": algorithm, "hash": digest, "salt": ""}
 
@@ -37,4 +37,4 @@ class SecretHasher(BasePasswordHasher):
         return False
 
     def harden_runtime(self, password: str, encoded: str) -> None:
-        """Do nothing: there are no iterations to make up for."""
+        """Do nothing: the hash has no iterations."""

@@ -1,8 +1,7 @@
-"""Public keys of applications, as people hand them in: PEM, certificate, JWK (RFC 7517), JWKS."""
+"""Public keys of applications: PEM, certificate, JWK (RFC 7517) or JWKS."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 import jwt
 import orjson
@@ -16,19 +15,21 @@ ALGORITHMS: dict[str, type] = {
     "ES256": ec.EllipticCurvePublicKey,
     "EdDSA": ed25519.Ed25519PublicKey,
 }
-"""The signatures that are accepted, and the kind of key that makes each."""
+"""The accepted signature algorithms, and the type of key for each."""
 
 RSA_BITS = 2048  # RFC 7518 §3.3: "A key of size 2048 bits or larger MUST be used"
 
 _BY_TYPE = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
 
-Keys = list[tuple[str | None, Any]]
+PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+Keys = list[tuple[str | None, PublicKey]]
+"""Key ids (`kid`, if any) with their keys."""
 
 
 def load(material: str) -> Keys:
-    """Read key ids and keys. Raises ValueError, whose text may be shown, if none can be used.
+    """Parse key ids and keys. Raise ValueError with a text for people if no key is usable.
 
-    Members of a JWKS that are of no use here are passed over, as RFC 7517 §5 asks.
+    Unusable members of a JWKS are ignored, as RFC 7517 §5 requires.
     """
     text = material.strip()
     found: Keys = list(_from_json(text)) if text.startswith("{") else [(None, _from_pem(text))]
@@ -37,20 +38,20 @@ def load(material: str) -> Keys:
     return found
 
 
-def _from_pem(text: str) -> Any:
+def _from_pem(text: str) -> PublicKey:
     if "PRIVATE KEY" in text:
         raise ValueError("This is a private key: keep it, and store the public half here.")
     try:
         if "BEGIN CERTIFICATE" in text:
-            key: Any = x509.load_pem_x509_certificate(text.encode()).public_key()
+            key: object = x509.load_pem_x509_certificate(text.encode()).public_key()
         else:
             key = load_pem_public_key(text.encode())
-    except Exception:  # noqa: BLE001 (the library raises its own kinds besides ValueError)
+    except Exception:  # noqa: BLE001 (the library raises errors of its own beside ValueError)
         raise ValueError("This is no PEM public key, PEM certificate, JWK or JWKS.") from None
     return _usable(key)
 
 
-def _from_json(text: str) -> Iterator[tuple[str | None, Any]]:
+def _from_json(text: str) -> Iterator[tuple[str | None, PublicKey]]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -66,24 +67,25 @@ def _from_json(text: str) -> Iterator[tuple[str | None, Any]]:
             continue
 
 
-def _from_jwk(member: Any) -> tuple[str | None, Any]:
-    kind = member.get("kty") if isinstance(member, Mapping) else None
+def _from_jwk(member: object) -> tuple[str | None, PublicKey]:
+    jwk = member if isinstance(member, Mapping) else {}
+    kind = jwk.get("kty")
     if not isinstance(kind, str) or kind not in _BY_TYPE:
         raise ValueError("The key type must be RSA, EC or OKP.")
-    if "d" in member:
+    if "d" in jwk:
         raise ValueError("This is a private key: keep it, and store the public half here.")
-    if member.get("use", "sig") != "sig":
+    if jwk.get("use", "sig") != "sig":
         raise ValueError("This key is not for signatures.")
     try:
-        key = jwt.PyJWK(dict(member), algorithm=_BY_TYPE[kind]).key
+        key = jwt.PyJWK(dict(jwk), algorithm=_BY_TYPE[kind]).key
     except Exception:  # noqa: BLE001 (a broken member breaks the library in many ways)
         raise ValueError("This key cannot be read.") from None
-    kid = member.get("kid")
+    kid = jwk.get("kid")
     return kid if isinstance(kid, str) else None, _usable(key)
 
 
-def _usable(key: Any) -> Any:
-    """Refuse keys that no accepted signature is made with. Raises ValueError."""
+def _usable(key: object) -> PublicKey:
+    """Return a key if an accepted algorithm can use it. Raise ValueError otherwise."""
     match key:
         case rsa.RSAPublicKey() if key.key_size >= RSA_BITS:
             return key
@@ -95,8 +97,11 @@ def _usable(key: Any) -> Any:
 
 
 @cache
-def stand_in(algorithm: str) -> Any:
-    """Give a key that is nobody's, so that an unknown client costs as much as a wrong signature."""
+def decoy(algorithm: str) -> PublicKey:
+    """Return a key that belongs to no client.
+
+    An unknown client's assertion is checked against it, and takes as long as a wrong signature.
+    """
     kind = ALGORITHMS[algorithm]
     if kind is rsa.RSAPublicKey:
         return rsa.RSAPublicNumbers(65537, (1 << 2048) - 159).public_key()

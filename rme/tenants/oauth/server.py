@@ -1,4 +1,4 @@
-"""The authorization server: oauthlib's endpoints, with the grants and the storage that we want."""
+"""The authorization server: oauthlib's endpoints with our grants and storage."""
 
 import logging
 from typing import Any
@@ -24,13 +24,13 @@ from rme.tenants.oauth.tokens import SCOPE
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ADDRESS = "Rme-Address"
-"""The header by which a call brings its address along: set by our view, never by a caller."""
+"""The header with the caller's address: set by our view, never by a caller."""
 
-# The library writes whole tokens on its debug log.
+# The library writes whole tokens to its debug log.
 logging.getLogger("oauthlib").setLevel(logging.INFO)
 
 
-class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]
+class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no types
     """A token for an assertion signed by one of the application's keys (RFC 7523 §2.1)."""
 
     def create_token_response(self, request: Any, token_handler: Any) -> tuple[Any, str, int]:
@@ -45,21 +45,21 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]
         return headers, orjson.dumps(token).decode(), 200
 
     def _validate(self, request: Any) -> None:
-        text = getattr(request, "assertion", "")  # the library's request raises where none is
+        text = getattr(request, "assertion", "")  # the library's request raises for a missing field
         if not text:
             raise errors.InvalidRequestError("assertion is required", request=request)
         try:
-            checked = assertions.read(text)
-            self._check_client(request, checked.client_id)
-            request.client = client_authentication.by_assertion(checked, request.headers[ADDRESS])
-            assertions.check_claims(checked.claims, request.client)
+            assertion = assertions.parse(text)
+            self._check_client(request, assertion.client_id)
+            request.client = client_authentication.by_assertion(assertion, request.headers[ADDRESS])
+            assertions.check_claims(assertion.claims, request.client)
             self.validate_scopes(request)
-            assertions.take(checked)  # last, so that a refusal does not use it up
+            assertions.mark_used(assertion)  # last, so that a rejected one can be used again
         except assertions.BadAssertion as error:
             raise errors.InvalidGrantError(str(error), request=request) from error
 
-    def _check_client(self, request: Any, issuer: str) -> None:
-        """Check credentials that came beside the assertion (RFC 7521 §4.1: if any, they count)."""
+    def _check_client(self, request: object, issuer: str) -> None:
+        """Check credentials sent along with the assertion, if any (RFC 7521 §4.1)."""
         given = clients.credentials(request)
         if given is None:
             return
@@ -69,10 +69,10 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]
             raise errors.InvalidClientError(request=request)
 
 
-class Validator(RequestValidator):  # type: ignore[misc]
-    """Answers oauthlib's questions from the database."""
+class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
+    """Implements oauthlib's validation hooks with our database."""
 
-    def client_authentication_required(self, request: Any, *_: Any, **__: Any) -> bool:
+    def client_authentication_required(self, request: object, *_: object, **__: object) -> bool:
         return True
 
     def authenticate_client(self, request: Any, *_: Any, **__: Any) -> bool:
@@ -83,13 +83,13 @@ class Validator(RequestValidator):  # type: ignore[misc]
         request.client = client_authentication.by_secret(given, request.headers[ADDRESS])
         return request.client is not None
 
-    def validate_grant_type(self, *_: Any, **__: Any) -> bool:
+    def validate_grant_type(self, *_: object, **__: object) -> bool:
         return True
 
-    def get_default_scopes(self, *_: Any, **__: Any) -> list[str]:
+    def get_default_scopes(self, *_: object, **__: object) -> list[str]:
         return [SCOPE]
 
-    def validate_scopes(self, client_id: str, scopes: list[str], *_: Any, **__: Any) -> bool:
+    def validate_scopes(self, client_id: str, scopes: list[str], *_: object, **__: object) -> bool:
         return scopes == [SCOPE]
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *_: Any, **__: Any) -> None:
@@ -110,7 +110,7 @@ class Validator(RequestValidator):  # type: ignore[misc]
     def introspect_token(
         self, token: str, token_type_hint: str, request: Any, *_: Any, **__: Any
     ) -> dict[str, Any] | None:
-        row = tokens.living(token, request.client.organization_id)
+        row = tokens.find_valid(token, request.client.organization_id)
         if row is None:
             return None
         return {
@@ -125,7 +125,7 @@ class Validator(RequestValidator):  # type: ignore[misc]
 
 
 def _for_salesforce_clients(client: Client) -> dict[str, str]:
-    """Give the fields without which clients made for Salesforce fail."""
+    """Return the fields that clients written for Salesforce require."""
     base = settings.BASE_URL
     return {
         "instance_url": base,
@@ -134,7 +134,7 @@ def _for_salesforce_clients(client: Client) -> dict[str, str]:
     }
 
 
-class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ignore[misc]
+class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ignore[misc]  # untyped
     """The three endpoints, with the two grants for programs."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ig
             "client_credentials": ClientCredentialsGrant(validator),
             JWT_BEARER: JwtBearerGrant(validator),
         }
-        # There are no refresh tokens, but a hint that says so is only a hint (RFC 7009 §2.1).
+        # There are no refresh tokens, but a client may send that hint (RFC 7009 §2.1).
         hints = ["access_token", "refresh_token"]
         TokenEndpoint.__init__(self, "client_credentials", bearer, grants)
         RevocationEndpoint.__init__(self, validator, supported_token_types=hints)

@@ -1,7 +1,7 @@
-"""How often the authorization server may be called: per address, per client, and failures apart.
+"""Rate limits of the authorization server: per address, per client, and for failures.
 
-Calls of a client are counted once it has proved who it is, and failures by address and client
-together: so a stranger who knows a client's id can neither use its budget up nor lock it out.
+A client's calls are counted after its authentication, and failures by address and client together.
+So a stranger who knows a client's id can neither use up its limit nor lock it out.
 """
 
 from django.conf import settings
@@ -10,7 +10,7 @@ from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
 
-class Throttled(OAuth2Error):  # type: ignore[misc]
+class Throttled(OAuth2Error):  # type: ignore[misc]  # oauthlib has no types
     """Too many calls (RFC 6585 §4), in the shape of RFC 6749 §5.2."""
 
     error = "temporarily_unavailable"
@@ -27,32 +27,32 @@ class Throttled(OAuth2Error):  # type: ignore[misc]
 
 
 def count_call(address: str) -> None:
-    """Count a call from an address. Raises Throttled."""
-    _pass(limiter.take(f"token:address:{address}", _calls()))
+    """Count a call from an address. Raise Throttled."""
+    _require(limiter.take(f"token:address:{address}", _calls()))
 
 
 def count_client(client_id: str) -> None:
-    """Count a call of a client that has proved who it is. Raises Throttled."""
-    _pass(limiter.take(f"token:client:{client_id}", _calls()))
+    """Count a call of an authenticated client. Raise Throttled."""
+    _require(limiter.take(f"token:client:{client_id}", _calls()))
 
 
 def check(address: str, client_id: str) -> None:
-    """See whether an address has not failed too often as this client. Raises Throttled."""
-    _pass(limiter.take(_failures(address, client_id), _failure_limit(), cost=0))
+    """Raise Throttled if an address has failed too often as this client."""
+    _require(limiter.take(_failures(address, client_id), _failure_limit(), cost=0))
 
 
 def count_failure(address: str, client_id: str) -> None:
-    """Count a failure to prove who it is."""
+    """Count a failed authentication."""
     limiter.take(_failures(address, client_id), _failure_limit())
 
 
-def _pass(decision: LimitDecision) -> None:
+def _require(decision: LimitDecision) -> None:
     if not decision.allowed:
         raise Throttled(decision.retry_after)
 
 
 def _failures(address: str, client_id: str) -> str:
-    claimed = client_id[:64].encode("ascii", "replace").decode()  # anything may be claimed
+    claimed = client_id[:64].encode("ascii", "replace").decode()  # a caller may claim any text
     return f"token:failures:{address}:{claimed}"
 
 

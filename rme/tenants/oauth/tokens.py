@@ -1,4 +1,4 @@
-"""Access tokens: made at random, stored as digests, found by them."""
+"""Access tokens: random, stored as digests and looked up by them."""
 
 import hashlib
 import secrets
@@ -14,26 +14,26 @@ from rme.tenants.models import INTEGRATION_GROUP, Application
 from rme.tenants.oauth.clients import Client
 
 SCOPE = "api"
-"""The one scope there is, and the default."""
+"""The only scope, and the default."""
 
 SWEEP_BATCH = 10_000
 
 
 def new() -> str:
-    """Make a token: 256 random bits."""
+    """Return a new token: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def digest(token: str) -> str:
-    """Give what is stored of a token. It is random, so a fast hash is enough (see `hasher`)."""
+    """Return the digest to store. A token is random, so a fast hash is safe (see `hasher`)."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def store(token: str, client: Client, *, scope: str, seconds: int) -> bool:
     """Store a token's digest (the toolkit does so under COMPLIANT_BCP_RFC9700_TOKEN_STORAGE).
 
-    Return False if the client's tokens were revoked after its credentials had been read: who
-    revokes waits for this row, or this statement for who revokes.
+    Return False if the client's tokens were revoked after its credentials were read. The
+    row lock orders this statement and a concurrent revocation.
     """
     row = AccessToken(
         user_id=client.user_id,
@@ -56,12 +56,12 @@ def store(token: str, client: Client, *, scope: str, seconds: int) -> bool:
 
 
 def revoke(token: str, client: Client) -> None:
-    """End a token of this client; anything else stays as it is (RFC 7009 §2.1)."""
+    """Delete a token of this client; tokens of others are not affected (RFC 7009 §2.1)."""
     AccessToken.objects.filter(token_checksum=digest(token), application_id=client.id).delete()
 
 
-def living(token: str, organization_id: str) -> Any | None:
-    """Find a token that would be accepted now, among those of one organization."""
+def find_valid(token: str, organization_id: str) -> Any | None:
+    """Return a token of one organization that would be accepted now, or None."""
     found: QuerySet[Any] = AccessToken.objects.filter(
         token_checksum=digest(token),
         expires__gt=clock.now(),
@@ -74,7 +74,7 @@ def living(token: str, organization_id: str) -> Any | None:
 
 
 def sweep() -> int:
-    """Delete tokens that have expired, at most some thousands at once; give how many."""
+    """Delete expired tokens, at most `SWEEP_BATCH`; return how many."""
     table = AccessToken._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute(

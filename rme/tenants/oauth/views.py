@@ -1,6 +1,6 @@
-"""Token, revocation, introspection and discovery, as programs call them.
+"""The endpoints for tokens, revocation, introspection and discovery.
 
-Whatever comes, the answer is JSON in the shape of RFC 6749 §5.2 and never kept by a cache.
+Every response, errors included, is JSON in the shape of RFC 6749 §5.2 and is never cached.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,18 +29,18 @@ BODY_LIMIT = 64 * 1024
 FIELDS_LIMIT = 50
 
 Pairs = list[tuple[str, str]]
-Answer = tuple[Mapping[str, str], str, int]
+EndpointResponse = tuple[Mapping[str, str], str, int]
 View = Callable[[HttpRequest], HttpResponse]
 
 
 @cache
 def server() -> Server:
-    """Give this process's server (its settings are read once)."""
+    """Return this process's server; settings are read once."""
     return Server()
 
 
 def _endpoint(name: str) -> View:
-    """Make a view of one of oauthlib's endpoints: POST, a form, throttled, never cached."""
+    """Return a view for one of oauthlib's endpoints: a POST of a form, rate-limited, not cached."""
 
     @csrf_exempt
     def view(request: HttpRequest) -> HttpResponse:
@@ -58,7 +58,7 @@ def _endpoint(name: str) -> View:
             else:
                 log.exception("oauth.failed")
                 headers, body, status = {}, _json("server_error"), 500
-        response = _answer(body, status)
+        response = _response(body, status)
         if "Retry-After" in headers:
             response["Retry-After"] = headers["Retry-After"]
         if status == 401 and _is_basic(request):
@@ -68,19 +68,19 @@ def _endpoint(name: str) -> View:
     return view
 
 
-def _call(name: str, request: HttpRequest) -> Answer:
+def _call(name: str, request: HttpRequest) -> EndpointResponse:
     address = address_of(request)
     throttle.count_call(address)
     form = _form(request)
     headers = {ADDRESS: address}
     if authorization := request.headers.get("Authorization"):
         headers["Authorization"] = authorization
-    answer: Answer = getattr(server(), name)(request.path, "POST", form, headers)
-    return answer
+    result: EndpointResponse = getattr(server(), name)(request.path, "POST", form, headers)
+    return result
 
 
 def _form(request: HttpRequest) -> Pairs:
-    """Read the form strictly: each parameter once, UTF-8, no NUL. Raises InvalidRequestError."""
+    """Parse the form: each parameter once, UTF-8, no NUL. Raise InvalidRequestError."""
     if request.META.get("QUERY_STRING"):
         raise errors.InvalidRequestError("parameters belong in the body, not in the address")
     if request.content_type != "application/x-www-form-urlencoded":
@@ -105,14 +105,14 @@ def _form(request: HttpRequest) -> Pairs:
 
 
 def _is_basic(request: HttpRequest) -> bool:
-    """Say whether HTTP Basic was used: only then is it named in the answer (RFC 6749 §5.2)."""
+    """Return whether the request uses HTTP Basic; only then a 401 names it (RFC 6749 §5.2)."""
     return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
 
 
-def _answer(body: str, status: int) -> HttpResponse:
+def _response(body: str, status: int) -> HttpResponse:
     response = HttpResponse(body, status=status, content_type="application/json")
     response["Cache-Control"], response["Pragma"] = "no-store", "no-cache"
-    if not body:  # a revocation has nothing to say (RFC 7009 §2.2)
+    if not body:  # a revocation has an empty response (RFC 7009 §2.2)
         del response["Content-Type"]
     return response
 
@@ -123,20 +123,20 @@ def _json(error: str) -> str:
 
 def _wrong_method(allowed: str) -> HttpResponse:
     error = errors.InvalidRequestError(f"the method must be {allowed.partition(',')[0]}")
-    response = _answer(error.json, 405)
+    response = _response(error.json, 405)
     response["Allow"] = allowed
     return response
 
 
 def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
-    """Return what the middleware refuses in the shape of RFC 6749 §5.2, which knows few codes."""
+    """Return an error of the middleware in the shape of RFC 6749 §5.2, which has few codes."""
     if error.status == 503:
         body, status = _json("temporarily_unavailable"), 503
     elif error.status >= 500:
         body, status = _json("server_error"), 500
     else:
         body, status = errors.InvalidRequestError(error.message).json, 400
-    response = _answer(body, status)
+    response = _response(body, status)
     for name, value in error.headers.items():
         response[name] = value
     return response
@@ -152,7 +152,7 @@ set_error_renderer(_render_error, token, revoke, introspect)
 
 @csrf_exempt
 def metadata(request: HttpRequest) -> HttpResponse:
-    """Describe the authorization server (RFC 8414 §2)."""
+    """Return the metadata of the authorization server (RFC 8414 §2)."""
     if request.method not in ("GET", "HEAD"):
         return _wrong_method("GET, HEAD")
     base = f"{settings.BASE_URL}/services/oauth2"

@@ -17,7 +17,7 @@ def work(seconds):
 
 def short_steps(count):
     for number in range(count):
-        with time_budget.Step(SECONDS, b"short %d" % number):
+        with time_budget.TimedStep(SECONDS, b"short %d" % number):
             work(0.12)
 
 time_budget.prepare(1)
@@ -37,7 +37,7 @@ with time_budget.timers(SECONDS):
     short_steps(5)
     began = time.process_time()
     try:
-        with time_budget.Step(SECONDS, b"long"):
+        with time_budget.TimedStep(SECONDS, b"long"):
             work(30)
     except time_budget.Overrun:
         print("interrupted", SECONDS / 2 < time.process_time() - began < 10 * SECONDS)
@@ -55,7 +55,7 @@ if not child:
     time_budget.begin(0)
     with time_budget.timers(SECONDS):
         short_steps(5)
-        with time_budget.Step(SECONDS, b"long"):
+        with time_budget.TimedStep(SECONDS, b"long"):
             sum(range(10**15))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 print(time_budget.begin(0), time_budget.begin(0))

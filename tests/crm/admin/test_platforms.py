@@ -45,7 +45,7 @@ def form(org, kind: str, settings: dict[str, Any], raw: dict[str, Any], **more: 
     texts = {
         mapping_name(name, part): text
         for name, given in raw.items()
-        for part, text in mapping_text.shown(given).items()
+        for part, text in mapping_text.as_text(given).items()
     }
     typed = {f"setting_{kind}_{name}": value for name, value in settings.items()}
     return {"organization": org.pk, "kind": kind, **typed, **texts, **more}
@@ -146,7 +146,11 @@ def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, od
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_offered_and_taken(owner, org, preset):
-    kind, label, raw = PRESETS[preset]
+    kind, label, raw = (
+        PRESETS[preset].kind,
+        PRESETS[preset].label,
+        PRESETS[preset].mapping,
+    )
     assert label in owner.get(page(Platform, "add")).content.decode()
     settings = {
         "odoo": {"address": "https://acme.example", "api_key": "k"},
@@ -185,7 +189,7 @@ def test_what_cannot_be_is_told_beside_its_field(owner, org, odoo, changes, wron
 def test_a_preset_takes_the_place_of_the_mapping(owner, org, odoo):
     given = form(org, "odoo", remote.odoo_settings(odoo), {}, preset="odoo")
     assert owner.post(page(Platform, "add"), given).status_code == 302
-    assert platforms.get(org.pk).mappings == mapping.parse(PRESETS["odoo"][2])
+    assert platforms.get(org.pk).mappings == mapping.parse(PRESETS["odoo"].mapping)
 
 
 def test_salesforce_needs_a_secret_or_a_key(owner, org, salesforce):
@@ -216,14 +220,14 @@ def test_a_test_shows_what_the_platform_has(owner, org, salesforce):
     del salesforce.objects["Exhibitor__c"], salesforce.objects["Contact"]["OtherPhone"]
     shown = owner.post(button(Platform, row, "test-connection"))
     assert shown.context["result"].endswith(" s, but lacks something.")
-    found = {each["kind"]: each for each in shown.context["found"]}
+    found = {each.kind: each for each in shown.context["found"]}
     assert set(found) == set(mapping.KINDS)
-    assert found["Account"]["problems"] == []
-    assert found["Contact"]["problems"] == [
+    assert found["Account"].problems == []
+    assert found["Contact"].problems == [
         "phone: Contact has no OtherPhone",
         "phones: Contact has no OtherPhone",
     ]
-    assert found["Exhibitor"]["problems"] == ["object: the platform has no Exhibitor__c"]
+    assert found["Exhibitor"].problems == ["object: the platform has no Exhibitor__c"]
 
 
 def test_a_test_tells_what_is_wrong(owner, org, salesforce):

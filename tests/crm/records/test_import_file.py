@@ -37,13 +37,11 @@ def org(db):
     return factories.organization()
 
 
-def run(org, model, text, part_lines=1000):
+def run(org, model, text, part_rows=1000):
     """Import a file to its end; gives its counts and its bad rows."""
     file = io.BytesIO(text.encode())
-    made = import_file.start(
-        org.pk, model, "f.csv", file, started_by="grace", part_lines=part_lines
-    )
-    while import_file.work():
+    made = import_file.start(org.pk, model, "f.csv", file, started_by="grace", part_rows=part_rows)
+    while import_file.import_next_part():
         pass
     made.refresh_from_db()
     counts = (made.state, made.rows, made.added, made.replaced, made.rejected)
@@ -99,7 +97,7 @@ def test_bad_rows_are_told_and_the_others_imported(org):
         ",L,,,,,,more\n"
         f",{'x' * 256},,,,\n"
     )
-    assert run(org, Contact, text, part_lines=3) == (
+    assert run(org, Contact, text, part_rows=3) == (
         ("DONE", 7, 1, 0, 6),
         [
             ("3", "lastName", "is missing"),
@@ -171,7 +169,7 @@ def test_the_statements_of_a_part_do_not_grow_with_its_rows(org):
         text = f"id,lastName,accountId\n{rows}{ada.pk},M,\n"
         made = import_file.start(org.pk, Contact, "f", io.BytesIO(text.encode()), started_by="g")
         with CaptureQueriesContext(connection) as captured:
-            import_file.work()
+            import_file.import_next_part()
         made.refresh_from_db()
         assert (made.state, made.added, made.replaced) == ("DONE", count, 1)
         taken.append(len(captured))
@@ -224,7 +222,7 @@ def test_a_file_is_imported_by_a_person(org, redis):
     made = RecordImport.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, page(Contact, "import", made.pk))
     assert b'aria-valuenow="0"' in editor.get(answer["Location"]).content
-    assert import_file.work()
+    assert import_file.import_next_part()
     assert b'aria-valuenow="100"' in editor.get(answer["Location"]).content
     report = editor.get(page(Contact, "import_report", made.pk))
     assert b"".join(report.streaming_content) == (

@@ -163,7 +163,7 @@ def test_a_machine_with_a_wrong_clock_sends_nothing_early_and_ends_no_lease(api,
     scheduled = api.send(message(person, schedule=at)).json()["messageId"]
     claims.claim(org.pk, "EMAIL", 0)
     with time_machine.travel(true + dt.timedelta(minutes=minutes)):
-        clock._asked.clear()
+        clock._readings.clear()
         assert (sweeper.release(), sweeper.reclaim()) == (0, 0)
         later = api.send(message(person)).json()["messageId"]
         created = dt.datetime.fromisoformat(api.get(later)["createdAt"])

@@ -68,7 +68,7 @@ def test_ids_and_secrets_of_programs_are_letters_and_digits(api):
 
 
 def test_a_token_is_cached_for_half_a_minute_at_most():
-    assert authentication.CACHE_SECONDS == authentication._known.seconds == 30
+    assert authentication.CACHE_SECONDS == authentication._tokens.seconds == 30
 
 
 def test_the_token_endpoint_is_described_without_a_token():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.db import connection
 
-from messaging.models import PARTITIONED
+from messaging.models import PARTITIONED, ConsentEntry, Pause, Suppression
 from rme.core import ids
 
 _IDS = """
@@ -34,6 +34,26 @@ SELECT id, organization_id, id, 'c' || i, 0, 'NEWS', 1, '{{SMS}}', '{channel}', 
 FROM made
 """
 
+_FILL_GATES = """
+WITH made AS ({ids}), entries AS (
+  INSERT INTO messaging_consententry (id, organization_id, contact_id, channel, category, status,
+    source, evidence, occurred_at, recorded_by, previous, digest)
+  SELECT id, organization_id, 'c' || i, 'EMAIL', 'NEWS', 'OPTED_IN', 'API', '{{}}', now(), '', '',
+    '' FROM made
+), pauses AS (
+  INSERT INTO messaging_pause (organization_id, channel, category, template, reason)
+  SELECT organization_id, 'SMS', '', '', 'Audit' FROM made WHERE i <= {organizations}
+)
+INSERT INTO messaging_suppression
+  (id, organization_id, channel, address, contact_id, reason, note, source)
+SELECT CASE WHEN of_contact THEN gen_random_uuid() ELSE id END, organization_id, 'SMS',
+  CASE WHEN of_contact THEN '' ELSE 'c' || i || '@example.com' END,
+  CASE WHEN of_contact THEN 'c' || i ELSE '' END, 'MANUAL', '', 'API'
+FROM made, unnest(ARRAY[false, true]) of_contact
+"""
+GATED = [Suppression, ConsentEntry, Pause]
+"""The tables that the gates read besides deliveries."""
+
 
 def fill(
     status: str, count: int, *, channel: str = "EMAIL", organizations: int = 4, since: int
@@ -44,14 +64,21 @@ def fill(
         cursor.execute(_FILL.format(ids=made, status=status, channel=channel))
 
 
+def fill_gates(count: int, *, organizations: int = 4) -> None:
+    """Store a consent entry and two suppressions of each contact, and pauses: none of email."""
+    made = _IDS.format(salt=ids.new_id(), since=0, organizations=organizations, count=count)
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL_GATES.format(ids=made, organizations=organizations))
+
+
 def empty(*, vacuum: bool) -> None:
     """Delete all, and with `vacuum` let PostgreSQL learn that nothing is there."""
+    tables = [model._meta.db_table for model in (*PARTITIONED, *GATED)]
     with connection.cursor() as cursor:
-        for model in PARTITIONED:
-            cursor.execute(f"DELETE FROM {model._meta.db_table}")
+        for table in tables:
+            cursor.execute(f"DELETE FROM {table}")
         if vacuum:
-            tables = ", ".join(model._meta.db_table for model in PARTITIONED)
-            cursor.execute(f"VACUUM ANALYZE {tables}")
+            cursor.execute(f"VACUUM ANALYZE {', '.join(tables)}")
 
 
 _READ = """

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 
+from messaging.consent.gates import Candidate, GateResult, begin_check
 from messaging.delivery import claims, fairness, sweeper
 from messaging.delivery.accounts import rates
 from messaging.feedback import receipts
@@ -15,6 +16,8 @@ from messaging.feedback.receipts import Receipt
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.models.statuses import Status
 from messaging.models.transitions import Transition, apply_transitions
+from messaging.policy.organization_policy import CategoryRules
+from rme.core import errors, ids
 from rme.core.db import sql
 from rme.core.provider import DeliveryReceipt
 from rme.tenants.models import Organization
@@ -97,7 +100,8 @@ def _set(what: str) -> None:
             "WHERE inhparent = ANY(%s::regclass[])",
             [[model._meta.db_table for model in PARTITIONED]],
         )
-        for (name,) in cursor.fetchall():
+        partitions = [name for (name,) in cursor.fetchall()]
+        for name in [*partitions, *(model._meta.db_table for model in backlog_scene.GATED)]:
             cursor.execute(f"ALTER TABLE {name} {what}")
 
 
@@ -121,3 +125,33 @@ def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
     entries, blocks = backlog_scene.read_by(lambda: call(rows))
     assert entries < 8 * count + 200
     assert blocks < 40 * count + 200
+
+
+NEWS = CategoryRules(
+    "NEWS", opt_in=True, resend_unknown=True, expires_after=timedelta(1), cap=(1, timedelta(30))
+)
+
+
+def _check_gates(number: int) -> list[GateResult]:
+    """Check contacts of four organizations, each of whom had a message."""
+    candidates = [
+        Candidate(f"o0{i % 4}", f"c{i}", "EMAIL", f"c{i}@example.com", NEWS, str(ids.new_id()))
+        for i in range(1, number + 1)
+    ]
+    return begin_check(candidates).read().results
+
+
+def test_reads_of_the_gates_behind_many_entries(no_autovacuum):
+    for number in range(4):
+        Organization.objects.create(pk=f"o0{number}", name="O")
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    backlog_scene.empty(vacuum=True)
+    for _ in range(8):  # a plan is kept from the sixth time on
+        _check_gates(ROWS)
+    backlog_scene.fill(Status.SENT, COUNT, since=now)
+    backlog_scene.fill_gates(COUNT)
+    results: list[GateResult] = []
+    entries, blocks = backlog_scene.read_by(lambda: results.extend(_check_gates(ROWS)))
+    assert [result.refusal for result in results] == [errors.FrequencyCapped] * ROWS
+    assert entries < 8 * ROWS + 200
+    assert blocks < 40 * ROWS + 200

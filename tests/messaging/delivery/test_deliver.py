@@ -45,7 +45,7 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     with CaptureQueriesContext(connection) as captured:
         deliver.deliver([window], Transport(), found.extend)
     # contacts; savepoint, lock, gates, attempts, release; savepoint, by index, outcomes, release
-    assert len(captured) == 10
+    assert len(captured) == 11
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
     # savepoint, by index, deliveries, by index, statuses, events, release

@@ -97,8 +97,8 @@ def test_statements_do_not_grow_with_categories(org, path, more, django_assert_n
         Category(organization=org, name="C" * n) for n in range(1, more + 1)
     )
     Client().get(path)
-    # contact, devices, consent, suppressions
-    with django_assert_num_queries(4):
+    # contact, devices, by index, consent, suppressions
+    with django_assert_num_queries(5):
         assert len(boxes(path)) == 2 * (2 + more)
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def ahead(seconds, form=int):
-    """Give a maker of a time that far ahead of the moment at which the test runs."""
+    """Return a maker of a time that far ahead of the moment at which the test runs."""
     return lambda: form(int(time.time()) + seconds)
 
 

@@ -66,9 +66,9 @@ def test_a_set_passes_over_what_is_of_no_use():
     assert [kid for kid, _ in loaded] == ["a", None]
 
 
-def test_a_stand_in_is_of_the_kind_its_algorithm_needs():
+def test_a_decoy_has_the_type_that_its_algorithm_needs():
     for algorithm, kind in keys.ALGORITHMS.items():
-        assert isinstance(keys.stand_in(algorithm), kind)
+        assert isinstance(keys.decoy(algorithm), kind)
 
 
 def set_of(**by_kid):

@@ -98,8 +98,7 @@ class Context(RenderContext):
     def get(self, path: list[object], *, token: Any, default: object = UNDEFINED) -> object:
         """Return a variable's value. Only plain values are searched, never attributes."""
         try:
-            # The first step of a path is a name, though its type is that of any step.
-            found = self.scope[path[0]]  # type: ignore[index]
+            found = self.scope[path[0]]  # type: ignore[index]  # the first step is a name
             for step in path[1:]:
                 if type(found) is dict and type(step) is str and step in found:
                     found = found[step]
@@ -121,7 +120,7 @@ class Context(RenderContext):
             self.meter.spend(20 if isinstance(found, list | dict) else 1)
         return found
 
-    def assign(self, key: str, val: Any) -> None:
+    def assign(self, key: str, val: object) -> None:
         """Assign a variable of the template."""
         weight = weigh(val, WEIGHT_LIMIT * 2)
         self.meter.spend(1 + (weight >> 6))

@@ -150,8 +150,7 @@ class BoundedOutputTag(Output):
 
 
 class BoundedEchoTag(EchoTag):
-    # python-liquid types the attribute by its own class.
-    node_class = BoundedOutputNode  # type: ignore[assignment]
+    node_class = BoundedOutputNode  # type: ignore[assignment]  # typed as their own class
 
 
 class BoundedCycleTag(CycleTag):

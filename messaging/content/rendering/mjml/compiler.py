@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import count
 
+from mjml import mjml2html
+
 from messaging.content.rendering.errors import TemplateSyntax, syntax_at
 from messaging.content.rendering.mjml.inliner import InlineFailed, inlined
 from messaging.content.rendering.source import Piece, pieces
@@ -164,8 +166,6 @@ def _inline_styles(placeholders: _Placeholders) -> tuple[str, str]:
 
 
 def _mjml2html(markup: str) -> str:
-    from mjml import mjml2html
-
     # In the head the compiler accepts white space between tags only if it begins with a line break.
     start = max(markup.find("<mj-head>"), 0)
     end = max(markup.find("</mj-head>", start), start)

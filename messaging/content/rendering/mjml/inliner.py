@@ -42,7 +42,7 @@ def inlined(html: str, css: str) -> str:
 
 def main() -> None:
     """Read a document and CSS as JSON from standard input; write the styled document."""
-    from css_inline import CSSInliner
+    from css_inline import CSSInliner  # native code that only this subprocess loads
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

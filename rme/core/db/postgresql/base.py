@@ -4,8 +4,6 @@ Django's own with a pool has a health check that costs a round trip for each req
 costs a look at the socket.
 """
 
-from typing import Any
-
 from django.db.backends.postgresql import base
 
 from rme.core.db import availability
@@ -14,12 +12,12 @@ from rme.core.db import availability
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that is alive when it is handed out."""
 
-    def get_connection_params(self) -> dict[str, Any]:
+    def get_connection_params(self) -> dict[str, object]:
         params = super().get_connection_params()
         params["options"] = params.get("options", "") + availability.server_options()
         return params
 
-    def get_new_connection(self, conn_params: Any) -> Any:
+    def get_new_connection(self, conn_params: object) -> object:
         """Take one that is alive out of the pool. Raises psycopg.OperationalError."""
         availability.reach.require()
         while True:

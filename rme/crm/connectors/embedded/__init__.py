@@ -1,1 +1,1 @@
-"""The embedded platform: records in our own tables. Others import `Embedded` from `connector`."""
+"""The embedded platform: records in our own tables. Other packages import from `connector` only."""

@@ -26,8 +26,8 @@ from rme.crm.connectors.records import (
 )
 from rme.crm.models import Contact
 
-# Written out, because every accept runs it: the ORM's making of the statement costs as much as
-# the statement.
+# SQL text, because every accept runs it: the ORM takes as long to build the statement as
+# PostgreSQL takes to run it.
 _FIELDS = "id::text, first_name, last_name, email, mobile, language, zone"
 _CONTACTS = f"""
 SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s::uuid[])
@@ -45,9 +45,9 @@ ORDER BY id
 
 
 def contacts_of_many(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
-    """Return the contacts that organizations keep here, by organization and id; one query.
+    """Return embedded contacts by organization and id, by one query.
 
-    `wanted` names, for each organization, ids that are UUIDs in canonical form.
+    `wanted` holds, for each organization, ids that are UUIDs in canonical form.
     """
     found: dict[str, dict[str, ContactRecord]] = {each: {} for each in wanted}
     pairs = [
@@ -62,7 +62,7 @@ def contacts_of_many(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str,
 
 
 class EmbeddedConnector(Connector):
-    """Read and write records of one organization in PostgreSQL."""
+    """One organization's records in PostgreSQL."""
 
     def get_contacts(
         self, contact_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE

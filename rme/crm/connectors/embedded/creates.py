@@ -1,9 +1,12 @@
 """The creates of the embedded platform."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from rme.core import ids
 from rme.core.db import statement_timeout
@@ -16,7 +19,7 @@ _ACCOUNT = f"""
 INSERT INTO {Account._meta.db_table} (id, organization_id, name, name_folded, phone, website)
 VALUES (%(id)s, %(organization)s, %(name)s, %(folded)s, '', '')"""
 
-# A parent is taken by id and organization, so that one of another organization is none.
+# A parent is matched by id and organization, so a record of another organization is not found.
 _CONTACT = f"""
 INSERT INTO {Contact._meta.db_table}
   (id, organization_id, account_id, first_name, last_name, email, phone, mobile, language, zone)
@@ -25,8 +28,8 @@ SELECT %(id)s, %(organization)s, account.id, %(first_name)s, %(last_name)s, %(em
 FROM (SELECT %(account)s::uuid AS id) given LEFT JOIN {Account._meta.db_table} account
   ON account.id = given.id AND account.organization_id = %(organization)s"""
 
-# One at a time for each organization, so that no two take the same number.
-_NUMBERING = "SELECT pg_advisory_xact_lock(hashtextextended('case number ' || %s, 0))"
+# One create at a time in each organization, so that two cases never get the same number.
+_NUMBERING = "SELECT pg_advisory_xact_lock(hashtextextended('case number ' || %(organization)s, 0))"
 _CASE = f"""
 INSERT INTO {Case._meta.db_table} (id, organization_id, number, subject, issue, status, priority,
   contact_id, account_id)
@@ -42,9 +45,9 @@ LEFT JOIN {Account._meta.db_table} account
 
 
 def create(organization_id: str, new: New, deadline: Deadline) -> str:
-    """Store a record, and give its id. Raises PlatformSlow, UnknownParent."""
+    """Store a record and return its id. Raise PlatformSlow or UnknownParent."""
     identifier = ids.new_text_id()
-    values = {"id": identifier, "organization": organization_id}
+    values: dict[str, object] = {"id": identifier, "organization": organization_id}
     try:
         match new:
             case NewAccount():
@@ -54,26 +57,26 @@ def create(organization_id: str, new: New, deadline: Deadline) -> str:
                 _run(deadline, _CONTACT, {**values, **_contact(new)})
             case NewCase():
                 with transaction.atomic():
-                    _run(deadline, _NUMBERING, [organization_id])
+                    _run(deadline, _NUMBERING, values)
                     _run(deadline, _CASE, {**values, **_case(new)})
     except statement_timeout.StatementLate as error:
         raise PlatformSlow from error
     return identifier
 
 
-def _run(deadline: Deadline, statement: str, values: Any) -> None:
+def _run(deadline: Deadline, statement: str, values: Mapping[str, object]) -> None:
     with statement_timeout.bounded(deadline.until) as cursor:
         cursor.execute(statement, values)
 
 
-def _parent(text: str, field: str) -> Any:
+def _parent(text: str, field: str) -> UUID | None:
     key = ids.parse(text) if text else None
     if text and key is None:
         raise UnknownParent(field)
     return key
 
 
-def _contact(new: NewContact) -> dict[str, Any]:
+def _contact(new: NewContact) -> dict[str, object]:
     return {
         "first_name": new.first_name,
         "last_name": new.last_name,
@@ -82,7 +85,7 @@ def _contact(new: NewContact) -> dict[str, Any]:
     }
 
 
-def _case(new: NewCase) -> dict[str, Any]:
+def _case(new: NewCase) -> dict[str, object]:
     return {
         "subject": new.subject,
         "issue": new.issue,
@@ -92,26 +95,30 @@ def _case(new: NewCase) -> dict[str, Any]:
 
 
 def find_created(organization_id: str, new: New, since: datetime) -> str:
-    """Find a record of exactly these values made since a moment; its id, or nothing."""
-    rows: Any
+    """Return the id of a record with exactly these values created since a time, or ""."""
+    rows: QuerySet[Any]
+    # The ORM's types do not know that None means IS NULL in a filter.
+    values: dict[str, Any]
     match new:
         case NewAccount():
             rows = Account.objects.filter(name=new.name)
         case NewContact():
-            rows = Contact.objects.filter(
-                last_name=new.last_name,
-                first_name=new.first_name,
-                email=new.email,
-                account_id=_parent(new.account_id, "account_id"),
-            )
+            values = {
+                "last_name": new.last_name,
+                "first_name": new.first_name,
+                "email": new.email,
+                "account_id": _parent(new.account_id, "account_id"),
+            }
+            rows = Contact.objects.filter(**values)
         case NewCase():
-            rows = Case.objects.filter(
-                subject=new.subject,
-                issue=new.issue,
-                contact_id=_parent(new.contact_id, "contact_id"),
-                account_id=_parent(new.account_id, "account_id"),
-            )
-    # ids begin with the time: the range is read from the primary key
+            values = {
+                "subject": new.subject,
+                "issue": new.issue,
+                "contact_id": _parent(new.contact_id, "contact_id"),
+                "account_id": _parent(new.account_id, "account_id"),
+            }
+            rows = Case.objects.filter(**values)
+    # UUIDv7 ids begin with the time, so the range is read from the primary key.
     own = rows.filter(organization_id=organization_id, pk__gte=ids.at_least(since))
     found = own.order_by("pk").values_list("pk", flat=True).first()
     return str(found) if found else ""

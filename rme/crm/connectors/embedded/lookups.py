@@ -1,9 +1,9 @@
-"""The look-ups of the embedded platform: each one statement, whose columns are its record's.
+"""The look-ups of the embedded platform: one statement each, with the columns of its record.
 
-Written out, since a bot waits for them: the ORM's making of a statement costs as much as the
-statement. Every statement begins with the organization, and every join stays in it. The order is
-by times and never by ids alone, which would tempt the planner to walk the primary key of a million
-rows for the ten newest.
+SQL text, since bots wait for them: building a statement in the ORM costs as much as running it.
+Every statement filters by organization, and every join stays within it. They order by time and
+never by id alone: for that the planner would scan the primary key of a million rows to find the
+ten newest.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def _table(model: Any) -> str:
     return str(model._meta.db_table)
 
 
-def _join(model: Any, name: str, row: str) -> str:
+def _join(model: object, name: str, row: str) -> str:
     return (
         f"LEFT JOIN {_table(model)} {name} ON {name}.id = {row}.{name}_id "
         f"AND {name}.organization_id = {row}.organization_id"
@@ -97,7 +97,10 @@ ORDER BY event.starts_at DESC, r.id DESC LIMIT %(limit)s"""
 
 
 def rows(statement: str, values: Mapping[str, Any], deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Run a look-up. Raises PlatformSlow. Where our own database fails, that is no platform's."""
+    """Return the rows of a look-up. Raise PlatformSlow at the deadline.
+
+    Other database errors are our own and pass through.
+    """
     try:
         with statement_timeout.bounded(deadline.until) as cursor:
             cursor.execute(statement, values)
@@ -108,7 +111,6 @@ def rows(statement: str, values: Mapping[str, Any], deadline: Deadline) -> list[
 
 
 def contact(row: tuple[Any, ...]) -> ContactRecord:
-    """Make a contact of a row of `BY_EMAIL` and `BY_PHONE`."""
-    values = [*row]
-    values[8] = tuple(filter(None, values[8]))
-    return ContactRecord(*values)
+    """Return the contact of a row of `BY_EMAIL` or `BY_PHONE`."""
+    found = ContactRecord(*row)
+    return found._replace(phones=tuple(filter(None, found.phones)))

@@ -1,6 +1,6 @@
-"""The fields that each kind of record gives, and the one statement that reads them all.
+"""The fields of each kind of record, and the one statement that reads records of all kinds.
 
-What a record refers to is there by its id and its name, so that a template needs no second look.
+References appear as id and name, so that a template needs no second look-up.
 """
 
 from django.db import models
@@ -32,7 +32,7 @@ RECORD_FIELDS: dict[type[models.Model], tuple[str, ...]] = {
         *("event_id", "event_name", "event_starts_at", "event_ends_at"),
     ),
 }
-"""By kind, beside `type`, `id` and `created_at`, which all have."""
+"""By kind, in addition to `type`, `id` and `created_at`."""
 
 _NAMES = {
     "account": {"account_name": "account.name"},

@@ -1,1 +1,1 @@
-"""Odoo as a platform. Others import `Odoo` from `connector`."""
+"""Odoo as a platform. Other packages import from `connector` only."""

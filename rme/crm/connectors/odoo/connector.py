@@ -1,17 +1,12 @@
-"""Odoo 19 and later, by its JSON-2 API: POST /json/2/<model>/<method>.
+"""The connector for Odoo 19 and later: its JSON-2 API, POST /json/2/<model>/<method>.
 
-https://www.odoo.com/documentation/19.0/developer/reference/external_api.html. An error is an HTTP
-status and a JSON object whose `name` is the exception's; its `debug` is a traceback, and nothing
-of it goes further. Unknown fields are 500 builtins.ValueError, a missing model is 404
-werkzeug.exceptions.NotFound, and a missing parent 404 odoo.exceptions.MissingError or 422
-odoo.exceptions.ValidationError, as the model looks at it or leaves that to the database.
+https://www.odoo.com/documentation/19.0/developer/reference/external_api.html
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import quote
 
 import orjson
@@ -22,42 +17,36 @@ from rme.core.credentials import DESTINATION
 from rme.core.html_entities import unescape
 from rme.crm.connectors.base import (
     Deadline,
-    Duplicate,
     MappingWrong,
     PlatformAway,
-    PlatformError,
     PlatformRefused,
     PlatformSlow,
-    UnknownParent,
 )
-from rme.crm.connectors.conditions import Description, Where, digits_of
+from rme.crm.connectors.conditions import Description, Where, phone_digits
 from rme.crm.connectors.mapped import SCAN, MappedConnector
+from rme.crm.connectors.odoo.errors import Parent, error_of
 from rme.crm.connectors.platform_calls import json_of, limit_of
 from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Scalar
-from rme.transport import InvalidRequest, Reply
+from rme.transport import InvalidRequest
 
 _ID = re.compile(r"[1-9][0-9]{0,9}")
 _LARGEST_ID = 2**31 - 1
 _REFERENCE = re.compile(r"([a-z][a-z0-9_.]{0,79}),([1-9][0-9]{0,9})")
-"""How Odoo writes a record of any model: its ids alone are each model's own."""
-_TAG = re.compile(r"<[^<>]*+>")  # no `<` within, so that no part is looked at twice
+"""A record of any model, as Odoo writes it: an id alone is unique within its model only."""
+_TAG = re.compile(r"<[^<>]*+>")  # excludes `<`, so that the match takes linear time
 _BREAK = re.compile(r"<br\s*/?>|</p>|</div>", re.IGNORECASE)
 _LIKE = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
-_MISSING = re.compile(r"\(Record: [a-z0-9_.]+\(([0-9]+),")
 
-_NAMES_FIELD = ("Invalid field", "Cannot convert", "Unknown field")
-"""How messages about a field that a model has not begin."""
-
-Types = Mapping[str, Mapping[str, str]]
-"""By field, its `type` and the `relation` it has."""
-_types: TtlCache[tuple[str, str, str], Types] = TtlCache(seconds=600)
+FieldTypes = Mapping[str, Mapping[str, str]]
+"""By field of a model, its `type` and, for a reference, its `relation`: the other model."""
+_types: TtlCache[tuple[str, str, str], FieldTypes] = TtlCache(seconds=600)
 
 
 class OdooSettings(RemoteSettings):
-    """Where the Odoo is, and as whom we come."""
+    """The address of an organization's Odoo, and the credentials."""
 
     address: Annotated[str, DESTINATION] = Field(description="Like https://acme.odoo.com.")
     database: str = Field(default="", description="Needed where the server has several.")
@@ -65,7 +54,7 @@ class OdooSettings(RemoteSettings):
 
 
 class OdooConnector(MappedConnector):
-    """Read and write records of one organization in its Odoo."""
+    """One organization's records in its Odoo."""
 
     Settings = OdooSettings
     label = "Odoo 19"
@@ -82,7 +71,9 @@ class OdooConnector(MappedConnector):
             except MappingWrong:
                 described[name] = None
             else:
-                described[name] = {field: of.get("relation", "") for field, of in types.items()}
+                described[name] = {
+                    field: given.get("relation", "") for field, given in types.items()
+                }
         return described
 
     # --- reading --------------------------------------------------------------------------------
@@ -90,29 +81,31 @@ class OdooConnector(MappedConnector):
         self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
     ) -> list[Row]:
         mapped = self._mapped(kind)
-        domain: list[Any] = [term for each in where for term in _domain(each)]
+        domain = [term for each in where for term in _domain(each)]
         domain += [[c.path, c.operator, c.value] for c in mapped.filter]
         paths = mapped.paths(name for name in mapped.fields if not name.startswith("find_"))
-        # It sorts by what it stores itself alone, and the time of an event is another record's.
+        # Odoo sorts only by stored fields of the model; the time of an event is in another one.
         order = "id desc" if newest else f"{mapped.fields['name'][0]}, id"
         rows = self._fetch(mapped.object, domain, paths, order, limit)
-        return [self._plain(mapped.object, row) for row in rows] if kind == "Case" else rows
+        return (
+            [self._with_plain_text(mapped.object, row) for row in rows] if kind == "Case" else rows
+        )
 
     def _select_by_phone(self, phone: str) -> list[Row]:
         mapped = self._mapped("Contact")
         paths = mapped.fields.get("find_phone") or mapped.fields.get("phones", ())
         if rows := self._select("Contact", [Where(paths, equals=(phone,))]):
             return rows
-        # a number that Odoo could not bring into E.164 is there as it was typed
-        national = digits_of(phone)[1]
+        # Odoo stores a number as typed if it cannot convert it to E.164.
+        national = phone_digits(phone).national
         return self._select("Contact", [Where(paths, like="%" + "%".join(national))])
 
     def _fetch(
-        self, model: str, domain: list[Any], paths: Sequence[str], order: str, limit: int
+        self, model: str, domain: list[object], paths: Sequence[str], order: str, limit: int
     ) -> list[Row]:
-        """Read rows, and what they refer to by one call for each reference."""
+        """Return rows with the records that they refer to: one call more for each reference."""
         roots = list(dict.fromkeys(path.partition(".")[0] for path in paths))
-        rows: list[dict[str, Any]] = _dicts(
+        rows = _rows(
             self._call(
                 model,
                 "search_read",
@@ -126,22 +119,22 @@ class OdooConnector(MappedConnector):
         return [*rows]
 
     def _follow(
-        self, model: str, root: str, below: Sequence[str], rows: Sequence[dict[str, Any]]
+        self, model: str, root: str, below: Sequence[str], rows: Sequence[dict[str, object]]
     ) -> None:
-        """Put the records that rows refer to in the place of their ids."""
-        wanted = {row[root][0] for row in rows if isinstance(row.get(root), list) and row[root]}
+        """Replace the references of rows, `[id, label]`, by the records with these fields."""
+        wanted = {key for row in rows if (key := _reference_of(row, root)) is not None}
         relation = self._types(model).get(root, {}).get("relation", "") if wanted else ""
         if not relation:
             return
-        domain = [["id", "in", sorted(wanted)]]
+        domain: list[object] = [["id", "in", sorted(wanted)]]
         found = self._fetch(relation, domain, [*below, "display_name"], "id", len(wanted))
         by_id = {each["id"]: each for each in found}
         for row in rows:
-            if isinstance(row.get(root), list) and row[root]:
-                row[root] = by_id.get(row[root][0], False)
+            if (key := _reference_of(row, root)) is not None:
+                row[root] = by_id.get(key, False)
 
-    def _plain(self, model: str, row: Row) -> Row:
-        """Make text of what is HTML."""
+    def _with_plain_text(self, model: str, row: Row) -> Row:
+        """Return a row whose HTML fields are plain text."""
         types = self._types(model)
         return {
             name: _text_of(value) if types.get(name, {}).get("type") == "html" else value
@@ -166,7 +159,7 @@ class OdooConnector(MappedConnector):
         types = self._types(mapped.object) if kind == "Case" else {}
         given = {name: str(getattr(new, name, "")) for name in ("contact_id", "account_id")}
         parents = [
-            _Parent(name, mapped.fields[name][0].partition(".")[0], self._key(key))
+            Parent(name, mapped.fields[name][0].partition(".")[0], self._key(key))
             for name, key in given.items()
             if key and name in mapped.fields
         ]
@@ -175,17 +168,17 @@ class OdooConnector(MappedConnector):
         for name, value in row.items():
             if types.get(name, {}).get("type") == "html":
                 row[name] = escape(str(value)).replace("\n", "<br/>")
-        made = self._call(mapped.object, "create", {"vals_list": [row]}, parents)
-        if not isinstance(made, list) or not made or not isinstance(made[0], int):
-            raise PlatformSlow
-        return str(made[0])
+        match self._call(mapped.object, "create", {"vals_list": [row]}, parents):
+            case [int() as identifier, *_]:
+                return str(identifier)
+        raise PlatformSlow
 
     # --- calls ----------------------------------------------------------------------------------
-    def _types(self, model: str) -> Types:
+    def _types(self, model: str) -> FieldTypes:
         key = (self.organization_id, str(self.platform.settings.get("address")), model)
         return _types.get(key, lambda: self._read_types(model)) or {}
 
-    def _read_types(self, model: str) -> Types:
+    def _read_types(self, model: str) -> FieldTypes:
         types = self._call(model, "fields_get", {"attributes": ["type", "relation"]})
         if not isinstance(types, dict):
             raise PlatformAway
@@ -195,12 +188,12 @@ class OdooConnector(MappedConnector):
         self,
         model: str,
         method: str,
-        given: Mapping[str, Any],
-        creating: Sequence["_Parent"] | None = None,
-    ) -> Any:
-        """Call a method; gives what it returned. `creating`: the parents of what is made.
+        arguments: Mapping[str, object],
+        parents: Sequence[Parent] | None = None,
+    ) -> object:
+        """Return the result of a method. `parents`: those of a record to create; None: a read.
 
-        Raises PlatformError.
+        Raise PlatformError.
         """
         settings = self.platform.settings
         if self.platform.problem:
@@ -210,15 +203,15 @@ class OdooConnector(MappedConnector):
         if database := settings.get("database"):
             headers.append(("X-Odoo-Database", str(database)))
         address = str(settings.get("address", "")).rstrip("/")
-        creates = creating is not None
+        creates = parents is not None
         try:
             reply = self.caller.call(
                 f"{address}/json/2/{quote(model)}/{method}",
                 headers=tuple(headers),
-                body=orjson.dumps(given),
+                body=orjson.dumps(arguments),
                 creates=creates,
             )
-        except InvalidRequest as error:  # a key or an address that cannot be written
+        except InvalidRequest as error:  # the key is no header value, or the address no URL
             raise PlatformRefused from error
         except orjson.JSONEncodeError as error:
             raise PlatformAway from error
@@ -226,52 +219,15 @@ class OdooConnector(MappedConnector):
             raise limit_of(reply)
         if reply.status in (401, 403):
             raise PlatformRefused
-        said = json_of(reply, creates=creates)
+        result = json_of(reply, creates=creates)
         if reply.status == 200:
-            return said
-        raise _error(reply, said if isinstance(said, dict) else {}, creating or ())
+            return result
+        raise error_of(reply.status, result if isinstance(result, dict) else {}, parents or ())
 
 
-@dataclass(frozen=True, slots=True)
-class _Parent:
-    """A record that a new one names: our field, Odoo's, and the id."""
-
-    name: str
-    root: str
-    key: str
-
-
-def _error(reply: Reply, said: Mapping[str, Any], parents: Sequence[_Parent]) -> PlatformError:
-    """Say which of our errors an answer of Odoo's is."""
-    name = str(said.get("name", "")).rpartition(".")[2]
-    message = str(said.get("message", ""))
-    if missing := _missing(name, message, parents):
-        return UnknownParent(missing)
-    if name == "UniqueViolation":
-        return Duplicate("")
-    if name in ("AccessDenied", "AccessError", "SessionExpiredException"):
-        return PlatformRefused()
-    if reply.status in (404, 422) or message.startswith(_NAMES_FIELD):
-        return MappingWrong()
-    return PlatformAway()
-
-
-def _missing(name: str, message: str, parents: Sequence[_Parent]) -> str:
-    """Name the parent that is not there: by its id, or by the constraint that it breaks, whose
-    message is that of a deletion and ends with the field in parentheses.
-    """
-    found = _MISSING.search(message) if name == "MissingError" else None
-    for parent in parents:
-        if found and found[1] == parent.key:
-            return parent.name
-        if name == "ValidationError" and f"({parent.root})" in message:
-            return parent.name
-    return ""
-
-
-def _domain(where: Where) -> list[Any]:
-    """Write a condition in Polish notation."""
-    terms: list[Any] = []
+def _domain(where: Where) -> list[object]:
+    """Return a condition as an Odoo domain: prefix notation, one `|` before each two terms."""
+    terms: list[object] = []
     for path in where.paths:
         if where.keys:
             terms.append([path, "in", [int(value) for value in where.equals]])
@@ -283,16 +239,25 @@ def _domain(where: Where) -> list[Any]:
             terms.append([path, "=ilike", where.like])
         if where.since:
             terms.append([path, ">=", where.since.strftime("%Y-%m-%d %H:%M:%S")])
-    return ["|"] * (len(terms) - 1) + terms
+    return [*["|"] * (len(terms) - 1), *terms]
 
 
-def _dicts(rows: Any) -> list[dict[str, Any]]:
+def _rows(rows: object) -> list[dict[str, object]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "id" in row for row in rows):
         raise PlatformAway
     return rows
 
 
-def _text_of(value: Any) -> Any:
+def _reference_of(row: Row, name: str) -> int | None:
+    """Return the id that a row's field refers to, or None."""
+    match row.get(name):
+        case [int() as key, *_]:
+            return key
+    return None
+
+
+def _text_of(value: object) -> object:
+    """Return HTML as plain text; other values unchanged."""
     if not isinstance(value, str):
         return value
     return unescape(_TAG.sub("", _BREAK.sub("\n", value))).strip()

@@ -1,1 +1,1 @@
-"""Salesforce as a platform. Others import `Salesforce` from `connector`."""
+"""Salesforce as a platform. Other packages import from `connector` only."""

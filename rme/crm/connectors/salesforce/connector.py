@@ -1,8 +1,8 @@
-"""Salesforce by its REST API, through simple-salesforce."""
+"""The connector for Salesforce: its REST API, called by simple-salesforce."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -15,18 +15,16 @@ from rme.crm.connectors.base import (
     PlatformRefused,
     PlatformSlow,
 )
-from rme.crm.connectors.conditions import Description, Where, digits_of
+from rme.crm.connectors.conditions import Description, Where, phone_digits
 from rme.crm.connectors.mapped import SCAN, MappedConnector
 from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.salesforce import sessions
 from rme.crm.connectors.salesforce.errors import codes_of, error_of
+from rme.crm.connectors.salesforce.sessions import SalesforceClient
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Condition, ObjectMapping, Scalar
 from rme.transport import Transport
-
-if TYPE_CHECKING:
-    from simple_salesforce.api import Salesforce as Client
 
 T = TypeVar("T")
 
@@ -34,14 +32,14 @@ _ID = re.compile(r"[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 _PREFIXES = {"Account": "001", "Contact": "003", "Case": "500", "Campaign": "701"}
 _PREFIXES |= {"CampaignMember": "00v", "Lead": "00Q", "User": "005", "Opportunity": "006"}
-"""What ids of an object begin with; those of custom objects are each organization's own."""
+"""How ids of an object begin; each organization has its own prefixes for custom objects."""
 
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What simple-salesforce meets in an answer of another shape; no JSON is a ValueError."""
+"""Errors that simple-salesforce raises for a response of another shape, or one without JSON."""
 
 
 class SalesforcePlatformSettings(RemoteSettings):
-    """Where the Salesforce is, and as whom we come."""
+    """The address of an organization's Salesforce, and the credentials."""
 
     address: Annotated[str, DESTINATION] = Field(
         description="The My Domain: https://acme.my.salesforce.com."
@@ -70,7 +68,7 @@ class SalesforcePlatformSettings(RemoteSettings):
 
 
 class SalesforceConnector(MappedConnector):
-    """Read and write records of one organization in its Salesforce."""
+    """One organization's records in its Salesforce."""
 
     Settings = SalesforcePlatformSettings
     label = "Salesforce"
@@ -93,13 +91,13 @@ class SalesforceConnector(MappedConnector):
         described: dict[str, Mapping[str, str] | None] = {}
         for name in dict.fromkeys(objects):
             try:
-                described[name] = self._described(name)
+                described[name] = self._describe_object(name)
             except MappingWrong:
                 described[name] = None
         return described
 
-    def _described(self, name: str) -> dict[str, str]:
-        return self._ask(lambda client: _described(_object(client, name).describe()))
+    def _describe_object(self, name: str) -> dict[str, str]:
+        return self._run(lambda client: _fields_of(_object(client, name).describe()))
 
     # --- reading --------------------------------------------------------------------------------
     def _select(
@@ -113,29 +111,29 @@ class SalesforceConnector(MappedConnector):
             f"SELECT {_fields(mapped)} FROM {mapped.object} WHERE {' AND '.join(terms)} "
             f"ORDER BY {order} LIMIT {limit}"
         )
-        return _rows(self._ask(lambda client: client.query_all(query)), "records")
+        return _rows(self._run(lambda client: client.query_all(query)), "records")
 
     def _select_by_phone(self, phone: str) -> list[Row]:
-        """Search phones by SOSL, which finds them however they are formatted."""
+        """Return rows found by SOSL, which matches phone numbers in any format."""
         mapped = self._mapped("Contact")
-        digits = " OR ".join(each for each in digits_of(phone) if each.isdigit())
+        digits = " OR ".join(dict.fromkeys(each for each in phone_digits(phone) if each.isdigit()))
         terms = " AND ".join(_filter(condition) for condition in mapped.filter)
         where = f" WHERE {terms}" if terms else ""
         search = (
             f"FIND {{{digits}}} IN PHONE FIELDS RETURNING {mapped.object}({_fields(mapped)}{where} "
             f"ORDER BY {self.created_path} DESC LIMIT {SCAN})"
         )
-        found = self._ask(lambda client: client.search(search))
+        found = self._run(lambda client: client.search(search))
         return [] if found is None else _rows(found, "searchRecords")
 
     # --- ids ------------------------------------------------------------------------------------
     def _key(self, record_id: str) -> str:
-        """Give an id with its checksum, which those of 15 letters lack."""
+        """Return an id in its form of 18 characters: the form of 15 lacks the checksum."""
         if not _ID.fullmatch(record_id):
             return ""
         bare = record_id[:15]
         sums = (
-            sum(1 << i for i, letter in enumerate(bare[at : at + 5]) if "A" <= letter <= "Z")
+            sum(1 << i for i, char in enumerate(bare[at : at + 5]) if "A" <= char <= "Z")
             for at in (0, 5, 10)
         )
         key = bare + "".join(_ALPHABET[each] for each in sums)
@@ -151,21 +149,23 @@ class SalesforceConnector(MappedConnector):
     # --- creates --------------------------------------------------------------------------------
     def _insert(self, kind: str, row: dict[str, Scalar], new: New) -> str:
         mapped = self._mapped(kind)
-        made = self._ask(lambda client: _object(client, mapped.object).create(row), mapped)
-        if not isinstance(made, dict) or not isinstance(made.get("id"), str):
+        result = self._run(lambda client: _object(client, mapped.object).create(row), mapped)
+        identifier = result.get("id") if isinstance(result, dict) else None
+        if not isinstance(identifier, str):
             raise PlatformSlow
-        return str(made["id"])
+        return identifier
 
     # --- calls ----------------------------------------------------------------------------------
-    def _ask(self, act: Callable[["Client"], T], creates: ObjectMapping | None = None) -> T:
-        """Do something with a client, with one new login where its session has ended.
+    def _run(self, act: Callable[[SalesforceClient], T], creates: ObjectMapping | None = None) -> T:
+        """Return what `act` returns, after one new login if the session has ended.
 
-        `creates`: the mapping of what is made. Raises PlatformError.
+        `creates`: the mapping of the record to create. Raise PlatformError.
         """
+        # Imported here: the library takes 0.4 s, and only these organizations need it.
         from simple_salesforce.exceptions import SalesforceError, SalesforceExpiredSession
 
         for last in (False, True):
-            self.adapter.creates = False  # of the login
+            self.adapter.creates = False  # the login creates nothing
             client = sessions.client(self.platform, self.adapter)
             self.adapter.creates = creates is not None
             try:
@@ -177,12 +177,13 @@ class SalesforceConnector(MappedConnector):
             except SalesforceError as error:
                 raise error_of(error.status, error.content, creates) from error
             except _UNREADABLE as error:
-                # an answer that is no JSON, or not of the shape that simple-salesforce reads
                 raise (PlatformSlow if creates else PlatformAway) from error
         raise PlatformRefused
 
 
-def _object(client: "Client", name: str) -> Any:
+def _object(client: SalesforceClient, name: str) -> Any:
+    """Return the library's untyped interface to one object."""
+    # Imported here, as in `_run`.
     from simple_salesforce.api import SFType
 
     return SFType(
@@ -191,7 +192,8 @@ def _object(client: "Client", name: str) -> Any:
 
 
 def quote(value: Scalar) -> str:
-    """Write a value in SOQL: the one place where they are escaped."""
+    """Return a value as SOQL text. All values are escaped here."""
+    # Imported here, as in `SalesforceConnector._run`.
     from simple_salesforce.format import quote_soql_value
 
     return quote_soql_value(value)
@@ -207,7 +209,7 @@ def _filter(condition: Condition) -> str:
 
 
 def _condition(where: Where) -> str:
-    """Write a condition. Texts are compared without case by Salesforce itself."""
+    """Return a condition in SOQL. Salesforce itself compares texts without case."""
     terms: list[str] = []
     for path in where.paths:
         if where.equals:
@@ -219,18 +221,18 @@ def _condition(where: Where) -> str:
     return f"({' OR '.join(terms)})"
 
 
-def _rows(said: Any, name: str) -> list[Row]:
-    found = said.get(name) if isinstance(said, dict) else None
+def _rows(result: object, name: str) -> list[Row]:
+    found = result.get(name) if isinstance(result, dict) else None
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise PlatformAway
     return found
 
 
-def _described(said: Any) -> dict[str, str]:
-    """Give fields, and the names by which a field's record is reached, with its object."""
-    fields = said["fields"]
-    described = {str(each["name"]): "" for each in fields}
+def _fields_of(description: Any) -> dict[str, str]:
+    """Return the fields of an object's description, and its relationships with their object."""
+    fields = description["fields"]
+    found = {str(each["name"]): "" for each in fields}
     for each in fields:
         if each.get("relationshipName") and each.get("referenceTo"):
-            described[str(each["relationshipName"])] = str(each["referenceTo"][0])
-    return described
+            found[str(each["relationshipName"])] = str(each["referenceTo"][0])
+    return found

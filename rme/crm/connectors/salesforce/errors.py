@@ -1,13 +1,12 @@
-"""Salesforce's errors as ours.
+"""Platform errors from Salesforce's responses.
 
-They are [{"errorCode", "message", "fields"}], with the codes of the enumerations StatusCode and
-ExceptionCode:
+An error response is [{"errorCode", "message", "fields"}], with the codes of the enumerations
+StatusCode and ExceptionCode:
 https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_calls_concepts_core_data_objects.htm
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rme.crm.connectors.base import (
     Duplicate,
@@ -43,54 +42,68 @@ PARENTS = frozenset(
         "MALFORMED_ID",
     }
 )
-"""What else it answers is about the mapping: a field, an object, a value that is not allowed."""
+"""Errors of a create: a reference is wrong. All other codes mean that the mapping is wrong: an
+unknown field or object, or a value that is not allowed.
+"""
 
 _RECORD = re.compile(r"record with id: ([A-Za-z0-9]{15,18})")
 
 
-def codes_of(content: Any) -> list[str]:
-    listed = content if isinstance(content, list) else [content]
-    return [str(each.get("errorCode", "")) for each in listed if isinstance(each, dict)]
+Details = Mapping[str, object]
+"""One error of a response, as JSON has it."""
 
 
-def error_of(status: int, content: Any, creates: ObjectMapping | None) -> PlatformError:
-    """Say which of our errors an answer of Salesforce's is."""
+def codes_of(content: object) -> list[str]:
+    """Return the error codes of a response's JSON."""
+    return [str(each.get("errorCode", "")) for each in _errors(content)]
+
+
+def _errors(content: object) -> list[Details]:
     listed = content if isinstance(content, list) else [content]
-    said = [each for each in listed if isinstance(each, dict)]
-    codes = set(codes_of(said))
+    return [each for each in listed if isinstance(each, dict)]
+
+
+def error_of(status: int, content: object, creates: ObjectMapping | None) -> PlatformError:
+    """Return the platform error for an error response.
+
+    `creates` is the mapping of the record to create, or None for a read.
+    """
+    errors = _errors(content)
+    codes = set(codes_of(errors))
     if codes & LIMITS or status == 429:
         return PlatformLimit()
     if codes & REFUSALS:
         return PlatformRefused()
     if codes & {"DUPLICATES_DETECTED", "DUPLICATE_VALUE"}:
-        return Duplicate(next(filter(None, map(_duplicate, said)), ""))
+        return Duplicate(next(filter(None, map(_duplicate, errors)), ""))
     if codes & SLOW:
         return PlatformSlow()
     if codes & AWAY:
         return PlatformAway()
     if creates and codes & PARENTS:
-        return UnknownParent(_parent(said, creates))
+        return UnknownParent(_parent(errors, creates))
     if codes - {""} and status < 500:
         return MappingWrong()
     return PlatformSlow() if creates and status >= 500 else PlatformAway()
 
 
-def _duplicate(said: Mapping[str, Any]) -> str:
-    """Give the id of the record that is there already (the misspelling is Salesforce's)."""
-    if found := _RECORD.search(str(said.get("message", ""))):
+def _duplicate(error: Details) -> str:
+    """Return the id of the record that exists already, or "" if the error does not name it."""
+    if found := _RECORD.search(str(error.get("message", ""))):
         return found[1]
-    result = said.get("duplicateResult") or said.get("duplicateResut")
-    try:
-        for match in result["matchResults"]:  # type: ignore[index]
-            for record in match["matchRecords"]:
-                return str(record["record"]["Id"])
-    except (LookupError, TypeError):
-        pass  # it does not say which
+    result = error.get("duplicateResult") or error.get("duplicateResut")  # Salesforce's misspelling
+    results = result.get("matchResults") if isinstance(result, dict) else None
+    for each in results if isinstance(results, list) else []:
+        match each:
+            case {"matchRecords": [{"record": {"Id": identifier}}, *_]}:
+                return str(identifier)
     return ""
 
 
-def _parent(said: Sequence[Mapping[str, Any]], creates: ObjectMapping) -> str:
-    named = {str(field) for each in said for field in each.get("fields") or ()}
+def _parent(errors: Sequence[Details], creates: ObjectMapping) -> str:
+    """Return our field whose reference is wrong, by the platform's fields that the errors name."""
+    listed = (each.get("fields") for each in errors)
+    named = {str(field) for fields in listed if isinstance(fields, list) for field in fields}
     for name in ("contact_id", "account_id"):
         if named & set(creates.fields.get(name, ())):
             return name

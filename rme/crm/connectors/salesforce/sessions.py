@@ -1,14 +1,14 @@
-"""simple-salesforce on our transport: its requests go out by an adapter, and so are checked.
+"""simple-salesforce on our transport, which checks addresses: an adapter carries its requests.
 
-Sessions come of the OAuth token endpoint of the organization's own address: client credentials,
-or a JWT bearer assertion where a private key is given (RFC 7523).
+Sessions come from the OAuth token endpoint at the organization's own address: by client
+credentials, or by a JWT bearer assertion if there is a private key (RFC 7523).
 """
 
 import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import jwt
@@ -23,28 +23,41 @@ from rme.crm.connectors.platform_calls import PlatformCaller, json_of, limit_of
 from rme.crm.platforms import PlatformRecord
 from rme.transport import InvalidRequest, origin_of
 
-if TYPE_CHECKING:
-    from simple_salesforce.api import Salesforce as Client
-
 SESSION_SECONDS = 3000
-"""Shorter than the shortest that an organization usually sets; an older one is found out by 401."""
+"""Shorter than organizations usually configure; one that ended earlier is noticed by a 401."""
 _ASSERTION_SECONDS = 180
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
 class SalesforceSession:
-    """A session id, and the address that it is good for."""
+    """A session id, and the address at which it is valid."""
 
     id: str = field(repr=False)
     instance_url: str
+
+
+class SalesforceClient(Protocol):
+    """The part of `simple_salesforce.Salesforce` that the connector uses."""
+
+    session_id: str
+    sf_instance: str
+    sf_version: str | None
+    session: requests.Session
+
+    def query_all(self, query: str) -> object: ...
+
+    def search(self, search: str) -> object: ...
 
 
 _sessions: TtlCache[str, SalesforceSession] = TtlCache(SESSION_SECONDS)
 
 
 class TransportAdapter(BaseAdapter):
-    """Carries what `requests` sends over the checked transport. `creates`: see `Caller.call`."""
+    """Sends requests of the library `requests` over the checked transport.
+
+    `creates`: see `PlatformCaller.call`.
+    """
 
     def __init__(self, caller: PlatformCaller) -> None:
         super().__init__()
@@ -52,7 +65,7 @@ class TransportAdapter(BaseAdapter):
         self.creates = False
 
     def send(self, request: requests.PreparedRequest, *_: Any, **__: Any) -> requests.Response:
-        """Perform a request. Raises PlatformError; a redirect is no answer."""
+        """Return the response. Raise PlatformError, also for a redirect."""
         body = request.body or b""
         try:
             reply = self.caller.call(
@@ -62,7 +75,7 @@ class TransportAdapter(BaseAdapter):
                 body=body.encode() if isinstance(body, str) else bytes(body),
                 creates=self.creates,
             )
-        except InvalidRequest as error:  # a session id that cannot be written
+        except InvalidRequest as error:  # a session id that is no header value
             raise PlatformRefused from error
         if reply.status in _REDIRECTS:
             raise PlatformAway
@@ -76,13 +89,13 @@ class TransportAdapter(BaseAdapter):
         return response
 
     def close(self) -> None:
-        """Leave the connections: they are the transport's."""
+        """Do nothing: the connections belong to the transport."""
 
 
 def requests_session(adapter: TransportAdapter) -> requests.Session:
-    """Make a session whose every request goes by the adapter."""
+    """Return a session that sends every request by the adapter."""
     session = requests.Session()
-    session.trust_env = False  # no proxies and no .netrc of the process's environment
+    session.trust_env = False  # ignore proxies and .netrc of the process's environment
     session.headers["Accept-Encoding"] = "identity"
     session.headers["User-Agent"] = "rme"
     for scheme in ("https://", "http://"):
@@ -90,25 +103,26 @@ def requests_session(adapter: TransportAdapter) -> requests.Session:
     return session
 
 
-def client(platform: PlatformRecord, adapter: TransportAdapter) -> "Client":
-    """Give a client with a session: the one that is kept, or a new one. Raises PlatformError."""
-    # It imports a SOAP library with its XML parsers, which nobody else here needs.
+def client(platform: PlatformRecord, adapter: TransportAdapter) -> SalesforceClient:
+    """Return a client with the cached session or a new one. Raise PlatformError."""
+    # Imported here: it takes 0.4 s, for a SOAP library that nothing else needs.
     from simple_salesforce.api import Salesforce
 
     session = _sessions.get(_key(platform), lambda: _log_in(platform, adapter.caller))
-    assert session is not None  # it raises instead
-    return Salesforce(
+    assert session is not None  # _log_in raises instead
+    made: SalesforceClient = Salesforce(
         session_id=session.id,
         instance_url=session.instance_url,
         session=requests_session(adapter),
         version=str(platform.settings.get("api_version") or "62.0"),
     )
+    return made
 
 
 def forget(platform: PlatformRecord, session_id: str) -> None:
-    """Drop a session that was refused, unless another has taken its place."""
-    kept = _sessions.get(_key(platform), lambda: None)
-    if kept is not None and kept.id == session_id:
+    """Drop a session that was refused, unless another has replaced it."""
+    cached = _sessions.get(_key(platform), lambda: None)
+    if cached is not None and cached.id == session_id:
         _sessions.forget(_key(platform))
 
 
@@ -118,7 +132,7 @@ def _key(platform: PlatformRecord) -> str:
 
 
 def _log_in(platform: PlatformRecord, caller: PlatformCaller) -> SalesforceSession:
-    """Ask for an access token. Raises PlatformRefused, PlatformLimit, PlatformAway."""
+    """Return a new session. Raise PlatformError."""
     if platform.problem:
         raise MappingWrong
     settings = platform.settings
@@ -138,18 +152,19 @@ def _log_in(platform: PlatformRecord, caller: PlatformCaller) -> SalesforceSessi
         raise limit_of(reply)
     if reply.status >= 500 or reply.status in _REDIRECTS:
         raise PlatformAway
-    said = json_of(reply)
+    answer = json_of(reply)
     if reply.status != 200:
         raise PlatformRefused
-    token = said.get("access_token") if isinstance(said, dict) else None
-    where = said.get("instance_url") if isinstance(said, dict) else None
-    found = origin_of(where) if isinstance(where, str) else None
-    if not isinstance(token, str) or found is None or found.scheme != "https":
+    token = answer.get("access_token") if isinstance(answer, dict) else None
+    instance_url = answer.get("instance_url") if isinstance(answer, dict) else None
+    origin = origin_of(instance_url) if isinstance(instance_url, str) else None
+    if not isinstance(token, str) or origin is None or origin.scheme != "https":
         raise PlatformAway
-    return SalesforceSession(token, str(where))
+    return SalesforceSession(token, str(instance_url))
 
 
-def _grant(settings: Mapping[str, Any]) -> dict[str, str]:
+def _grant(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return the parameters of the token request. Raise PlatformRefused for an unusable key."""
     given = {name: str(value) for name, value in settings.items()}
     if not given.get("private_key"):
         return {

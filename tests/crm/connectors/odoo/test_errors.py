@@ -235,7 +235,7 @@ def test_a_text_becomes_html_and_comes_back(server):
 
 
 def without_help_desk(server: OdooServer) -> OdooConnector:
-    raw = mapping.parse(PRESETS["odoo-community"][2])
+    raw = mapping.parse(PRESETS["odoo-community"].mapping)
     record = PlatformRecord("acme", "odoo", "US", remote.odoo_settings(server), raw)
     return OdooConnector("acme", platform=record, transport=remote.transport())
 

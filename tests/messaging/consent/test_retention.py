@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import connection, connections, transaction
 
-from messaging.delivery import retention
+from messaging.consent import retention
 from messaging.delivery.tasks import housekeeping
 from messaging.models import PARTITIONED, Attempt, Delivery, Event, Message, MessageContent
 from rme.core import ids

@@ -1,0 +1,70 @@
+"""Packages have a face: others import what `__init__` exports, or names in its docstring."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+APPS = ("rme", "messaging", "push", "bot")
+FOUNDATION = ("rme.core",)  # everything there is for everyone; its own packages have no secrets
+
+
+def _modules() -> dict[str, Path]:
+    """Return all modules by dotted name; a package is named like its `__init__`."""
+    modules = {}
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if "migrations" not in parts:
+                modules[".".join(parts).removesuffix(".__init__")] = path
+    return modules
+
+
+MODULES = _modules()
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+WITH_FACE = sorted(
+    package
+    for package in PACKAGES
+    if "." in package and not package.startswith((*FOUNDATION, "rme.management"))
+)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Return what a module imports of ours, by dotted name; imports in functions included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+
+
+def _face(package: str) -> str:
+    return ast.get_docstring(ast.parse(MODULES[package].read_text())) or ""
+
+
+@pytest.mark.parametrize("package", WITH_FACE)
+def test_others_import_what_a_package_names(package):
+    inside = f"{package}."
+    used = {
+        name.removeprefix(inside).partition(".")[0]
+        for module, path in MODULES.items()
+        if not f"{module}.".startswith(inside)
+        for name in _imports(path)
+        if name.startswith(inside)
+    }
+    assert {name for name in used if f"`{name}`" not in _face(package)} == set()
+
+
+def test_a_package_that_hides_something_is_checked():
+    """The rule above compares something: most packages have modules that nobody else imports."""
+    hidden = [
+        module
+        for module in MODULES
+        if module.rpartition(".")[0] in WITH_FACE
+        and f"`{module.rpartition('.')[2]}`" not in _face(module.rpartition(".")[0])
+    ]
+    assert len(hidden) > 100
