@@ -4,6 +4,7 @@ https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -64,9 +65,11 @@ def run(raw: BoundedConnection, statements: Sequence[Statement], *, commit: bool
 def _run(
     raw: BoundedConnection, statements: Sequence[Statement], *, begin: bool, commit: bool
 ) -> None:
-    cursors = [raw.cursor() for _ in statements]
+    # Raw cursors take texts as they are: psycopg would parse the longer ones at each execution.
+    cursors = [psycopg.RawCursor(raw) for _ in statements]
     if len(statements) == 1 and begin == commit:
-        cursors[0].execute(statements[0].text, statements[0].parameters, prepare=True)
+        (statement,) = statements
+        _execute(cursors[0], statement)
     else:
         try:
             with raw.pipeline():
@@ -80,7 +83,7 @@ def _run(
 
 def _send(
     raw: BoundedConnection,
-    cursors: Sequence[psycopg.Cursor[Any]],
+    cursors: Sequence[psycopg.RawCursor[Any]],
     statements: Sequence[Statement],
     *,
     begin: bool,
@@ -91,11 +94,28 @@ def _send(
     Without them psycopg cannot read an error of the commit, as by a deferred constraint.
     """
     if begin:
-        raw.execute("BEGIN", prepare=False)
+        _execute(psycopg.RawCursor(raw), Statement("BEGIN"))
     for cursor, statement in zip(cursors, statements, strict=True):
-        cursor.execute(statement.text, statement.parameters, prepare=True)
+        _execute(cursor, statement)
     if commit:
-        raw.execute("COMMIT", prepare=False)
+        _execute(psycopg.RawCursor(raw), Statement("COMMIT"))
+
+
+def _execute(cursor: psycopg.RawCursor[Any], statement: Statement) -> None:
+    query = _numbered(statement.text, len(statement.parameters))
+    cursor.execute(query, statement.parameters, prepare=True)
+
+
+@lru_cache(maxsize=1024)
+def _numbered(text: str, count: int) -> bytes:
+    """Return a statement with `$1`, `$2`, … in place of each `%s`. Raises ProgrammingError if there
+    are not `count` of them.
+    """
+    first, *others = text.split("%s")
+    if len(others) != count:
+        raise psycopg.ProgrammingError(f"{count} parameters for {len(others)} placeholders")
+    numbered = first + "".join(f"${place}{part}" for place, part in enumerate(others, 1))
+    return numbered.replace("%%", "%").encode()
 
 
 def _is_idle(raw: BoundedConnection) -> bool:
