@@ -3,7 +3,7 @@
 This is the only place that lists the actions of the bot API.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +38,16 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A look-up. `find` returns records in the API's form, best match first."""
+    """A look-up. `find` returns records, best match first; `extend` adds keys to what is shown."""
 
     parameters: tuple[Parameter, ...]
-    find: Callable[[Search, Values], list[dict[str, Any]]]
+    find: Callable[[Search, Values], Sequence[object]]
+    extend: Callable[[dict[str, Any], Values], dict[str, Any]] = lambda shown, _: shown
+
+    def records(self, search: Search, values: Values) -> list[dict[str, Any]]:
+        """Return the records in the API's form."""
+        found = self.find(search, values)[: search.limit]
+        return [self.extend(records.shown(each), values) for each in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +59,42 @@ class Create:
 
 
 # --- look-ups -----------------------------------------------------------------------------------
-def _contacts_by_email(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = lookups.contacts_by_email(search.connector, values["email"], **search.bounds)
-    return [records.contact(each) for each in found]
+Found = Sequence[object]
 
 
-def _contacts_by_phone(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = lookups.contacts_by_phone(
-        search.connector, values["phone"], region=search.region, **search.bounds
-    )
-    return [records.contact(each) for each in found]
+def _contacts_by_email(search: Search, values: Values) -> Found:
+    return lookups.contacts_by_email(search.connector, values["email"], **search.bounds)
 
 
-def _cases(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = lookups.cases(search.connector, values["email"], **search.bounds)
-    return [records.case(each) for each in found]
+def _contacts_by_phone(search: Search, values: Values) -> Found:
+    phone, region = values["phone"], search.region
+    return lookups.contacts_by_phone(search.connector, phone, region=region, **search.bounds)
 
 
-def _registrations(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = lookups.registrations(search.connector, values["email"], **search.bounds)
-    return [records.registration(each) for each in found]
+def _cases(search: Search, values: Values) -> Found:
+    return lookups.cases(search.connector, values["email"], **search.bounds)
 
 
-def _speakers(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = search.connector.find_speakers(values["contactID"], values["eventID"], **search.bounds)
-    return [records.speaker(each) for each in found[: search.limit]]
+def _registrations(search: Search, values: Values) -> Found:
+    return lookups.registrations(search.connector, values["email"], **search.bounds)
 
 
-def _exhibitors(search: Search, values: Values) -> list[dict[str, Any]]:
-    found = search.connector.find_exhibitors(values["contactID"], **search.bounds)
-    return [records.exhibitor(each) for each in found[: search.limit]]
+def _speakers(search: Search, values: Values) -> Found:
+    return search.connector.find_speakers(values["contactID"], values["eventID"], **search.bounds)
 
 
-def _accounts(search: Search, values: Values) -> list[dict[str, Any]]:
-    name = values["accountName"]
-    return [
-        records.account(each, name)
-        for each in lookups.accounts(search.connector, name, **search.bounds)
-    ]
+def _exhibitors(search: Search, values: Values) -> Found:
+    return search.connector.find_exhibitors(values["contactID"], **search.bounds)
+
+
+def _accounts(search: Search, values: Values) -> Found:
+    return lookups.accounts(search.connector, values["accountName"], **search.bounds)
+
+
+def _match_type(shown: dict[str, Any], values: Values) -> dict[str, Any]:
+    """Add whether the account has exactly the name that was looked up."""
+    exact = shown["accountName"] == values["accountName"]
+    return {**shown, "matchType": "exact" if exact else "folded"}
 
 
 # --- creates ------------------------------------------------------------------------------------
@@ -130,7 +134,7 @@ CONFIRM: Mapping[str, Confirm] = {
     "Confirm_Registration": Confirm((EMAIL,), _registrations),
     "Confirm_Speaker": Confirm((CONTACT_ID, Parameter("eventID", required=False)), _speakers),
     "Confirm_Exhibitor": Confirm((CONTACT_ID,), _exhibitors),
-    "Confirm_Account": Confirm((ACCOUNT_NAME,), _accounts),
+    "Confirm_Account": Confirm((ACCOUNT_NAME,), _accounts, _match_type),
 }
 CREATE: Mapping[str, Create] = {
     "Create_Account": Create((ACCOUNT_NAME,), _new_account),

@@ -1,6 +1,6 @@
 """Admin pages: bot settings, and API keys with the list of actions."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -11,12 +11,13 @@ from bot.models import BotSettings
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.keys import ApiKeyAdmin, ApiKeyForm
 from rme.tenants.models import ApiKey
-from rme.tenants.roles import OWNERS
+from rme.tenants.roles import Permission
 
 
 @admin.register(BotSettings)
 class BotSettingsAdmin(TenantAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
+    read_permission: Permission = Permission.SEE_SETTINGS
+    write_permission: Permission = Permission.CHANGE_SETTINGS
     list_display = ("organization", "always_200", "max_records")
     list_select_related = ("organization",)
     ordering = ("organization",)

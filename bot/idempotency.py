@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 from django.db import connection
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from bot.models import Creation
 
@@ -56,13 +57,7 @@ class EarlierCreate:
 
 def find(key: CreateKey) -> EarlierCreate | None:
     """Return the earlier create with this key, if it is still remembered."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT record_id, created_at FROM {_TABLE} "
-            "WHERE organization_id = %s AND digest = %s AND expires_at > now()",
-            [key.organization_id, key.digest],
-        )
-        row = cursor.fetchone()
+    row = _rows(key).filter(expires_at__gt=Now()).values_list("record_id", "created_at").first()
     return EarlierCreate(*row) if row else None
 
 

@@ -1,5 +1,6 @@
 """Records in the API's form: flat objects that always have every key."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,96 +14,81 @@ from rme.crm.connectors.records import (
     SpeakerRecord,
 )
 
-
-def _time(moment: datetime | None) -> str:
-    return iso(moment and moment.astimezone(UTC)) or ""
-
-
-def contact(record: ContactRecord) -> dict[str, object]:
-    """Return a contact in the API's form."""
-    return {
-        "contactID": record.id,
-        "firstName": record.first_name,
-        "lastName": record.last_name,
-        "name": record.name,
-        "email": record.email,
-        "phone": record.phone,
-        "AccountID": record.account_id,
-        "accountName": record.account_name,
-    }
-
-
-def account(record: AccountRecord, name: str) -> dict[str, Any]:
-    """Return an account found by `name`; `matchType` tells whether the names are equal."""
-    return {
-        "AccountID": record.id,
-        "accountName": record.name,
-        "phone": record.phone,
-        "website": record.website,
-        "matchType": "exact" if record.name == name else "folded",
-    }
-
-
-def case(record: CaseRecord) -> dict[str, object]:
-    """Return a case in the API's form."""
-    return {
-        "caseID": record.id,
-        "caseNumber": record.number,
-        "Subject": record.subject,
-        "Issue": record.issue,
-        "status": record.status,
-        "priority": record.priority,
-        "isClosed": record.is_closed,
-        "createdDate": _time(record.created_at),
-        "ContactID": record.contact_id,
-        "AccountID": record.account_id,
-    }
-
-
-def registration(record: RegistrationRecord) -> dict[str, object]:
-    """Return an event registration in the API's form."""
-    return {
-        "registrationID": record.id,
-        "eventID": record.event_id,
-        "eventName": record.event_name,
-        "eventStart": _time(record.event_start),
-        "contactID": record.contact_id,
-        "name": record.name,
-        "email": record.email or record.contact_email,
-        "status": record.status,
-        "isRegistered": record.is_registered,
-        "attended": record.attended,
-        "ticketType": record.ticket_type,
-        "registeredDate": _time(record.registered_at),
-    }
-
-
-def speaker(record: SpeakerRecord) -> dict[str, object]:
-    """Return a speaker in the API's form."""
-    return {
-        "speakerID": record.id,
-        "eventID": record.event_id,
-        "eventName": record.event_name,
-        "contactID": record.contact_id,
-        "name": record.name,
-        "email": record.email,
-        "sessionTitle": record.session_title,
-        "sessionStart": _time(record.session_start),
-        "room": record.room,
-        "status": record.status,
-    }
+_EVENT = {"eventID": "event_id", "eventName": "event_name"}
+KEYS: Mapping[type, Mapping[str, str]] = {
+    ContactRecord: {
+        "contactID": "id",
+        "firstName": "first_name",
+        "lastName": "last_name",
+        "name": "name",
+        "email": "email",
+        "phone": "phone",
+        "AccountID": "account_id",
+        "accountName": "account_name",
+    },
+    AccountRecord: {
+        "AccountID": "id",
+        "accountName": "name",
+        "phone": "phone",
+        "website": "website",
+    },
+    CaseRecord: {
+        "caseID": "id",
+        "caseNumber": "number",
+        "Subject": "subject",
+        "Issue": "issue",
+        "status": "status",
+        "priority": "priority",
+        "isClosed": "is_closed",
+        "createdDate": "created_at",
+        "ContactID": "contact_id",
+        "AccountID": "account_id",
+    },
+    RegistrationRecord: {
+        "registrationID": "id",
+        **_EVENT,
+        "eventStart": "event_start",
+        "contactID": "contact_id",
+        "name": "name",
+        "email": "any_email",
+        "status": "status",
+        "isRegistered": "is_registered",
+        "attended": "attended",
+        "ticketType": "ticket_type",
+        "registeredDate": "registered_at",
+    },
+    SpeakerRecord: {
+        "speakerID": "id",
+        **_EVENT,
+        "contactID": "contact_id",
+        "name": "name",
+        "email": "email",
+        "sessionTitle": "session_title",
+        "sessionStart": "session_start",
+        "room": "room",
+        "status": "status",
+    },
+    ExhibitorRecord: {
+        "exhibitorID": "id",
+        **_EVENT,
+        "AccountID": "account_id",
+        "accountName": "account_name",
+        "contactID": "contact_id",
+        "booth": "booth",
+        "level": "level",
+        "status": "status",
+    },
+}
+"""By kind of record: the API's keys, in order, and the attributes that they show."""
 
 
-def exhibitor(record: ExhibitorRecord) -> dict[str, object]:
-    """Return an exhibitor in the API's form."""
-    return {
-        "exhibitorID": record.id,
-        "eventID": record.event_id,
-        "eventName": record.event_name,
-        "AccountID": record.account_id,
-        "accountName": record.account_name,
-        "contactID": record.contact_id,
-        "booth": record.booth,
-        "level": record.level,
-        "status": record.status,
-    }
+def shown(record: object) -> dict[str, Any]:
+    """Return a record in the API's form."""
+    return {key: _json(getattr(record, name)) for key, name in KEYS[type(record)].items()}
+
+
+def _json(value: object) -> object:
+    """Return a time as text, and an empty one for None; other values unchanged."""
+    if isinstance(value, datetime):
+        return iso(value.astimezone(UTC))
+    return "" if value is None else value

@@ -4,7 +4,4 @@ from django.urls import path
 
 from bot import views
 
-urlpatterns = [
-    path("api.php", views.api),
-    path("api_create.php", views.api_create),
-]
+urlpatterns = [path("api.php", views.api), path("api_create.php", views.api_create)]

@@ -123,7 +123,7 @@ class ConfirmView(BotView):
         search = actions.Search(
             call.connector, call.key.organization.region, call.policy.max_records, call.deadline
         )
-        body = envelope.found_body(action.find(search, values), call.request_id)
+        body = envelope.found_body(action.records(search, values), call.request_id)
         return _respond(request._request, body, {})
 
 

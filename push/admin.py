@@ -13,6 +13,7 @@ from push.models import Device
 from rme.core.errors import InvalidPayload
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.roles import Permission
 
 
 class DeviceForm(TenantForm):
@@ -40,6 +41,8 @@ class DeviceForm(TenantForm):
 
 @admin.register(Device)
 class DeviceAdmin(TenantAdmin):
+    read_permission: Permission = Permission.SEE_PEOPLE
+    write_permission: Permission = Permission.CHANGE_PEOPLE
     form = DeviceForm
     list_display = ("__str__", "platform", "app", "contact_id", "user_id", "active", "last_seen_at")
     list_filter = ("platform", "active", "environment")

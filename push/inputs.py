@@ -113,8 +113,7 @@ class DeviceInput(Schema):
     environment: Annotated[Literal["PRODUCTION", "SANDBOX"], Upper] = "PRODUCTION"
     locale: (
         Annotated[
-            str,
-            StringConstraints(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{2,8})*$", max_length=16),
+            str, StringConstraints(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{2,8})*$", max_length=16)
         ]
         | None
     ) = None

@@ -56,7 +56,9 @@ app.conf.task_annotations = {
     "push.sweep_devices": _HOUR,
 }
 MESSAGING = ("accept", "consent", "delivery", "feedback", "webhooks")
-app.autodiscover_tasks([*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm"])
+app.autodiscover_tasks(
+    [*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm", "rme.tenants.access"]
+)
 app.autodiscover_tasks(["messaging.delivery"], related_name="worker_process")
 
 

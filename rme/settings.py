@@ -8,6 +8,7 @@ import hashlib
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONCE, NONE, SELF
@@ -17,7 +18,7 @@ from rme.core.db.availability import BoundedConnection
 from rme.core.logs import logging_config
 from rme.core.redis.connection import broker_url
 from rme.core.secret_key import secret_key
-from rme.core.smtp_url import opened_by
+from rme.core.smtp_url import opened_by, parse
 from rme.run.places import engine_env
 from rme.sidebar import NAVIGATION
 
@@ -74,6 +75,13 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     # Our apps come last: their admin pages replace the toolkit's.
     "rme",
     "rme.tenants",
@@ -86,6 +94,7 @@ MIDDLEWARE = [
     "rme.core.http.api.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "rme.core.http.browser.BrowserMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 BROWSER_MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -113,6 +122,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "rme.tenants.access.pages.frame",
             ]
         },
     }
@@ -212,6 +222,48 @@ AUTHENTICATION_BACKENDS = [
     "rme.tenants.logins.LimitedBackend",
     "django.contrib.auth.backends.ModelBackend",  # of sessions begun before; it logs nobody in
 ]
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+ACCOUNT_ADAPTER = "rme.tenants.access.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
+ACCOUNT_RATE_LIMITS = False  # `rme.tenants.logins` limits, for all processes together
+MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_FORMS = {
+    "authenticate": "rme.tenants.access.forms.LimitedCode",
+    "reauthenticate": "rme.tenants.access.forms.LimitedCodeAgain",
+}
+# Nobody signs up, so nobody can block an address of somebody else.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_TOTP_ISSUER = f"rme {BASE_URL.partition('://')[2]}".replace(":", " ")
+# Browsers accept passkeys without TLS on localhost alone.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not BASE_URL.startswith("https://")
+OIDC_URL = ENV.get("OIDC_URL", "").rstrip("/")
+"""The issuer of single sign-on (OpenID Connect); empty: there is none."""
+OIDC_NAME = ENV.get("OIDC_NAME", "single sign-on")
+SOCIALACCOUNT_ADAPTER = "rme.tenants.access.adapters.SocialAdapter"
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": OIDC_NAME,
+                "client_id": ENV.get("OIDC_CLIENT_ID", ""),
+                "secret": ENV.get("OIDC_CLIENT_SECRET", ""),
+                "settings": {"server_url": OIDC_URL},
+            }
+        ]
+        if OIDC_URL
+        else [],
+    }
+}
 LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
 """Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
@@ -230,6 +282,17 @@ TOKENS_PER_MINUTE = int(ENV.get("TOKENS_PER_MINUTE", "6000"))
 TOKEN_FAILURES_PER_MINUTE = int(ENV.get("TOKEN_FAILURES_PER_MINUTE", "120"))
 JWT_AUDIENCES = words("JWT_AUDIENCES")
 """Further audiences that JWT assertions may name, besides this deployment's own addresses."""
+
+# --- mail of the console ------------------------------------------------------------------------
+MAIL_ENABLED = bool(opened_by(SMTP_URL))
+if MAIL_ENABLED:
+    _mail = parse(SMTP_URL)
+    EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.username, _mail.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.security == "STARTTLS", _mail.security == "TLS"
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = ENV.get("MAIL_FROM", f"rme@{urlsplit(BASE_URL).hostname or 'localhost'}")
+"""The sender of invitations and of links for a new password."""
 
 # --- REST ---------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
@@ -311,6 +374,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 SESSION_COOKIE_HTTPONLY = True
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if "://" in BASE_URL else []
 X_FRAME_OPTIONS = "SAMEORIGIN"
+_sign_on = ["://".join(urlsplit(OIDC_URL)[:2])] if OIDC_URL else []
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
@@ -319,7 +383,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:"],
         "object-src": [NONE],
         "base-uri": [SELF],
-        "form-action": [SELF],
+        # Chromium applies it to the redirect that follows a form, too: to single sign-on.
+        "form-action": [SELF, *_sign_on],
         "frame-ancestors": [SELF],
     }
 }

@@ -9,6 +9,7 @@ from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probes
 from rme.tenants import logins
+from rme.tenants.access import pages as access_pages
 
 handler500 = "rme.core.http.api.failed"
 
@@ -29,6 +30,8 @@ urlpatterns = [
     path("push-demo/send", push_demo.send),
     path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
+    path("admin/login/", access_pages.LogInPage.as_view()),
+    path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/", admin.site.urls),
 ]

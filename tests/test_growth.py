@@ -35,13 +35,14 @@ from messaging.providers import callbacks, mime, simulator
 from messaging.providers.anymail import refusals, services
 from messaging.providers.ses import ERRORS
 from messaging.providers.ses import _refused as ses_refused
-from messaging.providers.smtp import REPLIES, compile_row
+from messaging.providers.smtp import REPLIES
 from messaging.providers.smtp import _refused as smtp_refused
 from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
 from rme.core.provider import CallbackRequest, Sms, http
+from rme.core.provider.refusals import compile_row
 from rme.crm import folding
 from rme.crm.connectors.odoo.connector import _text_of
 from rme.transport import AddressPolicy, Reply
@@ -56,11 +57,11 @@ SIZES = (8, 1_000)
 
 # --- patterns ------------------------------------------------------------------------------------
 MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
-    "messaging/providers/smtp.py: re.compile(first + later + end, re.IGNORECASE | re.DOTALL)": [
+    "rme/core/provider/refusals.py: re.compile(first + later + end, re.IGNORECASE | re.DOTALL)": [
         compile_row(row) for row, _ in (*refusals.REFUSALS, *REPLIES, *ERRORS)
     ],
     "messaging/providers/anymail/receipts.py: "
-    "re.fullmatch(pattern, str(_at(event.esp_event, path) or ''))": [
+    "re.fullmatch(pattern, str(http.value_at(event.esp_event, path) or ''))": [
         re.compile(service.machine[1]) for service in services.SERVICES.values()
     ],
     "messaging/providers/anymail/receipts.py: re.fullmatch(pattern, word)": [
@@ -73,7 +74,7 @@ MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
     ],
 }
 """Patterns that only the running code has, by the call that makes them."""
-FULLMATCH = frozenset(["messaging/providers/smtp.py", "push/device_tokens.py"])
+FULLMATCH = frozenset(["rme/core/provider/refusals.py", "push/device_tokens.py"])
 """Modules that hold patterns in tables, for `fullmatch`."""
 
 

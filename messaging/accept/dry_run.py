@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from messaging.accept.planning import plan
-from messaging.accept.plans import Plan, Recipient
+from messaging.accept.acceptance import content_of
+from messaging.accept.planning import Plan, Recipient, plan
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import RecipientResult, Refusal, SendResult, of_plan, of_recipient
-from messaging.accept.rows import content_of
 from messaging.content import compose, rendering
 from messaging.policy import organization_policy
 from messaging.reports import trace

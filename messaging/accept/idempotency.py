@@ -7,9 +7,8 @@ without the other; a unique constraint decides between two concurrent requests.
 import hashlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.db import connection
@@ -23,8 +22,7 @@ LIFE = timedelta(hours=24)
 _TABLE = IdempotencyKey._meta.db_table
 
 
-@dataclass(frozen=True, slots=True)
-class CallerKey:
+class CallerKey(NamedTuple):
     """The key of a request, with the digest of the request's body."""
 
     text: str

@@ -1,28 +1,106 @@
-"""Planning: the channel, provider and time of each recipient of each request, or its error.
+"""Planning: the channel, content, provider and time of each recipient, or its error.
 
-Contacts, devices, records, templates and gates are read once for all requests; each recipient is
-then decided from what was read.
+Contacts, devices, records, templates and gates are read once for all requests of a call; each
+recipient is then decided from what was read. Nothing is stored here.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from messaging.accept import timing
-from messaging.accept.content_choice import choose_content
-from messaging.accept.plans import Option, Plan, Recipient
-from messaging.accept.requests import MessageInput, duplicates
+from messaging.accept.requests import MessageInput, RecipientInput, duplicates
 from messaging.consent import gates
-from messaging.content import compose, templates
+from messaging.content import compose, rendering, templates
+from messaging.content.templates import ActiveTemplate
 from messaging.delivery import accounts as provider_accounts
-from messaging.models.decisions import CHOSEN, QUIET_HOURS
+from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import Status
-from messaging.policy.organization_policy import CategoryRules, Policy
+from messaging.policy.organization_policy import CategoryRules, Domain, Policy
 from push.devices import active_devices
 from rme.core import errors
 from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.zones import quiet_until, zone
+from rme.crm.connectors.records import ContactRecord, Record
 from rme.crm.contacts import get_contacts, get_records
 from rme.tenants.authentication import Caller, OrganizationRecord
+
+
+@dataclass(slots=True)
+class Option:
+    """One channel on which a recipient can be reached, with its address and its template."""
+
+    channel: Channel
+    address: str | None
+    devices: frozenset[tuple[str, str]] = frozenset()
+    """For PUSH: the (platform, app) of each of the contact's devices."""
+    template: ActiveTemplate | None = None
+
+
+@dataclass(slots=True)
+class Recipient:
+    """One recipient of a plan. Planning fills it in step by step."""
+
+    position: int
+    given: RecipientInput
+    contact: ContactRecord | None = None
+    options: list[Option] = field(default_factory=list)
+    chosen: Option | None = None
+    provider: str | None = None
+    account_id: int | None = None
+    scheduled_for: datetime | None = None
+    error: errors.ApiError | None = None
+    status: Status = Status.ACCEPTED
+    decisions: list[ChannelDecision] = field(default_factory=list)
+
+    @property
+    def trace(self) -> list[list[str | None]] | None:
+        """Return the decisions to store; None where the only channel requested was chosen."""
+        if len(self.decisions) == 1:
+            (only,) = self.decisions
+            if only.result == CHOSEN and not only.detail:
+                return None
+        return [list(decision) for decision in self.decisions]
+
+    def note(self, channel: str, result: str, detail: str | None = None) -> None:
+        """Add a decision to the trace."""
+        self.decisions.append(ChannelDecision(channel, result, detail))
+
+    def refuse(self, error: errors.ApiError, status: Status = Status.BLOCKED) -> None:
+        """Set the error because of which the recipient gets nothing."""
+        self.error, self.status, self.chosen = error, status, None
+
+
+@dataclass(slots=True)
+class Plan:
+    """One request and its recipients. Planning fills it in step by step."""
+
+    given: MessageInput
+    rules: CategoryRules
+    channels: list[Channel]
+    recipients: list[Recipient]
+    sender: Domain | None = None
+    record: Record | None = None
+    error: errors.ApiError | None = None
+    """Because of which the request is refused as a whole."""
+
+    @property
+    def refusal(self) -> errors.ApiError | None:
+        """Return the error of a request that is refused and not stored; None for all others."""
+        if self.error is not None:
+            return self.error
+        if len(self.recipients) == 1:
+            (only,) = self.recipients
+            if isinstance(only.error, errors.InvalidPayload | errors.NotFound):
+                return only.error
+        return None
+
+    @property
+    def latest_schedule(self) -> datetime | None:
+        """Return the latest time for which a recipient is scheduled."""
+        times = [r.scheduled_for for r in self.recipients if r.scheduled_for]
+        return max(times) if times else None
 
 
 def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> list[Plan]:
@@ -36,7 +114,7 @@ def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> li
     )
     for each in open_plans:
         _schedule(each, caller.organization)
-        choose_content(each, caller.organization, found)
+        _choose_content(each, caller.organization, found)
     _pass_gates(caller, policy, [p for p in plans if p.error is None])
     return plans
 
@@ -125,6 +203,86 @@ def _schedule(each: Plan, organization: OrganizationRecord) -> None:
         except timing.TooLate:
             late = errors.InvalidPayload.at("schedule.time", "this time has passed there")
             recipient.refuse(late, Status.EXPIRED)
+
+
+def _choose_content(
+    each: Plan, organization: OrganizationRecord, found: dict[templates.TemplateKey, ActiveTemplate]
+) -> None:
+    """Keep the channels of each recipient that have content; refuse the plan if none has."""
+    if each.error is not None:
+        return
+    if each.given.content is not None:
+        fitting = [c for c in each.channels if each.given.content.suits(c)]
+        if not fitting:
+            wanted = {Channel.EMAIL: "subject", Channel.SMS: "text", Channel.PUSH: "title"}
+            name = wanted[each.channels[0]]
+            each.error = errors.InvalidPayload.at(
+                f"content.{name}", f"is required for {each.channels[0]}"
+            )
+        for recipient in each.recipients:
+            _keep(recipient, fitting, errors.InvalidPayload.code)
+        return
+    for recipient in each.recipients:
+        if recipient.contact is not None and each.error is None:
+            _choose_templates(each, recipient, recipient.contact, organization, found)
+
+
+def _keep(recipient: Recipient, channels: Sequence[Channel], error_code: str) -> None:
+    """Keep a recipient's channels that have content, and note the error of the others."""
+    for option in recipient.options:
+        if option.channel not in channels:
+            recipient.note(option.channel, error_code)
+    recipient.options = [option for option in recipient.options if option.channel in channels]
+
+
+def _choose_templates(
+    each: Plan,
+    recipient: Recipient,
+    contact: ContactRecord,
+    organization: OrganizationRecord,
+    found: dict[templates.TemplateKey, ActiveTemplate],
+) -> None:
+    assert each.given.template is not None  # the schema: template or content
+    name = each.given.template.name
+    wanted = templates.languages(
+        each.given.template.language or contact.language or organization.language,
+        organization.language,
+        chain=organization.locale_fallback,
+    )
+    versions = {c: templates.pick(found, name, c, wanted) for c in each.channels}
+    present = [version for version in versions.values() if version]
+    if not present:
+        each.error = errors.TemplateNotFound(
+            f"There is no active template {name} in {wanted[0]} for {', '.join(each.channels)}."
+        )
+        return
+    if any(version.category != each.given.category for version in present):
+        each.error = errors.InvalidPayload.at(
+            "category", f"the template's category is {present[0].category}"
+        )
+        return
+    given = each.given.variables_of(recipient.given)
+    gaps = [
+        errors.Detail(_variable_path(each.given, recipient, path), message)
+        for version in present
+        for path, message in rendering.missing_variables(version.variables, given)
+    ]
+    if gaps:
+        gaps = list(dict.fromkeys(gaps))
+        each.error = errors.InvalidPayload(f"{gaps[0].field}: {gaps[0].message}", details=gaps)
+        return
+    for option in recipient.options:
+        option.template = versions[option.channel]
+    fitting = [channel for channel, version in versions.items() if version]
+    _keep(recipient, fitting, errors.TemplateNotFound.code)
+
+
+def _variable_path(given: MessageInput, recipient: Recipient, path: str) -> str:
+    """Return the path of the field in which a variable is missing."""
+    top = path.partition(".")[0].partition("[")[0]
+    if top in recipient.given.variables or given.context is None:
+        return f"to[{recipient.position}].variables.{path}"
+    return f"context.variables.{path}"
 
 
 def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:

@@ -15,6 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
 from messaging.content.inputs import ContextInput
+from rme.core.channels import Channel
 from rme.core.errors import InvalidPayload
 from rme.core.http.fields import (
     Badge,
@@ -61,6 +62,16 @@ class ContentInput(Schema):
     body: Annotated[str, StringConstraints(max_length=10_000)] | None = None
     data: Data | None = None
     badge: Badge | None = None
+
+    def suits(self, channel: Channel) -> bool:
+        """Return whether the texts are there that a channel needs (`_SUITS` says it in OpenAPI)."""
+        match channel:
+            case Channel.EMAIL:
+                return bool((self.subject or self.title) and (self.text or self.html or self.body))
+            case Channel.SMS:
+                return bool(self.text or self.body)
+            case Channel.PUSH:
+                return bool(self.title or self.body or self.text)
 
 
 class PushInput(Schema):
@@ -135,7 +146,7 @@ _SUITS: dict[str, JsonSchemaValue] = {
     "SMS": _filled("text", "body"),
     "PUSH": _filled("title", "body", "text"),
 }
-"""The texts that literal content needs on each channel, as `content_choice.suits` decides."""
+"""The texts that literal content needs on each channel, as `ContentInput.suits` decides."""
 _ANY = {"type": "object", **_filled("text", "body", "title")}
 
 
@@ -211,6 +222,11 @@ class MessageInput(Schema):
         if (self.template is None) == (self.content is None):
             raise PydanticCustomError("template", "give exactly one of template and content")
         return self
+
+    def variables_of(self, recipient: RecipientInput) -> dict[str, object]:
+        """Return a recipient's variables: those of all recipients, overridden by its own."""
+        common = self.context.variables if self.context else {}
+        return {**common, **recipient.variables} if recipient.variables else common
 
 
 class BulkItem(MessageInput):

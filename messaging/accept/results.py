@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 from uuid import UUID
 
 import orjson
 
-from messaging.accept.plans import Plan, Recipient
+from messaging.accept.planning import Plan, Recipient
 from messaging.models.statuses import aggregate
 from messaging.reports import queries
 from rme.core import errors
@@ -29,8 +30,7 @@ class RecipientError:
     details: Sequence[errors.Detail] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientResult:
+class RecipientResult(NamedTuple):
     """One recipient's part of a send result."""
 
     contact_id: str
@@ -146,7 +146,8 @@ class BulkResult(_JsonResult):
             "accepted": accepted,
             "rejected": len(self.results) - accepted,
             "results": [
-                {"index": index, **result.as_json()} for index, result in enumerate(self.results)
+                orjson.Fragment(b'{"index":%d,%b' % (index, result.body[1:]))
+                for index, result in enumerate(self.results)
             ],
         }
 

@@ -20,14 +20,14 @@ from rme.core import addresses, ids
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.provider import Content, Dispatch, Email, Push, Sms
-from rme.tenants.roles import OWNERS
+from rme.tenants.roles import Permission
 
 ORDER = ("priority", "weight")
 
 
 @admin.register(ProviderAccount)
 class ProviderAccountAdmin(PolicyAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
+    write_permission: Permission = Permission.CHANGE_SETTINGS
     form = AccountForm
     list_display = (
         "name",

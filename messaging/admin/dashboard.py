@@ -15,7 +15,7 @@ from messaging.models.statuses import Status
 from messaging.reports import configuration
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.tenants.roles import EVERYBODY, READERS, organizations_for
+from rme.tenants.roles import Permission, organizations_for
 
 ORGANIZATIONS = 50
 """Tasks are searched in at most this many organizations."""
@@ -37,10 +37,9 @@ class Task:
 
 def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     """Return the template context of the dashboard (called by the theme)."""
-    counted = dict(organizations_for(request, EVERYBODY).values_list("pk", "name"))
-    checked = dict(
-        list(organizations_for(request, READERS).values_list("pk", "name"))[:ORGANIZATIONS]
-    )
+    counted = dict(organizations_for(request, Permission.SEE_MESSAGES).values_list("pk", "name"))
+    seen = organizations_for(request, Permission.SEE_SETTINGS).values_list("pk", "name")
+    checked = dict(list(seen)[:ORGANIZATIONS])
     found = _counts.get(tuple(counted), lambda: _day(counted)) or {}
     columns = [status for status in Status if any(status in row for row in found.values())]
     rows = [(channel, [row.get(status, 0) for status in columns]) for channel, row in found.items()]

@@ -22,7 +22,7 @@ from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from rme.core.db.clock import iso
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import OWNERS
+from rme.tenants.roles import Permission
 
 REPLAY_DAYS = 3
 _COLUMNS = ("When", "Type", "webhook-id", "State", "Tries", "Answer", "ms", "")
@@ -63,7 +63,8 @@ class EndpointForm(TenantForm):
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(TenantAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
+    read_permission: Permission = Permission.SEE_SETTINGS
+    write_permission: Permission = Permission.CHANGE_WEBHOOKS
     form = EndpointForm
     secret_fields: ClassVar[frozenset[str]] = frozenset({"secret", "former_secret"})
     list_display = ("__str__", "url", "state", "last_success_at", "organization")

@@ -17,7 +17,7 @@ from messaging.delivery.manual_review import Decision
 from messaging.models import Delivery
 from rme.tenants.admin.base import ReadOnly, TenantAdmin
 from rme.tenants.admin.lists import TenantList
-from rme.tenants.roles import EDITORS, EVERYBODY, organizations_for
+from rme.tenants.roles import Permission, organizations_for
 
 MAX_SELECTED = 500
 """At most this many are decided by one form, which has their ids. `decide_held` decides more."""
@@ -54,8 +54,8 @@ class ReasonForm(forms.Form):
 
 @admin.register(Delivery)
 class HeldAdmin(ReadOnly, TenantAdmin):
-    readers: ClassVar[frozenset[str]] = EVERYBODY
-    writers: ClassVar[frozenset[str]] = EDITORS
+    read_permission: Permission = Permission.SEE_MESSAGES
+    write_permission: Permission = Permission.OPERATE
     list_display = (
         "id",
         "updated_at",
@@ -102,7 +102,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
         return format_html('<a class="text-primary-600" href="{}">{}</a>', url, row.message_id)
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        return self.may(request, self.writers, None)
+        return self.may(request, self.write_permission, None)
 
     @admin.action(description=TITLES[Decision.SEND_AGAIN], permissions=["decide"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
@@ -119,7 +119,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
     ) -> HttpResponse | None:
         """Show the form for a reason; decide once it is submitted."""
         # a user may be an editor in one organization and a reader in another
-        own = organizations_for(request, self.writers).values("pk")
+        own = organizations_for(request, self.write_permission).values("pk")
         rows = queryset.filter(organization_id__in=own).order_by("pk")
         chosen = list(rows.values_list("organization_id", "pk")[:MAX_SELECTED])
         form = ReasonForm(request.POST if "reason" in request.POST else None)

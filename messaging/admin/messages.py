@@ -32,7 +32,8 @@ from rme.core.channels import Channel
 from rme.core.db.clock import iso
 from rme.tenants.admin.base import ReadOnly, TenantAdmin
 from rme.tenants.admin.lists import TenantList
-from rme.tenants.roles import EVERYBODY, READERS, organizations_for
+from rme.tenants.masking import masked_in
+from rme.tenants.roles import Permission, organizations_for
 
 SIMULATOR = Simulator.kind
 _STEP = (
@@ -88,7 +89,7 @@ class ProviderFilter(admin.SimpleListFilter):
     parameter_name = "provider"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        own = organizations_for(request, model_admin.readers).values("pk")
+        own = organizations_for(request, model_admin.read_permission).values("pk")
         rows = ProviderAccount.objects.filter(organization_id__in=own).exclude(name=SIMULATOR)
         names = rows.order_by("name").values_list("name", flat=True).distinct()[:200]
         return [(SIMULATOR, "Simulator (outbox)"), *((name, name) for name in names)]
@@ -108,7 +109,7 @@ class CategoryFilter(admin.SimpleListFilter):
     parameter_name = "category"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        own = organizations_for(request, model_admin.readers).values("pk")
+        own = organizations_for(request, model_admin.read_permission).values("pk")
         names = Category.objects.filter(organization_id__in=own).values_list("name", flat=True)
         return [(name, name) for name in sorted({*BUILT_IN, *names.distinct()[:200]})]
 
@@ -152,7 +153,8 @@ class MessageList(TenantList):
 
 @admin.register(Message)
 class MessageAdmin(ReadOnly, TenantAdmin):
-    readers: ClassVar[frozenset[str]] = EVERYBODY
+    read_permission: Permission = Permission.SEE_MESSAGES
+    write_permission: Permission = Permission.OPERATE
     list_display = (
         "id",
         "created_at",
@@ -186,11 +188,20 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         "events",
     )
     contents: ClassVar[tuple[str, ...]] = ("metadata", "content")
-    """Fields that the support role does not see."""
+    """Fields that need SEE_CONTENTS."""
     readonly_fields = (*fields, *contents)
 
     def get_fields(self, request: HttpRequest, obj: object = None) -> object:
-        return (*self.fields, *self.contents) if self.may(request, READERS, obj) else self.fields
+        readable = self.may(request, Permission.SEE_CONTENTS, obj)
+        return (*self.fields, *self.contents) if readable else self.fields
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        """Return a message; its page masks addresses for who may not see whole ones."""
+        row = super().get_object(request, object_id, from_field)
+        row.hidden = []
+        if not self.may(request, Permission.SEE_ADDRESSES, row):
+            row.hidden = list(_of(Delivery, row).values_list("address", flat=True)[:ROWS])
+        return row
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[MessageList]:
         return MessageList
@@ -204,7 +215,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
             return queryset, False
         found = Delivery.objects.filter(contact_id=term)
         if not request.user.is_superuser:
-            own = organizations_for(request, self.readers).values("pk")
+            own = organizations_for(request, self.read_permission).values("pk")
             found = found.filter(organization_id__in=own)
         identifier = ids.parse(term)
         of_contact = queryset.filter(pk__in=found.values("message_id"))
@@ -219,34 +230,34 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         return aggregate(row.statuses).value if row.statuses else "–"
 
     @admin.display(description="recipients")
-    def deliveries(self, row: Message) -> str:
+    def deliveries(self, row: Any) -> str:
         names = ("contact_id", "status", "channel", "address", "provider", "reason", "detail")
         rows = _of(Delivery, row).order_by("position")
-        return _table((*names, "waiting", "scheduled_for", "due_at", "tries"), rows)
+        return _table((*names, "waiting", "scheduled_for", "due_at", "tries"), rows, row.hidden)
 
     @admin.display(description="trace")
-    def trace(self, row: Message) -> str:
+    def trace(self, row: Any) -> str:
         rows = [
             [recipient.contact_id, iso(step.at), *(getattr(step, name) for name in _STEP)]
-            for recipient in trace.of_message(row.organization_id, row.pk)
+            for recipient in trace.of_record(trace.record_of(row.pk))
             for step in recipient.steps
         ]
-        return _shown(("contact", "at", *_STEP), rows[:ROWS])
+        return _shown(("contact", "at", *_STEP), rows[:ROWS], row.hidden)
 
     @admin.display(description="attempts")
-    def attempts(self, row: Message) -> str:
+    def attempts(self, row: Any) -> str:
         names = ("started_at", "channel", "provider", "device_id", "outcome", "reason")
         # attempts have an index by delivery, not by message
         deliveries = list(_of(Delivery, row).values_list("pk", flat=True)[:ROWS])
         rows = Attempt.objects.filter(
             delivery_id__in=deliveries, organization_id=row.organization_id
         ).order_by("id")
-        return _table((*names, "provider_id", "latency_ms", "fence"), rows)
+        return _table((*names, "provider_id", "latency_ms", "fence"), rows, row.hidden)
 
     @admin.display(description="events")
-    def events(self, row: Message) -> str:
+    def events(self, row: Any) -> str:
         names = ("at", "type", "channel", "provider", "detail", "delivery_id")
-        return _table(names, _of(Event, row).order_by("id"))
+        return _table(names, _of(Event, row).order_by("id"), row.hidden)
 
     @admin.display(description="content as accepted")
     def content(self, row: Message) -> str:
@@ -264,20 +275,21 @@ def _of(model: Any, message: Message) -> QuerySet[Any]:
     return rows
 
 
-def _table(names: tuple[str, ...], rows: QuerySet[Any]) -> str:
+def _table(names: tuple[str, ...], rows: QuerySet[Any], hidden: Sequence[str]) -> str:
     """Return the rows of a query as an HTML table."""
-    return _shown(names, rows.values_list(*names)[:ROWS])
+    return _shown(names, rows.values_list(*names)[:ROWS], hidden)
 
 
-def _shown(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _shown(names: Sequence[str], rows: Iterable[Sequence[object]], hidden: Sequence[str]) -> str:
+    """Return rows as an HTML table; the hidden addresses are masked wherever they occur."""
     head = format_html_join(
         "", '<th class="text-left pr-4">{}</th>', ((name.replace("_", " "),) for name in names)
     )
-    body = format_html_join("", "<tr>{}</tr>", ((_cells(values),) for values in rows))
+    body = format_html_join("", "<tr>{}</tr>", ((_cells(values, hidden),) for values in rows))
     table = format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>", head, body)
     return format_html('<div class="overflow-x-auto">{}</div>', table)
 
 
-def _cells(values: Sequence[object]) -> str:
-    texts = (("" if value is None else value,) for value in values)
+def _cells(values: Sequence[object], hidden: Sequence[str]) -> str:
+    texts = ((masked_in("" if value is None else value, hidden),) for value in values)
     return format_html_join("", '<td class="pr-4 align-top">{}</td>', texts)

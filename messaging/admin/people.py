@@ -16,7 +16,7 @@ from rme.core import errors
 from rme.core.channels import ALL
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import organizations_for
+from rme.tenants.roles import Permission, organizations_for
 
 
 class _CheckedRequest(HttpRequest):
@@ -44,6 +44,8 @@ class ConsentForm(TenantForm):
 class ConsentEntryAdmin(TenantAdmin):
     """The ledger: entries are added, never changed or deleted."""
 
+    read_permission: Permission = Permission.SEE_PEOPLE
+    write_permission: Permission = Permission.CHANGE_PEOPLE
     form = ConsentForm
     list_display = ("contact_id", "channel", "category", "status", "source", "occurred_at")
     list_filter = ("status", "channel", "source")
@@ -121,6 +123,8 @@ class SuppressionForm(TenantForm):
 
 @admin.register(Suppression)
 class SuppressionAdmin(ImportPages):
+    read_permission: Permission = Permission.SEE_PEOPLE
+    write_permission: Permission = Permission.CHANGE_PEOPLE
     form = SuppressionForm
     list_display = (
         "address",
@@ -160,7 +164,7 @@ class SuppressionAdmin(ImportPages):
     def _contact_problem(self, request: HttpRequest) -> str:
         contact_id = request.POST.get("contact_id", "").strip()
         chosen = request.POST.get("organization", "")
-        own = organizations_for(request, self.writers).values_list("pk", flat=True)
+        own = organizations_for(request, self.write_permission).values_list("pk", flat=True)
         if chosen not in own:
             return ""  # the form refuses it
         try:

@@ -16,12 +16,14 @@ from messaging.policy import organization_policy, pausing
 from rme.core.channels import Channel
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import OWNERS
+from rme.tenants.roles import Permission
 
 
 class PolicyAdmin(TenantAdmin):
     """Base class of pages whose changes reset the cached policy of an organization."""
 
+    read_permission: Permission = Permission.SEE_SETTINGS
+    write_permission: Permission = Permission.OPERATE
     list_select_related: Any = ("organization",)
 
     def changed(self, organization_id: str) -> None:
@@ -82,7 +84,7 @@ TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 @admin.register(SendingRules)
 class SendingRulesAdmin(PolicyAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
+    write_permission: Permission = Permission.CHANGE_SETTINGS
     form = SendingRulesForm
     list_display = ("organization", "sends_per_second", "sends_per_day", "double_opt_in")
 
@@ -117,7 +119,7 @@ class PauseAdmin(PolicyAdmin):
 
 @admin.register(SenderDomain)
 class SenderDomainAdmin(PolicyAdmin):
-    writers: ClassVar[frozenset[str]] = OWNERS
+    write_permission: Permission = Permission.CHANGE_SETTINGS
     list_display = ("domain", "local_part", "name", "is_default", "verified_at", "organization")
     list_filter = (("verified_at", admin.EmptyFieldListFilter),)
     search_fields = ("domain",)

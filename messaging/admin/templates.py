@@ -17,6 +17,7 @@ from messaging.policy import organization_policy
 from rme.core.errors import InvalidPayload
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.roles import Permission
 
 TEXTS = {
     "EMAIL": ("subject", "text", "html", "mjml"),
@@ -62,6 +63,8 @@ class TemplateForm(TenantForm):
 
 @admin.register(Template)
 class TemplateAdmin(TenantAdmin):
+    read_permission: Permission = Permission.SEE_TEMPLATES
+    write_permission: Permission = Permission.CHANGE_TEMPLATES
     form = TemplateForm
     list_display = ("name", "language", "channel", "category", "active_version", "organization")
     list_filter = ("channel", "language", "category")
@@ -96,6 +99,8 @@ class TemplateAdmin(TenantAdmin):
 class TemplateVersionAdmin(TenantAdmin):
     """One version. Only drafts can be edited; any other change is a new version."""
 
+    read_permission: Permission = Permission.SEE_TEMPLATES
+    write_permission: Permission = Permission.CHANGE_TEMPLATES
     organization_path: ClassVar[str] = "template__organization_id"
     fixed_fields = ("template",)
     list_display = ("__str__", "state", "created_at", "activated_at")
@@ -140,7 +145,10 @@ class TemplateVersionAdmin(TenantAdmin):
         return _draft(obj) and super().has_delete_permission(request, obj)
 
     def has_activate_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return self.may(request, self.writers, obj)
+        return self.may(request, Permission.PUBLISH_TEMPLATES, obj)
+
+    def has_copy_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return self.may(request, self.write_permission, obj)
 
     def save_model(
         self, request: HttpRequest, obj: TemplateVersion, form: ModelForm, change: bool
@@ -170,7 +178,7 @@ class TemplateVersionAdmin(TenantAdmin):
                 return HttpResponseRedirect(page_of(row))
         return self.show(request, "activate", row, title="Make active", problems=problems)
 
-    @action(description="New version from this", url_path="copy", permissions=["activate"])
+    @action(description="New version from this", url_path="copy", permissions=["copy"])
     def copy(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Open the form of a new version, filled with this one's text."""
         row = self.get_object(request, object_id)
@@ -240,6 +248,8 @@ class PartialForm(TenantForm):
 class PartialAdmin(TenantAdmin):
     """Pieces that templates share. One that an active text uses cannot be deleted."""
 
+    read_permission: Permission = Permission.SEE_TEMPLATES
+    write_permission: Permission = Permission.CHANGE_TEMPLATES
     form = PartialForm
     fields = ("organization", "name", "text", "updated_at")
     readonly_fields = ("updated_at",)

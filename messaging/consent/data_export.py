@@ -1,6 +1,6 @@
 """Data export: everything that is stored about a person (GDPR Art. 15 and 20).
 
-Rows are exported as they are stored, column by column (`to_jsonb`), so that a new column is
+SQL, because rows are exported as they are stored, column by column (`to_jsonb`): a new column is
 included without a change here. Not included are the tokens of devices, which are credentials, and
 data about other people.
 """

@@ -3,6 +3,8 @@
 A month that has passed entirely is dropped with its partition. In a month that has passed in part,
 rows are deleted in small batches by ranges of the primary key. A message that is not finished, or
 that changed within the retention time, keeps all its rows: it may have been scheduled a year ahead.
+
+SQL, because a month is a table of its own, and each batch is one statement by a correlated test.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -33,11 +33,7 @@ LINE_LIMIT = 16 * 1024
 
 
 def start(
-    organization_id: str,
-    name: str,
-    file: IO[bytes],
-    started_by: str,
-    part_lines: int = PART_LINES,
+    organization_id: str, name: str, file: IO[bytes], started_by: str, part_lines: int = PART_LINES
 ) -> SuppressionImport:
     """Store a file to be imported, completely or not at all. Raises Unreadable."""
     reader = Reader(file, part_lines, LINE_LIMIT)

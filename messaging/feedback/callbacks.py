@@ -10,13 +10,15 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 import structlog
 from django.db import connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from messaging.consent import gate_lock
 from messaging.feedback import inbound_sms, provider_references, receipts
@@ -268,19 +270,10 @@ def _count_unknown_code(account: CallbackAccount, row: _StoredCallback, item: Un
     log.warning("callback.unknown_code", kind=kind, code=item.code[:32], callback=str(row.id))
 
 
-_PURGE = f"""
-DELETE FROM {_T} WHERE due_at IS NULL AND received_at < statement_timestamp()
-  - make_interval(days => CASE WHEN letter THEN {INBOUND_STORED_DAYS} ELSE {STORED_DAYS} END)
-"""
-_EMPTY = f"""
-UPDATE {_T} SET query = '', headers = '{{}}', body = ''
-WHERE letter AND NOT (query = '' AND body = '')
-  AND received_at < statement_timestamp() - make_interval(days => {STORED_DAYS})
-"""
-
-
 def purge() -> None:
     """Delete callbacks that were applied some days ago; of inbound SMS, the content only."""
-    with connection.cursor() as cursor:
-        cursor.execute(_PURGE)
-        cursor.execute(_EMPTY)
+    old = Q(received_at__lt=Now() - timedelta(days=STORED_DAYS))
+    oldest = Q(received_at__lt=Now() - timedelta(days=INBOUND_STORED_DAYS))
+    Callback.objects.filter(old & Q(is_inbound_sms=False) | oldest, due_at=None).delete()
+    inbound = Callback.objects.filter(old, is_inbound_sms=True).exclude(query="", body=b"")
+    inbound.update(query="", headers={}, body=b"")

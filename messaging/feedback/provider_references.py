@@ -61,5 +61,4 @@ def find(wanted: Collection[Key]) -> dict[Key, UUID]:
 
 def purge() -> None:
     """Delete rows for which no receipt comes any more. An attempt's id begins with its time."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {_T} WHERE id < %s", [ids.at_least(clock.now() - STORED)])
+    ProviderReference.objects.filter(pk__lt=ids.at_least(clock.now() - STORED)).delete()

@@ -125,9 +125,7 @@ def _may_suppress(receipt: DeliveryReceipt | Receipt) -> bool:
     return receipt.soft or receipt.type in SUPPRESSES
 
 
-def apply_provider_receipts(
-    receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]],
-) -> set[UUID]:
+def apply_provider_receipts(receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]]) -> set[UUID]:
     """Apply what accounts report, by any key; return the keys whose receipts came too early.
 
     Too early means that a worker has the delivery and has not recorded the outcome yet. Two kinds

@@ -8,30 +8,19 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import orjson
 import structlog
-from django.db import connection
 
 from messaging.models import InboundSmsParts
-from rme.core.db import sql
+from rme.core.db import clock
 from rme.core.provider import InboundSms, SmsPart
 
 log = structlog.get_logger(__name__)
 
 STORED_DAYS = 1
-_T = InboundSmsParts._meta.db_table
-_COLUMNS = "digest, account_id, texts, heard, received_at"
-_STORE = f"""
-INSERT INTO {_T} ({_COLUMNS}) SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_T}, %s)
-ON CONFLICT (digest) DO UPDATE SET
-  texts = excluded.texts, heard = excluded.heard, received_at = excluded.received_at
-"""
-_PURGE = f"""
-DELETE FROM {_T} WHERE received_at < statement_timestamp() - make_interval(days => {STORED_DAYS})
-RETURNING account_id, heard
-"""
+_UPDATED = ("texts", "complete", "received_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +68,7 @@ def assemble(received: Sequence[ReceivedSms]) -> list[ReceivedSms]:
         for row in InboundSmsParts.objects.filter(pk__in=wanted)
     }
     complete: list[ReceivedSms] = []
-    changed: dict[str, sql.Row] = {}
+    changed: dict[str, InboundSmsParts] = {}
     for digest, each in zip(digests, received, strict=True):
         part = each.sms.part
         if part is None:
@@ -90,8 +79,9 @@ def assemble(received: Sequence[ReceivedSms]) -> list[ReceivedSms]:
         if text is not None:
             complete.append(replace(each, sms=replace(each.sms, text=text, part=None)))
         changed[digest] = _row(digest, each, parts)
-    with connection.cursor() as cursor:
-        cursor.execute(_STORE, [sql.as_json(list(changed.values()))])
+    InboundSmsParts.objects.bulk_create(
+        changed.values(), update_conflicts=True, unique_fields=["digest"], update_fields=_UPDATED
+    )
     return complete
 
 
@@ -102,21 +92,21 @@ def _digest(received: ReceivedSms, part: SmsPart) -> str:
     return hashlib.sha256(orjson.dumps(name)).hexdigest()
 
 
-def _row(digest: str, received: ReceivedSms, parts: _Parts) -> sql.Row:
-    return {
-        "digest": digest,
-        "account_id": received.account_id,
-        "texts": parts.texts,
-        "heard": parts.complete,
-        "received_at": received.received_at,
-    }
+def _row(digest: str, received: ReceivedSms, parts: _Parts) -> InboundSmsParts:
+    return InboundSmsParts(
+        digest=digest,
+        account_id=received.account_id,
+        texts=parts.texts,
+        complete=parts.complete,
+        received_at=received.received_at,
+    )
 
 
 def purge() -> None:
     """Delete parts that are a day old, and log how many SMS never became complete."""
-    with connection.cursor() as cursor:
-        cursor.execute(_PURGE)
-        rows = cursor.fetchall()
-    incomplete = Counter(account_id for account_id, complete in rows if not complete)
+    until = clock.now() - timedelta(days=STORED_DAYS)
+    old = InboundSmsParts.objects.filter(received_at__lt=until)
+    incomplete = Counter(old.filter(complete=False).values_list("account_id", flat=True))
+    old.delete()
     for account_id, count in sorted(incomplete.items()):
         log.warning("inbound_sms.incomplete", account_id=account_id, count=count)

@@ -22,11 +22,7 @@ from rme.tenants import organizations
 from rme.tenants.models import Organization
 from rme.tenants.organizations import OrganizationRecord
 
-LIFTABLE = (
-    Suppression.Reason.STOP,
-    Suppression.Reason.COMPLAINT,
-    Suppression.Reason.UNSUBSCRIBE,
-)
+LIFTABLE = (Suppression.Reason.STOP, Suppression.Reason.COMPLAINT, Suppression.Reason.UNSUBSCRIBE)
 """Reasons of suppressions that the recipient caused, and may therefore lift."""
 
 CategoryChannel = tuple[str, str]
@@ -122,8 +118,5 @@ def liftable_suppressions(
             matches |= Q(address=address, channel__in=(channel, ALL))
     not_expired = Q(expires_at__isnull=True) | Q(expires_at__gt=clock.now())
     return Suppression.objects.filter(
-        matches,
-        not_expired,
-        organization_id=recipient.organization.id,
-        reason__in=LIFTABLE,
+        matches, not_expired, organization_id=recipient.organization.id, reason__in=LIFTABLE
     )

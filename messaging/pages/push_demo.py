@@ -28,7 +28,7 @@ from rme.core.http.api import error_response, id_of, json_response, set_error_re
 from rme.core.http.json import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
-from rme.tenants.roles import EDITORS, organizations_for
+from rme.tenants.roles import Permission, organizations_for
 
 SALT = "push-demo"
 APP = "push-demo"
@@ -41,7 +41,7 @@ Call = Callable[[HttpRequest, dict[str, Any]], Mapping[str, Any]]
 def _organization(request: HttpRequest) -> Organization:
     """Return the requested organization, or the first, of those that the user may edit."""
     requested = request.GET.get("org", "").replace("\x00", "")
-    own = organizations_for(request, EDITORS)
+    own = organizations_for(request, Permission.CHANGE_PEOPLE)
     found = own.filter(pk=requested).first() if requested else own.first()
     if found is None:
         raise Http404

@@ -14,8 +14,8 @@ attempt's id) and {callback} (a signed URL for its receipts).
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 import orjson
@@ -24,20 +24,27 @@ from pydantic import Field, SecretStr, field_validator
 from messaging.providers import callbacks
 from rme.core import ids
 from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import Accepted, Outcome
 from rme.core.provider import (
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
     InboundSms,
     Provider,
-    ProviderSettings,
     UnknownCode,
     http,
+    refusals,
 )
+from rme.core.provider.refusals import Refusal
 from rme.transport import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
+STATUSES = {
+    **dict.fromkeys(range(400, 500), Refusal.CONTENT),
+    **refusals.BY_STATUS,
+    402: Refusal.MISCONFIGURED,
+}
 _PLACEHOLDER = re.compile(r"\{(to|number|sender|text|id|callback)\}")
 
 
@@ -89,10 +96,10 @@ class HttpSmsSettings(http.HttpSettings):
 class HttpSms(Provider):
     """Hand SMS to an HTTP API as its settings describe it."""
 
-    kind: ClassVar[str] = "http_sms"
-    label: ClassVar[str] = "SMS by HTTP"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
-    Settings: ClassVar[type[ProviderSettings]] = HttpSmsSettings
+    kind = "http_sms"
+    label = "SMS by HTTP"
+    channels = frozenset({Channel.SMS})
+    Settings = HttpSmsSettings
     settings: HttpSmsSettings
 
     def request(self, dispatch: Dispatch) -> Request:
@@ -101,7 +108,7 @@ class HttpSms(Provider):
             "to": sms.to,
             "number": sms.to.removeprefix("+"),
             "sender": sms.sender or account.sender,
-            "text": sms.text.encode(errors="replace").decode(),
+            "text": http.encodable(sms.text),
             "id": dispatch.attempt_id,
             "callback": callbacks.signed_url(dispatch, account.callback_secret.get_secret_value()),
         }
@@ -116,61 +123,46 @@ class HttpSms(Provider):
             case "QUERY":
                 url, method = f"{url}{'&' if '?' in url else '?'}{urlencode(filled)}", "GET"
         headers = {"Content-Type": kind, "Authorization": account.authorization.get_secret_value()}
-        return Request(
-            url=url,
-            body=body,
-            method=method,
-            headers=tuple((name, value) for name, value in headers.items() if value),
-            timeout=account.timeout,
-            ca_pem=account.ca_pem,
-        )
+        given = tuple((name, value) for name, value in headers.items() if value)
+        return account.request(url, body, given, method=method)
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)
         account, answer = self.settings, http.read_object(reply.body)
-        code = http.text_of(_at(answer, account.code_path)) if account.code_path else ""
+        code = http.text_of(http.value_at(answer, account.code_path)) if account.code_path else ""
         code = code or str(reply.status)
         reason = f"refused: {reply.status} {code}"
-        retry_after = http.retry_after(reply)
-        listed: tuple[tuple[Words, Outcome], ...] = (
-            (account.dead_codes, Rejected(reason, hard=True)),
-            (account.recipient_codes, Rejected(reason)),
-            (account.content_codes, Rejected(reason, Fault.CONTENT)),
-            (account.account_codes, Misconfigured(reason)),
-            (account.later_codes, Retryable(reason, retry_after)),
+        listed = (
+            (account.dead_codes, Refusal.DEAD),
+            (account.recipient_codes, Refusal.RECIPIENT),
+            (account.content_codes, Refusal.CONTENT),
+            (account.account_codes, Refusal.MISCONFIGURED),
+            (account.later_codes, Refusal.LATER),
         )
-        for codes, outcome in listed:
-            if code in codes:
-                return outcome
-        match reply.status:
-            case 200 | 201 | 202:
-                return Accepted(http.text_of(_at(answer, account.id_path)))
-            case 401 | 402 | 403 | 404:
-                return Misconfigured(reason)
-            case 429 | 503:
-                return Retryable(reason, retry_after)
-            case status if 400 <= status < 500:
-                return Rejected(reason, Fault.CONTENT)
-        return Unknown(f"unexpected answer: {reply.status}")
+        if meaning := next((meaning for codes, meaning in listed if code in codes), None):
+            return meaning.outcome(reason, http.retry_after(reply))
+        if reply.status in (200, 201, 202):
+            return Accepted(http.text_of(http.value_at(answer, account.id_path)))
+        return refusals.by_status(reply, reason, STATUSES)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
         return callbacks.is_signed(callback, secret) or callbacks.has_secret(callback, secret)
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         account = self.settings
         fields: Mapping[str, object] = {
             **http.read_object(callback.body),
             **callbacks.parameters(callback),
         }
-        status = http.text_of(_at(fields, account.status_field)).lower()
-        if not status and (sender := http.text_of(_at(fields, account.from_field))):
-            text = http.text_of(_at(fields, account.text_field), 2000)
+        status = http.text_of(http.value_at(fields, account.status_field)).lower()
+        if not status and (sender := http.text_of(http.value_at(fields, account.from_field))):
+            text = http.text_of(http.value_at(fields, account.text_field), 2000)
             return [InboundSms(f"+{sender.lstrip('+')}", "", text)]
-        text_id = http.text_of(fields.get("attempt") or _at(fields, account.reference_field))
+        text_id = http.text_of(
+            fields.get("attempt") or http.value_at(fields, account.reference_field)
+        )
         attempt_id = ids.parse(text_id)
         words = (
             (account.delivered_words, "delivered"),
@@ -196,16 +188,4 @@ def _fill(value: object, values: Mapping[str, str]) -> object:
             return {name: _fill(inner, values) for name, inner in value.items()}
         case list():
             return [_fill(inner, values) for inner in value]
-    return value
-
-
-def _at(value: object, path: str) -> object:
-    """Return the value at a path like `messages.0.id`; None if there is none."""
-    for step in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(step)
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
     return value

@@ -15,9 +15,8 @@ Kannel signs nothing. So each message has a receipt URL with our signature; inbo
 URL with the secret, the gateway's id of the message and its time.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import urlencode
 
 from pydantic import Field, SecretStr
@@ -25,16 +24,17 @@ from pydantic import Field, SecretStr
 from messaging.providers import callbacks
 from rme.core import ids
 from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import Accepted, Misconfigured, Outcome, Rejected
 from rme.core.provider import (
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
     InboundSms,
     Provider,
-    ProviderSettings,
     UnknownCode,
     http,
+    refusals,
 )
 from rme.transport import Failure, InvalidRequest, Reply, Request, gsm
 from rme.transport.smpp import text_encoding
@@ -76,10 +76,10 @@ class KannelSettings(http.HttpSettings):
 class Kannel(Provider):
     """Hand SMS to a Kannel gateway."""
 
-    kind: ClassVar[str] = "kannel"
-    label: ClassVar[str] = "Kannel"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
-    Settings: ClassVar[type[ProviderSettings]] = KannelSettings
+    kind = "kannel"
+    label = "Kannel"
+    channels = frozenset({Channel.SMS})
+    Settings = KannelSettings
     settings: KannelSettings
 
     def request(self, dispatch: Dispatch) -> Request:
@@ -99,12 +99,8 @@ class Kannel(Provider):
             query["smsc"] = account.smsc
         if url := callbacks.signed_url(dispatch, account.callback_secret.get_secret_value()):
             query |= {"dlr-mask": str(MASK), "dlr-url": f"{url}&status=%d&reason=%A"}
-        return Request(
-            url=f"{account.base_url}/cgi-bin/sendsms?{urlencode(query, errors='replace')}",
-            method="GET",
-            timeout=account.timeout,
-            ca_pem=account.ca_pem,
-        )
+        url = f"{account.base_url}/cgi-bin/sendsms?{urlencode(query, errors='replace')}"
+        return account.request(url, method="GET")
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
@@ -116,17 +112,11 @@ class Kannel(Provider):
                 return Accepted()
             case 400 | 403 if "denied" in text.lower() and "auth" not in text.lower():
                 return Rejected(reason)
-            case 401 | 403 | 404:
-                return Misconfigured(reason)
             case 400 if "receiver" in text.lower():
                 return Rejected(reason, hard=True)
             case 400 if text.lower().startswith("sender"):
                 return Misconfigured(reason)
-            case 400:
-                return Rejected(reason, Fault.CONTENT)
-            case 429 | 503:
-                return Retryable(reason, http.retry_after(reply))
-        return Unknown(f"unexpected answer: {reply.status}")
+        return refusals.by_status(reply, reason)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
@@ -134,9 +124,7 @@ class Kannel(Provider):
             return True
         return callbacks.has_secret(callback, secret) and _is_recent_inbound(callback)
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         given = callbacks.parameters(callback)
         if "attempt" not in given:
             sender = given.get("from", "")

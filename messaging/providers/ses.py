@@ -16,66 +16,39 @@ reports by SNS; only the topic that the settings name is accepted.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import formataddr
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import orjson
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
 from messaging.providers import callbacks, ses_events, sigv4, sns
-from messaging.providers.smtp import RefusalMeaning, compile_row
 from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outbound import outbound_transport
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    Retryable,
-    Unknown,
-)
-from rme.core.provider import (
-    CallbackRequest,
-    DeliveryReceipt,
-    Dispatch,
-    InboundSms,
-    Provider,
-    ProviderSettings,
-    UnknownCode,
-    http,
-)
+from rme.core.outcomes import Accepted, Outcome
+from rme.core.provider import CallbackContent, CallbackRequest, Dispatch, Provider, http, refusals
+from rme.core.provider.refusals import CONTENT, DEAD, LATER, MISCONFIGURED, RefusalTable, Rows
 from rme.transport import Failure, InvalidRequest, Reply, Request, Transport
 
-ERRORS: tuple[tuple[str, RefusalMeaning], ...] = (
+ERRORS: Rows = (
     # `type text`; the first row that fits counts.
     # https://docs.aws.amazon.com/ses/latest/APIReference-V2/CommonErrors.html
-    (r"(TooManyRequests|Throttling|LimitExceeded|ServiceUnavailable)\w* .*", RefusalMeaning.LATER),
-    (
-        r"(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)\w* .*",
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (
-        r"(AccessDenied|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch)\w* .*",
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (
-        r"(InvalidClientTokenId|MissingAuthenticationToken|ExpiredToken|RequestExpired)\w* .*",
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (
-        r"MessageRejected\w* .*not verified.*",
-        RefusalMeaning.MISCONFIGURED,
-    ),  # the sender, or in the sandbox
-    (r"MessageRejected\w* .*", RefusalMeaning.CONTENT),
-    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", RefusalMeaning.DEAD),
-    (r"BadRequest\w* .*(local address|domain) contains.*", RefusalMeaning.DEAD),
+    (r"(TooManyRequests|Throttling|LimitExceeded|ServiceUnavailable)\w* .*", LATER),
+    (r"(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)\w* .*", MISCONFIGURED),
+    (r"(AccessDenied|UnrecognizedClient|InvalidSignature)\w* .*", MISCONFIGURED),
+    (r"(SignatureDoesNotMatch|InvalidClientTokenId|ExpiredToken)\w* .*", MISCONFIGURED),
+    (r"(MissingAuthenticationToken|RequestExpired)\w* .*", MISCONFIGURED),
+    (r"MessageRejected\w* .*not verified.*", MISCONFIGURED),  # the sender, or in the sandbox
+    (r"MessageRejected\w* .*", CONTENT),
+    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", DEAD),
+    (r"BadRequest\w* .*(local address|domain) contains.*", DEAD),
 )
-_ROWS = [(compile_row(row), meaning) for row, meaning in ERRORS]
+_TABLE = RefusalTable(ERRORS)
+STATUSES = {**refusals.BY_STATUS, 413: CONTENT}
 CALLBACK_AGE = timedelta(hours=2)
 """A message that SNS signed longer ago is a replay: SNS retries for at most an hour."""
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
@@ -123,10 +96,10 @@ def _host(region: str) -> str:
 class Ses(Provider):
     """Hand emails to Amazon SES."""
 
-    kind: ClassVar[str] = "ses"
-    label: ClassVar[str] = "Amazon SES"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.EMAIL})
-    Settings: ClassVar[type[ProviderSettings]] = SesSettings
+    kind = "ses"
+    label = "Amazon SES"
+    channels = frozenset({Channel.EMAIL})
+    Settings = SesSettings
     settings: SesSettings
 
     def __init__(
@@ -145,13 +118,7 @@ class Ses(Provider):
         given = {"Content-Type": "application/json"}
         now = datetime.now(UTC)
         headers = sigv4.signed(key, "POST", url, headers=given, body=body, now=now)
-        return Request(
-            url=url,
-            body=body,
-            headers=tuple(headers.items()),
-            timeout=account.timeout,
-            ca_pem=account.ca_pem,
-        )
+        return account.request(url, body, tuple(headers.items()))
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
@@ -174,9 +141,7 @@ class Ses(Provider):
         if message.get("Type") == sns.CONFIRMATION:
             sns.confirm(message, self.settings.sns, self.transport(), self.settings.ca_pem)
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         message = http.read_object(callback.body)
         text = message.get("Message")
         if message.get("Type") != sns.NOTIFICATION or not isinstance(text, str):
@@ -206,11 +171,11 @@ def _body(dispatch: Dispatch, configuration_set: str) -> dict[str, object]:
 
 
 def _text(text: str) -> dict[str, str]:
-    return {"Data": text.encode(errors="replace").decode(), "Charset": "UTF-8"}
+    return {"Data": http.encodable(text), "Charset": "UTF-8"}
 
 
 def _line(text: str) -> str:
-    return _CONTROLS.sub(" ", text.encode(errors="replace").decode()).strip()
+    return _CONTROLS.sub(" ", http.encodable(text)).strip()
 
 
 def _mailbox(name: str, address: str) -> str:
@@ -225,23 +190,9 @@ def _refused(reply: Reply, answer: Mapping[str, object]) -> Outcome:
     kind = http.text_of(error, 100).partition(":")[0].rpartition("#")[2]
     text = http.text_of(answer.get("message") or answer.get("Message"), 300)
     reason = addresses.redacted(f"refused: {reply.status} {kind} {text}").strip()[:200]
-    match next((meaning for row, meaning in _ROWS if row.fullmatch(f"{kind} {text}")), None):
-        case RefusalMeaning.LATER:
-            return Retryable(reason, http.retry_after(reply))
-        case RefusalMeaning.MISCONFIGURED:
-            return Misconfigured(reason)
-        case RefusalMeaning.DEAD:
-            return Rejected(reason, hard=True)
-        case RefusalMeaning.CONTENT:
-            return Rejected(reason, Fault.CONTENT)
-    match reply.status:
-        case 401 | 403 | 404:
-            return Misconfigured(reason)
-        case 429 | 503:
-            return Retryable(reason, http.retry_after(reply))
-        case 400 | 413:
-            return Rejected(reason, Fault.CONTENT)
-    return Unknown(f"unexpected answer: {reply.status}")
+    if meaning := _TABLE.find(f"{kind} {text}"):
+        return meaning.outcome(reason, http.retry_after(reply))
+    return refusals.by_status(reply, reason, STATUSES)
 
 
 def _is_recent(message: Mapping[str, object], callback: CallbackRequest) -> bool:

@@ -25,6 +25,12 @@ RECEIPTS: dict[str, str | None] = {
     "Rendering Failure": "failed",
     "Subscription": None,
 }
+REASONS = (
+    *("bounce.bounceType", "bounce.bounceSubType", "bounce.bouncedRecipients.0.diagnosticCode"),
+    *("complaint.complaintFeedbackType", "reject.reason", "failure.errorMessage"),
+    "deliveryDelay.delayType",
+)
+"""Where an event says why an email failed."""
 
 
 def receipt(event: Mapping[str, object]) -> DeliveryReceipt | UnknownCode | None:
@@ -35,11 +41,11 @@ def receipt(event: Mapping[str, object]) -> DeliveryReceipt | UnknownCode | None
     if name not in RECEIPTS:
         return UnknownCode(name)
     kind = RECEIPTS.get(name)
-    attempt_id = ids.parse(http.text_of(_first(_at(event, "mail", "tags", ATTEMPT))))
+    attempt_id = ids.parse(http.text_of(http.value_at(event, f"mail.tags.{ATTEMPT}.0")))
     if kind is None or attempt_id is None:
         return None
-    soft = kind == "bounced" and _at(event, "bounce", "bounceType") != "Permanent"
-    agent = http.text_of(_at(event, kind, "userAgent"), 500)
+    soft = kind == "bounced" and http.value_at(event, "bounce.bounceType") != "Permanent"
+    agent = http.text_of(http.value_at(event, f"{kind}.userAgent"), 500)
     return DeliveryReceipt(
         attempt_id,
         "failed" if soft else kind,
@@ -51,25 +57,6 @@ def receipt(event: Mapping[str, object]) -> DeliveryReceipt | UnknownCode | None
 
 def _reason(event: Mapping[str, object]) -> str | None:
     """Return why an email failed, in SES's words and without addresses."""
-    recipient = _first(_at(event, "bounce", "bouncedRecipients"))
-    words = [
-        _at(event, "bounce", "bounceType"),
-        _at(event, "bounce", "bounceSubType"),
-        recipient.get("diagnosticCode") if isinstance(recipient, dict) else None,
-        _at(event, "complaint", "complaintFeedbackType"),
-        _at(event, "reject", "reason"),
-        _at(event, "failure", "errorMessage"),
-        _at(event, "deliveryDelay", "delayType"),
-    ]
+    words = (http.value_at(event, path) for path in REASONS)
     text = " ".join(filter(None, (http.text_of(word, 150) for word in words)))
     return addresses.redacted(text)[:200] or None
-
-
-def _at(value: object, *names: str) -> object:
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _first(value: object) -> object:
-    return value[0] if isinstance(value, list) and value else None

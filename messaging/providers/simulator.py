@@ -8,7 +8,6 @@ contain `simulator-<outcome>`. Every other address is delivered. Nothing leaves 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from rme.core.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
@@ -56,9 +55,9 @@ def named_outcome(content: Content) -> str | None:
 class Simulator(Provider):
     """Act out a provider without one."""
 
-    kind: ClassVar[str] = "simulator"
-    label: ClassVar[str] = "Simulator"
-    channels: ClassVar[frozenset[Channel]] = frozenset(Channel)
+    kind = "simulator"
+    label = "Simulator"
+    channels = frozenset(Channel)
 
     def __init__(
         self, settings: ProviderSettings, sleep: Callable[[float], None] = time.sleep
@@ -68,10 +67,7 @@ class Simulator(Provider):
         self.sleep = sleep
 
     def send(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        progress: Progress = no_progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:
         """Return the outcome that each address names.
 

@@ -10,7 +10,7 @@ of the message.
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
@@ -27,6 +27,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import (
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
@@ -163,19 +164,16 @@ class SmppSettings(ProviderSettings):
 class Smpp(Provider):
     """Hand SMS to an SMSC over a kept connection."""
 
-    kind: ClassVar[str] = "smpp"
-    label: ClassVar[str] = "SMPP 3.4"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
-    Settings: ClassVar[type[ProviderSettings]] = SmppSettings
+    kind = "smpp"
+    label = "SMPP 3.4"
+    channels = frozenset({Channel.SMS})
+    Settings = SmppSettings
     settings: SmppSettings
-    listens: ClassVar[bool] = True
-    names_its_own_ids: ClassVar[bool] = True
+    listens = True
+    names_its_own_ids = True
 
     def send(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        progress: Progress = no_progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:
         """Send a window over the kept connection; of the transport, only its limits are used."""
         messages = [self._parts(dispatch) for dispatch in dispatches]
@@ -292,9 +290,7 @@ class Smpp(Provider):
             return Unknown("the answer makes no sense")
         return Accepted(self._normalized(first_string(answer.body), "HEX_IN_RESPONSES"))
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         try:
             message = smpp.ShortMessage.decode(callback.body)
         except smpp.InvalidPdu:
@@ -312,17 +308,14 @@ class Smpp(Provider):
             return [InboundSms(sender, to, text.replace("\0", " "), part=part)]
         return self._receipt(message, text) if kind in _RECEIPT_TYPES else []
 
-    def _receipt(
-        self, message: smpp.ShortMessage, text: str
-    ) -> list[DeliveryReceipt | UnknownCode]:
+    def _receipt(self, message: smpp.ShortMessage, text: str) -> CallbackContent:
         """Return a receipt by its parameters; where they are missing, by the text (appendix B)."""
         fields = {name.lower(): value for name, value in reversed(_FIELD.findall(text))}
         receipted_id = first_string(message.parameters.get(Tag.RECEIPTED_MESSAGE_ID, b""))
         state = message.parameters.get(Tag.MESSAGE_STATE, b"")
         code = str(state[0]) if state else fields.get("stat", "").upper()[:7]
-        form = (
-            "HEX_IN_RESPONSES" if receipted_id else "HEX_IN_RECEIPTS"
-        )  # a parameter has the form of responses
+        # A parameter has the form of responses.
+        form = "HEX_IN_RESPONSES" if receipted_id else "HEX_IN_RECEIPTS"
         reference = self._normalized(receipted_id or fields.get("id", ""), form)
         if not code or not reference:
             return []
@@ -336,11 +329,8 @@ class Smpp(Provider):
             kind = "bounced"
         reason = " ".join(each for each in (fields.get("stat", ""), error) if each)
         soft = kind == "failed" and code in UNREACHED
-        return [
-            DeliveryReceipt(
-                None, kind, http.text_of(reason, 80) or None, soft=soft, provider_id=reference
-            )
-        ]
+        reason = http.text_of(reason, 80)
+        return [DeliveryReceipt(None, kind, reason or None, soft, provider_id=reference)]
 
     def _normalized(self, identifier: str, form: str) -> str:
         """Return an id in one form, wherever it stood."""

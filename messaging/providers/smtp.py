@@ -14,8 +14,7 @@ REPLIES below is the table of what a server's refusals mean. For all else:
 
 import re
 from collections.abc import Sequence
-from enum import Enum
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
@@ -24,16 +23,17 @@ from messaging.providers import mime
 from rme.core import addresses
 from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider import Dispatch, Provider, ProviderSettings
+from rme.core.provider.refusals import (
+    CONTENT,
+    DEAD,
+    LATER,
+    MISCONFIGURED,
+    RECIPIENT,
+    RefusalTable,
+    Rows,
+)
 from rme.transport import (
     Envelope,
     Failure,
@@ -44,72 +44,26 @@ from rme.transport import (
     Request,
 )
 
-
-class RefusalMeaning(Enum):
-    """What a refusal means."""
-
-    LATER = "not taken now; another try may work"
-    MISCONFIGURED = "the account's settings are wrong"
-    DEAD = "the address is dead: a hard bounce"
-    RECIPIENT = "this recipient will never be served"
-    CONTENT = "this content will never be taken"
-
-
-REPLIES: tuple[tuple[str, RefusalMeaning], ...] = (
+REPLIES: Rows = (
     # `stage code enhanced-code text`; the first row that fits counts.
     # Codes: RFC 5321 §4.2; enhanced ones: RFC 3463 and IANA's registry (RFC 5248).
-    (r"\w+ 4\d\d .*", RefusalMeaning.LATER),  # 421 450 451 452 454, greylisting (RFC 6647) too
-    (r"CONNECT 5.*", RefusalMeaning.LATER),  # 521 554: this server takes no mail now, another may
-    (
-        r"\w+ 53[0458] .*",
-        RefusalMeaning.MISCONFIGURED,
-    ),  # RFC 4954 §6: log-in needed, too weak, wrong
-    (
-        r"RCPT 5.. .*\brelay(ing)?\b.*",
-        RefusalMeaning.MISCONFIGURED,
-    ),  # an open-relay check: we must log in
-    (
-        r"\w+ 5.. 5\.7\.2[0-7] .*",
-        RefusalMeaning.MISCONFIGURED,
-    ),  # RFC 7372, 7505: our DKIM, SPF, reverse DNS, MX
-    (
-        r"\w+ 5.. 5\.1\.[78] .*",
-        RefusalMeaning.MISCONFIGURED,
-    ),  # the sender's address, bad syntax or domain
-    (
-        r"\w+ 5.. 5\.(2\.3|3\.4|6\.\d+) .*",
-        RefusalMeaning.CONTENT,
-    ),  # too long, too big, cannot be taken
-    (r"MAIL 552 .*", RefusalMeaning.CONTENT),  # RFC 1870 §6.1: the SIZE that we stated is too big
-    (r"MAIL 5.*", RefusalMeaning.MISCONFIGURED),  # this sender may not use this server
-    (
-        r"\w+ 5.. 5\.(1\.([12346]|10)|2\.1) .*",
-        RefusalMeaning.DEAD,
-    ),  # no such, moved, null MX, disabled
-    (r"\w+ 5.. 5\.([24]\.\d+) .*", RefusalMeaning.RECIPIENT),  # mailbox full, no route
-    (r"RCPT 5.. 5\.[3-7]\.\d+ .*", RefusalMeaning.RECIPIENT),  # policy, before it saw any content
-    (
-        r"RCPT 55[0136] .*",
-        RefusalMeaning.DEAD,
-    ),  # 550 unavailable, 551 not local, 553 name, 556 RFC 7504
-    (r"RCPT 5.*", RefusalMeaning.RECIPIENT),  # 552 its storage is full, 554, 501
-    (r"(DATA|END) 5.*", RefusalMeaning.CONTENT),  # spam, policy (5.7.x), 552 554
+    (r"\w+ 4\d\d .*", LATER),  # 421 450 451 452 454, greylisting (RFC 6647) too
+    (r"CONNECT 5.*", LATER),  # 521 554: this server takes no mail now, another may
+    (r"\w+ 53[0458] .*", MISCONFIGURED),  # RFC 4954 §6: log-in needed, too weak, wrong
+    (r"RCPT 5.. .*\brelay(ing)?\b.*", MISCONFIGURED),  # an open-relay check: we must log in
+    (r"\w+ 5.. 5\.7\.2[0-7] .*", MISCONFIGURED),  # RFC 7372, 7505: our DKIM, SPF, reverse DNS, MX
+    (r"\w+ 5.. 5\.1\.[78] .*", MISCONFIGURED),  # the sender's address, bad syntax or domain
+    (r"\w+ 5.. 5\.(2\.3|3\.4|6\.\d+) .*", CONTENT),  # too long, too big, cannot be taken
+    (r"MAIL 552 .*", CONTENT),  # RFC 1870 §6.1: the SIZE that we stated is too big
+    (r"MAIL 5.*", MISCONFIGURED),  # this sender may not use this server
+    (r"\w+ 5.. 5\.(1\.([12346]|10)|2\.1) .*", DEAD),  # no such, moved, null MX, disabled
+    (r"\w+ 5.. 5\.([24]\.\d+) .*", RECIPIENT),  # mailbox full, no route
+    (r"RCPT 5.. 5\.[3-7]\.\d+ .*", RECIPIENT),  # policy, before it saw any content
+    (r"RCPT 55[0136] .*", DEAD),  # 550 unavailable, 551 not local, 553 name, 556 RFC 7504
+    (r"RCPT 5.*", RECIPIENT),  # 552 its storage is full, 554, 501
+    (r"(DATA|END) 5.*", CONTENT),  # spam, policy (5.7.x), 552 554
 )
-
-
-def compile_row(row: str) -> re.Pattern[str]:
-    """Return the pattern of a row, whose parts between `.*` match in order.
-
-    Each part matches only its first occurrence (an atomic group). With plain `.*` a text that
-    repeats one part and lacks the next would take quadratic time.
-    """
-    first, *parts = row.split(".*")
-    later = "".join(f"(?>.*?{part})" for part in parts[:-1])
-    end = f".*{parts[-1]}" if parts else ""
-    return re.compile(first + later + end, re.IGNORECASE | re.DOTALL)
-
-
-_ROWS = [(compile_row(row), meaning) for row, meaning in REPLIES]
+_TABLE = RefusalTable(REPLIES)
 _READ_LIMIT = 2000
 """Characters of a reply that are read."""
 
@@ -149,10 +103,10 @@ class SmtpSettings(ProviderSettings):
 class Smtp(Provider):
     """Hand emails to a mail server."""
 
-    kind: ClassVar[str] = "smtp"
-    label: ClassVar[str] = "SMTP"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.EMAIL})
-    Settings: ClassVar[type[ProviderSettings]] = SmtpSettings
+    kind = "smtp"
+    label = "SMTP"
+    channels = frozenset({Channel.EMAIL})
+    Settings = SmtpSettings
     settings: SmtpSettings
 
     def request(self, dispatch: Dispatch) -> Request:
@@ -214,16 +168,7 @@ def _refused(reply: Reply) -> Outcome:
     reason = _reason(reply.lines)
     enhanced, text = _enhanced(reply.lines)
     key = f"{reply.stage} {reply.status} {enhanced} {text}"
-    match next((meaning for row, meaning in _ROWS if row.fullmatch(key)), RefusalMeaning.LATER):
-        case RefusalMeaning.LATER:
-            return Retryable(reason)
-        case RefusalMeaning.MISCONFIGURED:
-            return Misconfigured(reason)
-        case RefusalMeaning.CONTENT:
-            return Rejected(reason, Fault.CONTENT)
-        case RefusalMeaning.DEAD:
-            return Rejected(reason, hard=True)
-    return Rejected(reason)
+    return (_TABLE.find(key) or LATER).outcome(reason)
 
 
 def _enhanced(lines: Sequence[str]) -> tuple[str, str]:

@@ -20,7 +20,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
 
@@ -29,17 +29,18 @@ from pydantic import Field, SecretStr, StringConstraints
 from messaging.providers import callbacks
 from rme.core import ids
 from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable
 from rme.core.provider import (
     AcceptedMessage,
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
     InboundSms,
     Provider,
-    ProviderSettings,
     UnknownCode,
     http,
+    refusals,
 )
 from rme.transport import Failure, Reply, Request
 
@@ -132,10 +133,10 @@ class TwilioSettings(http.HttpSettings):
 class Twilio(Provider):
     """Hand SMS to Twilio."""
 
-    kind: ClassVar[str] = "twilio"
-    label: ClassVar[str] = "Twilio"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
-    Settings: ClassVar[type[ProviderSettings]] = TwilioSettings
+    kind = "twilio"
+    label = "Twilio"
+    channels = frozenset({Channel.SMS})
+    Settings = TwilioSettings
     settings: TwilioSettings
 
     def request(self, dispatch: Dispatch) -> Request:
@@ -150,27 +151,21 @@ class Twilio(Provider):
         # Twilio refuses what it cannot reach.
         if dispatch.callback_url.startswith("https:") and not self.polls:
             form["StatusCallback"] = f"{dispatch.callback_url}?attempt={dispatch.attempt_id}"
-        return Request(
-            url=self._url("Messages.json"),
-            body=urlencode(form, errors="replace").encode(),
-            headers=(
-                ("Authorization", f"Basic {self._login()}"),
-                ("Content-Type", "application/x-www-form-urlencoded"),
-            ),
-            timeout=account.timeout,
-            ca_pem=account.ca_pem,
-        )
+        body = urlencode(form, errors="replace").encode()
+        headers = (self._login(), ("Content-Type", "application/x-www-form-urlencoded"))
+        return account.request(self._url("Messages.json"), body, headers)
 
     def _url(self, path: str) -> str:
         account = self.settings
         return f"{account.base_url}/2010-04-01/Accounts/{account.account_sid}/{path}"
 
-    def _login(self) -> str:
+    def _login(self) -> tuple[str, str]:
         account = self.settings
         user, secret = account.account_sid, account.auth_token
         if account.api_key_sid:
             user, secret = account.api_key_sid, account.api_key_secret
-        return base64.b64encode(f"{user}:{secret.get_secret_value()}".encode()).decode()
+        login = base64.b64encode(f"{user}:{secret.get_secret_value()}".encode()).decode()
+        return "Authorization", f"Basic {login}"
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
@@ -182,14 +177,7 @@ class Twilio(Provider):
         if 400 <= reply.status < 500 and isinstance(code, int) and code in REFUSALS:
             return _with_retry_after(REFUSALS[code], reply)
         reason = f"refused: {reply.status} {http.text_of(code)}".rstrip()
-        match reply.status:
-            case 401 | 403 | 404:
-                return Misconfigured(reason)
-            case 429 | 503:
-                return Retryable(reason, http.retry_after(reply))
-            case 400:
-                return Rejected(reason, Fault.CONTENT)
-        return Unknown(f"unexpected answer: {reply.status}")
+        return refusals.by_status(reply, reason)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
         given = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
@@ -210,9 +198,7 @@ class Twilio(Provider):
         secret = self.settings.auth_token.get_secret_value().encode()
         return base64.b64encode(hmac.new(secret, text.encode(errors="replace"), "sha1").digest())
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         given = callbacks.parameters(callback)
         status, attempt_id = given.get("MessageStatus", ""), ids.parse(given.get("attempt", ""))
         if not status and given.get("From"):
@@ -225,13 +211,8 @@ class Twilio(Provider):
         return self.settings.status_by == "POLL"
 
     def poll_request(self, message: AcceptedMessage) -> Request:
-        return Request(
-            url=self._url(f"Messages/{quote(message.provider_id, safe='')}.json"),
-            method="GET",
-            headers=(("Authorization", f"Basic {self._login()}"),),
-            timeout=self.settings.timeout,
-            ca_pem=self.settings.ca_pem,
-        )
+        url = self._url(f"Messages/{quote(message.provider_id, safe='')}.json")
+        return self.settings.request(url, headers=(self._login(),), method="GET")
 
     def read_poll_reply(
         self, message: AcceptedMessage, reply: Reply | Failure

@@ -18,9 +18,9 @@ the body (https://developer.vonage.com/en/getting-started/concepts/webhooks).
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import jwt
 import orjson
@@ -29,17 +29,19 @@ from pydantic import Field, SecretStr
 from messaging.providers import callbacks
 from rme.core import ids
 from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import Accepted, Outcome
 from rme.core.provider import (
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
     InboundSms,
     Provider,
-    ProviderSettings,
     UnknownCode,
     http,
+    refusals,
 )
+from rme.core.provider.refusals import Refusal
 from rme.transport import Failure, Reply, Request
 
 RECEIPTS: dict[str, str] = {
@@ -51,6 +53,7 @@ RECEIPTS: dict[str, str] = {
 }
 DEAD_ERRORS = frozenset({"1240"})
 """Titles of errors that mean a dead number: illegal number."""
+STATUSES = {**refusals.BY_STATUS, 402: Refusal.MISCONFIGURED}
 CALLBACK_AGE = timedelta(hours=1)
 """A call that was signed longer ago is a replay."""
 
@@ -73,10 +76,10 @@ class VonageSettings(http.HttpSettings):
 class Vonage(Provider):
     """Hand SMS to Vonage."""
 
-    kind: ClassVar[str] = "vonage"
-    label: ClassVar[str] = "Vonage"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.SMS})
-    Settings: ClassVar[type[ProviderSettings]] = VonageSettings
+    kind = "vonage"
+    label = "Vonage"
+    channels = frozenset({Channel.SMS})
+    Settings = VonageSettings
     settings: VonageSettings
 
     def request(self, dispatch: Dispatch) -> Request:
@@ -86,39 +89,29 @@ class Vonage(Provider):
             "channel": "sms",
             "to": sms.to.removeprefix("+"),
             "from": (sms.sender or account.sender).removeprefix("+"),
-            "text": sms.text.encode(errors="replace").decode(),
+            "text": http.encodable(sms.text),
             "client_ref": dispatch.attempt_id,
         }
         if dispatch.callback_url.startswith("https:"):
             body |= {"webhook_url": dispatch.callback_url, "webhook_version": "v1"}
         login = f"{account.api_key}:{account.api_secret.get_secret_value()}".encode()
-        return Request(
-            url=f"{account.base_url}/v1/messages",
-            body=orjson.dumps(body),
-            headers=(
-                ("Authorization", f"Basic {base64.b64encode(login).decode()}"),
-                ("Content-Type", "application/json"),
-                ("Accept", "application/json"),
-            ),
-            timeout=account.timeout,
-            ca_pem=account.ca_pem,
+        headers = (
+            ("Authorization", f"Basic {base64.b64encode(login).decode()}"),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json"),
         )
+        return account.request(f"{account.base_url}/v1/messages", orjson.dumps(body), headers)
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
             return http.failure_outcome(reply)
         answer = http.read_object(reply.body)
         reason = f"refused: {reply.status} {http.text_of(answer.get('title'), 80)}".rstrip()
-        match reply.status:
-            case 202 if uuid := http.text_of(answer.get("message_uuid")):
-                return Accepted(uuid)
-            case 401 | 402 | 403 | 404:
-                return Misconfigured(reason)
-            case 429 | 503:
-                return Retryable(reason, http.retry_after(reply))
-            case 400 | 422:
-                return _refused(reason, answer)
-        return Unknown(f"unexpected answer: {reply.status}")
+        if reply.status == 202 and (uuid := http.text_of(answer.get("message_uuid"))):
+            return Accepted(uuid)
+        if reply.status in (400, 422):
+            return _invalid(answer).outcome(reason)
+        return refusals.by_status(reply, reason, STATUSES)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
         kind, _, token = callback.headers.get("authorization", "").partition(" ")
@@ -146,9 +139,7 @@ class Vonage(Provider):
         matches = hmac.compare_digest(digest.lower().encode(), expected.encode())
         return matches and callbacks.is_recent(signed_at, callback, CALLBACK_AGE)
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         body = http.read_object(callback.body)
         if "status" not in body and body.get("message_type") == "text":
             sender, to = http.text_of(body.get("from")), http.text_of(body.get("to"))
@@ -160,18 +151,17 @@ class Vonage(Provider):
             return []
         if kind is None:
             return [UnknownCode(status)]
-        error = body.get("error")
-        title = http.text_of(error.get("title"), 80) if isinstance(error, dict) else ""
+        title = http.text_of(http.value_at(body, "error.title"), 80)
         if kind == "failed" and title in DEAD_ERRORS:
             kind = "bounced"
         return [DeliveryReceipt(attempt_id, kind, f"Vonage {title}" if title else None)]
 
 
-def _refused(reason: str, answer: Mapping[str, object]) -> Outcome:
-    """Return the outcome of a refusal, by the parameters that were found invalid."""
+def _invalid(answer: Mapping[str, object]) -> Refusal:
+    """Return what a refusal means, by the parameters that were found invalid."""
     wrong = answer.get("invalid_parameters")
     entries = wrong if isinstance(wrong, list) else []
     names = {http.text_of(entry.get("name")) for entry in entries if isinstance(entry, dict)}
     if "to" in names:
-        return Rejected(reason, hard=True)
-    return Misconfigured(reason) if "from" in names else Rejected(reason, Fault.CONTENT)
+        return Refusal.DEAD
+    return Refusal.MISCONFIGURED if "from" in names else Refusal.CONTENT

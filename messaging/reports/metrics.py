@@ -7,48 +7,29 @@ processes, while a counter in each process would have to be summed and would be 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from django.db import connection
+from django.db.models import Count
+from django.db.models.functions import Now
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from messaging.models import Attempt, Delivery
+from messaging.reports.backlog import backlog
 from rme.core import ids
 from rme.core.channels import Channel
 
 PERIOD = timedelta(minutes=5)
-_D = Delivery._meta.db_table
-
-_READY = f"""
-SELECT channel, priority, count(*), EXTRACT(EPOCH FROM statement_timestamp() - min(due_at))::float8
-FROM {_D} WHERE status = 'ACCEPTED' AND channel = ANY(%s) AND due_at <= statement_timestamp()
-GROUP BY channel, priority
-"""
-_OVERDUE = f"""
-SELECT status, count(*) FROM {_D}
-WHERE status <> 'ACCEPTED' AND due_at < statement_timestamp() - interval '10 seconds'
-GROUP BY status
-"""
-_ATTEMPTS = f"""
-SELECT channel, coalesce(outcome, ''), count(*) FROM {Attempt._meta.db_table}
-WHERE id >= %s GROUP BY 1, 2
-"""
+OVERDUE = timedelta(seconds=10)
 
 
 def collect() -> Iterator[Metric]:
     """Return the gauges, by three statements. Raises django.db.Error."""
-    with connection.cursor() as cursor:
-        cursor.execute(_READY, [list(Channel)])
-        ready = cursor.fetchall()
-        cursor.execute(_OVERDUE)
-        overdue = cursor.fetchall()
-        cursor.execute(_ATTEMPTS, [ids.at_least(datetime.now(UTC) - PERIOD)])
-        attempts = cursor.fetchall()
-    yield from _backlog(ready)
+    yield from _backlog()
+    overdue = Delivery.objects.exclude(status="ACCEPTED").filter(due_at__lt=Now() - OVERDUE)
     late = GaugeMetricFamily(
         "rme_deliveries_overdue",
         "Deliveries that the sweep should have looked after more than ten seconds ago.",
         labels=["status"],
     )
-    for status, count in overdue:
+    for status, count in overdue.values_list("status").annotate(count=Count("pk")):
         late.add_metric([status], count)
     yield late
     recent = GaugeMetricFamily(
@@ -56,12 +37,14 @@ def collect() -> Iterator[Metric]:
         "Attempts of the last five minutes, by their outcome; none: not known yet.",
         labels=["channel", "outcome"],
     )
-    for channel, outcome, count in attempts:
-        recent.add_metric([channel, outcome], count)
+    since = ids.at_least(datetime.now(UTC) - PERIOD)
+    attempts = Attempt.objects.filter(pk__gte=since).values_list("channel", "outcome")
+    for channel, outcome, count in attempts.annotate(count=Count("pk")):
+        recent.add_metric([channel, outcome or ""], count)
     yield recent
 
 
-def _backlog(rows: list[tuple[str, int, int, float]]) -> Iterator[Metric]:
+def _backlog() -> Iterator[Metric]:
     """Return the backlog of every channel and priority, also if it is 0: alerts need the data."""
     labels = ["channel", "priority"]
     ready = GaugeMetricFamily(
@@ -70,7 +53,10 @@ def _backlog(rows: list[tuple[str, int, int, float]]) -> Iterator[Metric]:
     oldest = GaugeMetricFamily(
         "rme_deliveries_ready_oldest_seconds", "How long the oldest has been ready.", labels=labels
     )
-    known = {(channel, priority): (count, age) for channel, priority, count, age in rows}
+    known = {
+        (channel, priority): (count, age.total_seconds())
+        for channel, priority, count, age in backlog("channel", "priority")
+    }
     for channel in Channel:
         for priority in (0, 1):
             count, age = known.get((channel, priority), (0, 0.0))

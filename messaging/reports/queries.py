@@ -3,11 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
-
-import orjson
-from django.db import connection
 
 from messaging.models import Delivery, Event, Message
 from messaging.models.statuses import Status, aggregate
@@ -28,8 +25,6 @@ __all__ = [
     "detail",
     "history",
 ]
-
-_M, _D, _E = (model._meta.db_table for model in (Message, Delivery, Event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,67 +105,18 @@ class HistoryPage:
     following: UUID | None
 
 
-class _MessageRow(NamedTuple):
-    id: UUID
-    category: str
-    template: str | None
-    language: str | None
-    metadata: str | None
-    test: bool
-    created_at: datetime
-
-
-class _DeliveryRow(NamedTuple):
-    message_id: UUID
-    contact_id: str
-    status: str
-    channel: str
-    provider: str | None
-    reason: str | None
-    detail: str | None
-    waiting: str | None
-    scheduled_for: datetime | None
-
-
-class _EventRow(NamedTuple):
-    type: str
-    at: datetime
-    contact_id: str
-    channel: str | None
-    provider: str | None
-    detail: str | None
-
-
-_MESSAGES = f"""
-SELECT {", ".join(_MessageRow._fields)}
-FROM {_M} WHERE organization_id = %s AND id = ANY(%s) ORDER BY id DESC
-"""
-_DELIVERIES = f"""
-SELECT {", ".join(_DeliveryRow._fields)}
-FROM {_D} WHERE message_id = ANY(%s) ORDER BY message_id, position
-"""
-_EVENTS = f"""
-SELECT e.type, e.at, d.contact_id, e.channel, e.provider, e.detail
-FROM {_E} e JOIN {_D} d ON d.id = e.delivery_id
-WHERE e.message_id = %s AND e.id >= %s ORDER BY e.at, e.id
-"""
-
-
 def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -> MessageDetail:
-    """Return one message with its events; three queries, six with its trace. Raises NotFound."""
-    found = ids.parse(message_id)
-    messages = _messages(organization_id, [found]) if found else []
-    if found is None or not messages:
+    """Return one message with its events; three queries, four with its trace. Raises NotFound."""
+    key = ids.parse(message_id)
+    own = Message.objects.filter(organization_id=organization_id)
+    message = own.filter(pk=key).first() if key else None
+    if message is None:
         raise errors.NotFound("There is no such message.")
-    (message,) = messages
-    deliveries = _deliveries([found])
-    with connection.cursor() as cursor:
-        cursor.execute(_EVENTS, [found, ids.earliest_concurrent(found)])
-        events = [_event(_EventRow(*row)) for row in cursor.fetchall()]
+    recorded = trace.record_of(message.pk)
     return MessageDetail(
-        message=_summary(message, deliveries[found]),
-        events=events,
-        trace=trace.of_message(organization_id, found) if with_trace else None,
+        message=_summary(message, recorded.deliveries),
+        events=[_event(event, delivery) for event, delivery in recorded.events],
+        trace=trace.of_record(recorded) if with_trace else None,
     )
 
 
@@ -180,28 +126,16 @@ def history(organization_id: str, wanted: HistoryFilter) -> HistoryPage:
     Three queries; a fourth with a filter that has no index.
     """
     page, following = find(organization_id, wanted)
-    messages = _messages(organization_id, page)
-    deliveries = _deliveries(page)
-    return HistoryPage([_summary(row, deliveries[row.id]) for row in messages], following)
+    messages = Message.objects.filter(organization_id=organization_id, pk__in=page)
+    deliveries: dict[UUID, list[Delivery]] = {identifier: [] for identifier in page}
+    for row in Delivery.objects.filter(message_id__in=page).defer("trace").order_by("position"):
+        deliveries[row.message_id].append(row)
+    return HistoryPage(
+        [_summary(row, deliveries[row.pk]) for row in messages.order_by("-pk")], following
+    )
 
 
-def _messages(organization_id: str, message_ids: Sequence[UUID]) -> list[_MessageRow]:
-    with connection.cursor() as cursor:
-        cursor.execute(_MESSAGES, [organization_id, list(message_ids)])
-        return [_MessageRow(*row) for row in cursor.fetchall()]
-
-
-def _deliveries(message_ids: Sequence[UUID]) -> dict[UUID, list[_DeliveryRow]]:
-    found: dict[UUID, list[_DeliveryRow]] = {identifier: [] for identifier in message_ids}
-    with connection.cursor() as cursor:
-        cursor.execute(_DELIVERIES, [list(message_ids)])
-        for row in cursor.fetchall():
-            delivery = _DeliveryRow(*row)
-            found[delivery.message_id].append(delivery)
-    return found
-
-
-def _summary(message: _MessageRow, deliveries: Sequence[_DeliveryRow]) -> MessageSummary:
+def _summary(message: Message, deliveries: Sequence[Delivery]) -> MessageSummary:
     times = [row.scheduled_for for row in deliveries if row.scheduled_for]
     channels = {row.channel for row in deliveries}
     providers = {row.provider for row in deliveries}
@@ -215,13 +149,13 @@ def _summary(message: _MessageRow, deliveries: Sequence[_DeliveryRow]) -> Messag
         scheduled_for=min(times, default=None),
         created_at=message.created_at,
         error=_error(deliveries[0]) if len(deliveries) == 1 else None,
-        metadata=orjson.loads(message.metadata) if message.metadata else {},
+        metadata=message.metadata or {},
         test=message.test,
         recipients=[_recipient(row) for row in deliveries],
     )
 
 
-def _recipient(row: _DeliveryRow) -> DeliverySummary:
+def _recipient(row: Delivery) -> DeliverySummary:
     return DeliverySummary(
         contact_id=row.contact_id,
         status=row.status,
@@ -236,18 +170,18 @@ def _recipient(row: _DeliveryRow) -> DeliverySummary:
 _FAILED = {Status.FAILED, Status.BLOCKED, Status.EXPIRED, Status.UNKNOWN}
 
 
-def _error(row: _DeliveryRow) -> FailureReason | None:
+def _error(row: Delivery) -> FailureReason | None:
     if row.status not in _FAILED or not row.reason:
         return None
     return FailureReason(row.reason, row.detail or "")
 
 
-def _event(row: _EventRow) -> MessageEvent:
+def _event(row: Event, delivery: Delivery) -> MessageEvent:
     return MessageEvent(
         type=row.type,
         at=row.at,
-        contact_id=row.contact_id,
+        contact_id=delivery.contact_id,
         channel=row.channel or None,
         provider=row.provider or None,
-        detail=orjson.loads(row.detail) if row.detail else None,
+        detail=row.detail or None,
     )

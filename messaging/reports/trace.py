@@ -24,9 +24,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import orjson
-from django.db import connection
-
 from messaging.models import Attempt, Delivery, Event
 from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
@@ -60,36 +57,11 @@ class RecipientTrace:
     steps: Sequence[TraceStep]
 
 
-class _TracedDelivery(NamedTuple):
-    id: UUID
-    contact_id: str
-    channel: str
-    status: str
-    waiting: str | None
-    due_at: datetime | None
-    updated_at: datetime
-    trace: str | None
+class MessageRecord(NamedTuple):
+    """What is stored of a message: its deliveries, and its events, each with its delivery."""
 
-
-class _AttemptRow(NamedTuple):
-    delivery_id: UUID
-    started_at: datetime
-    channel: str
-    provider: str
-    outcome: str | None
-    reason: str | None
-    provider_id: str | None
-    latency_ms: int | None
-    device_id: UUID | None
-
-
-class _TracedEvent(NamedTuple):
-    delivery_id: UUID
-    at: datetime
-    type: str
-    channel: str | None
-    provider: str | None
-    detail: str | None
+    deliveries: Sequence[Delivery]
+    events: Sequence[tuple[Event, Delivery]]
 
 
 _EVENTS = {
@@ -98,43 +70,31 @@ _EVENTS = {
     EventType.FAILOVER: "FAILOVER",
     EventType.FALLBACK: "FALLBACK",
 }
-_DELIVERIES = f"""
-SELECT {", ".join(_TracedDelivery._fields)}
-FROM {Delivery._meta.db_table} WHERE organization_id = %s AND message_id = %s ORDER BY position
-"""
-_ATTEMPTS = f"""
-SELECT {", ".join(_AttemptRow._fields)}
-FROM {Attempt._meta.db_table} WHERE delivery_id = ANY(%s) ORDER BY id
-"""
-_MESSAGE_EVENTS = f"""
-SELECT {", ".join(_TracedEvent._fields)}
-FROM {Event._meta.db_table} WHERE message_id = %s AND id >= %s ORDER BY at, id
-"""
 
 
-def of_message(organization_id: str, message_id: UUID) -> list[RecipientTrace]:
-    """Return the trace of each recipient, in their order; three queries."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DELIVERIES, [organization_id, message_id])
-        deliveries = [_TracedDelivery(*row) for row in cursor.fetchall()]
-        steps: dict[UUID, list[TraceStep]] = {delivery.id: [] for delivery in deliveries}
-        cursor.execute(_MESSAGE_EVENTS, [message_id, ids.earliest_concurrent(message_id)])
-        events = [
-            event for row in cursor.fetchall() if (event := _TracedEvent(*row)).delivery_id in steps
-        ]
-        cursor.execute(_ATTEMPTS, [list(steps)])
-        attempts = [_AttemptRow(*row) for row in cursor.fetchall()]
-    first = {event.delivery_id: event for event in reversed(events)}  # those that accept wrote
-    for delivery in deliveries:
-        steps[delivery.id] += _of_delivery(delivery, first[delivery.id])
-    for event in events:
-        if event is not first[event.delivery_id] and (step := _of_event(event)):
-            steps[event.delivery_id].append(step)
-    for attempt in attempts:
+def record_of(message_id: UUID) -> MessageRecord:
+    """Read the deliveries of a message, in their order, and its events; two queries."""
+    deliveries = {
+        row.pk: row for row in Delivery.objects.filter(message_id=message_id).order_by("position")
+    }
+    since = ids.earliest_concurrent(message_id)
+    events = Event.objects.filter(message_id=message_id, pk__gte=since).order_by("at", "pk")
+    known = [(row, deliveries[row.delivery_id]) for row in events if row.delivery_id in deliveries]
+    return MessageRecord(list(deliveries.values()), known)
+
+
+def of_record(record: MessageRecord) -> list[RecipientTrace]:
+    """Return the trace of each recipient, in their order; one query."""
+    first = {delivery.pk: event for event, delivery in reversed(record.events)}  # written by accept
+    steps = {row.pk: _of_delivery(row, first[row.pk]) for row in record.deliveries}
+    for event, delivery in record.events:
+        if event is not first[delivery.pk] and (step := _of_event(event)):
+            steps[delivery.pk].append(step)
+    for attempt in Attempt.objects.filter(delivery_id__in=steps).order_by("pk"):
         steps[attempt.delivery_id].append(_of_attempt(attempt))
     return [
-        RecipientTrace(delivery.contact_id, sorted(steps[delivery.id], key=attrgetter("at")))
-        for delivery in deliveries
+        RecipientTrace(row.contact_id, sorted(steps[row.pk], key=attrgetter("at")))
+        for row in record.deliveries
     ]
 
 
@@ -153,9 +113,9 @@ def decisions(at: datetime, made: Iterable[ChannelDecision]) -> list[TraceStep]:
     ]
 
 
-def _of_delivery(delivery: _TracedDelivery, accepted: _TracedEvent) -> list[TraceStep]:
+def _of_delivery(delivery: Delivery, accepted: Event) -> list[TraceStep]:
     if delivery.trace:
-        made = [ChannelDecision(*decision) for decision in orjson.loads(delivery.trace)]
+        made = [ChannelDecision(*decision) for decision in delivery.trace]
     else:
         made = [ChannelDecision(accepted.channel or delivery.channel, CHOSEN)]
     steps = decisions(accepted.at, made)
@@ -172,8 +132,8 @@ def _of_delivery(delivery: _TracedDelivery, accepted: _TracedEvent) -> list[Trac
     return steps
 
 
-def _of_event(event: _TracedEvent) -> TraceStep | None:
-    detail: dict[str, Any] = orjson.loads(event.detail) if event.detail else {}
+def _of_event(event: Event) -> TraceStep | None:
+    detail: dict[str, Any] = event.detail or {}
     if "decision" in detail:
         return TraceStep(
             at=event.at,
@@ -194,7 +154,7 @@ def _of_event(event: _TracedEvent) -> TraceStep | None:
     )
 
 
-def _of_attempt(attempt: _AttemptRow) -> TraceStep:
+def _of_attempt(attempt: Attempt) -> TraceStep:
     return TraceStep(
         at=attempt.started_at,
         step="ATTEMPT",

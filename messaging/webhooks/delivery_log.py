@@ -1,9 +1,11 @@
 """Reading an endpoint's webhook deliveries, and deleting them when their time is over."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 
-from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import endpoints
@@ -12,8 +14,6 @@ from messaging.webhooks.outbox import GIVE_UP
 DELIVERED_STORED, FAILED_STORED = timedelta(days=7), timedelta(days=30)
 PURGE_BATCH = 1000
 PURGE_SECONDS = 10.0
-
-_TABLE = WebhookDelivery._meta.db_table
 
 
 def latest_attempted(endpoint: WebhookEndpoint, limit: int = 20) -> list[WebhookDelivery]:
@@ -34,25 +34,30 @@ def delete_deliveries(endpoint_id: int) -> None:
     WebhookDelivery.objects.filter(endpoint_id=endpoint_id).delete()
 
 
-# In batches, since a statement over millions of rows would hold locks for minutes.
-_BATCH = f"""(SELECT id FROM {_TABLE}
-  WHERE status = %s AND noted_at < statement_timestamp() - make_interval(secs => %s)
-  LIMIT {PURGE_BATCH})"""
-_GIVE_UP = f"UPDATE {_TABLE} SET status = 'FAILED', due_at = NULL WHERE id IN {_BATCH}"
-_DELETE = f"DELETE FROM {_TABLE} WHERE id IN {_BATCH}"
-_STEPS = (
-    (_GIVE_UP, WebhookDelivery.Status.PENDING, GIVE_UP),
-    (_DELETE, WebhookDelivery.Status.DELIVERED, DELIVERED_STORED),
-    (_DELETE, WebhookDelivery.Status.FAILED, FAILED_STORED),
-)
-
-
 def purge() -> None:
     """Fail deliveries that are too old, and delete those that ended long ago."""
     until = monotonic() + PURGE_SECONDS
-    with connection.cursor() as cursor:
-        for statement, status, age in _STEPS:
-            cursor.execute(statement, [status, age.total_seconds()])
-            while cursor.rowcount == PURGE_BATCH and monotonic() < until:
-                cursor.execute(statement, [status, age.total_seconds()])
+    status = WebhookDelivery.Status
+    _in_batches(status.PENDING, GIVE_UP, until, _give_up)
+    for ended, stored in ((status.DELIVERED, DELIVERED_STORED), (status.FAILED, FAILED_STORED)):
+        _in_batches(ended, stored, until, _delete)
     endpoints.delete_expired_secrets()
+
+
+Rows = QuerySet[WebhookDelivery]
+
+
+def _in_batches(status: str, age: timedelta, until: float, change: Callable[[Rows], int]) -> None:
+    """Change what is older, batch by batch: one statement over millions would hold locks."""
+    rows = WebhookDelivery.objects.filter(status=status, queued_at__lt=Now() - age)
+    batch = WebhookDelivery.objects.filter(pk__in=rows.values("pk")[:PURGE_BATCH])
+    while change(batch) == PURGE_BATCH and monotonic() < until:
+        pass
+
+
+def _give_up(rows: Rows) -> int:
+    return rows.update(status=WebhookDelivery.Status.FAILED, due_at=None)
+
+
+def _delete(rows: Rows) -> int:
+    return rows.delete()[0]

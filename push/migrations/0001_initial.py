@@ -10,9 +10,7 @@ import rme.core.ids
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [
-        ("tenants", "0001_initial"),
-    ]
+    dependencies = [("tenants", "0001_initial")]
 
     operations = [
         migrations.CreateModel(
@@ -56,33 +54,24 @@ class Migration(migrations.Migration):
                 ("locale", models.CharField(blank=True, max_length=16)),
                 ("zone", models.CharField(blank=True, max_length=64)),
                 ("active", models.BooleanField(default=True)),
-                (
-                    "inactive_reason",
-                    models.CharField(blank=True, editable=False, max_length=64),
-                ),
-                (
-                    "inactive_since",
-                    models.DateTimeField(blank=True, editable=False, null=True),
-                ),
+                ("inactive_reason", models.CharField(blank=True, editable=False, max_length=64)),
+                ("inactive_since", models.DateTimeField(blank=True, editable=False, null=True)),
                 (
                     "registered_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        editable=False,
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
                 (
                     "last_seen_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        editable=False,
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
                 (
                     "organization",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        to="tenants.organization",
+                        on_delete=django.db.models.deletion.CASCADE, to="tenants.organization"
                     ),
                 ),
             ],
@@ -98,8 +87,7 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("organization", "token_digest"),
-                        name="one_person_a_token",
+                        fields=("organization", "token_digest"), name="one_person_a_token"
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -111,5 +99,5 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
+        )
     ]

@@ -6,10 +6,7 @@ import rme.core.ids
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("push", "0001_initial"),
-        ("tenants", "0003_limits_and_brand"),
-    ]
+    dependencies = [("push", "0001_initial"), ("tenants", "0003_limits_and_brand")]
 
     operations = [
         migrations.CreateModel(
@@ -29,9 +26,7 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(max_length=64)),
                 ("at", models.DateTimeField()),
             ],
-            options={
-                "verbose_name_plural": "feedback",
-            },
+            options={"verbose_name_plural": "feedback"},
         ),
         migrations.AddField(
             model_name="device",

@@ -12,5 +12,5 @@ class Migration(migrations.Migration):
                 fields=["organization"],
                 name="device_of_browser",
             ),
-        ),
+        )
     ]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import orjson
 from cryptography.hazmat.primitives import serialization
@@ -28,7 +28,7 @@ from push.providers.base import (
     too_large,
 )
 from push.providers.signing import es256
-from rme.core.credentials import DESTINATION, CaPem
+from rme.core.credentials import DESTINATION
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -39,8 +39,8 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.provider import Dispatch, Progress, ProviderSettings, Push
-from rme.core.provider.http import Timeout, read_object, retry_after
+from rme.core.provider import Dispatch, Progress, Push
+from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
 from rme.transport import CommonHeaders, Reply, Request, Transport
 
 PAYLOAD_LIMIT = 4096
@@ -124,7 +124,7 @@ _TOKEN = re.compile(r"[0-9a-f]{64,4096}")
 _Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{10}$")]
 
 
-class ApnsSettings(ProviderSettings):
+class ApnsSettings(HttpSettings):
     """The key of an Apple developer team."""
 
     team_id: _Identifier = Field(description="Ten letters and digits.")
@@ -135,7 +135,6 @@ class ApnsSettings(ProviderSettings):
     ] = Field(description="The app's bundle id, for devices that name no app.")
     production_url: Annotated[str, DESTINATION] = "https://api.push.apple.com"
     sandbox_url: Annotated[str, DESTINATION] = "https://api.sandbox.push.apple.com"
-    ca_pem: CaPem = ""
     timeout: Timeout = 10.0
 
     @field_validator("private_key")
@@ -160,14 +159,14 @@ def _load(pem: str) -> ec.EllipticCurvePrivateKey:
 class Apns(PushProvider):
     """Push to iOS apps."""
 
-    kind: ClassVar[str] = "apns"
-    label: ClassVar[str] = "Apple Push Notification service"
-    platforms: ClassVar[frozenset[str]] = frozenset({"IOS"})
-    refusal_problem: ClassVar[tuple[str, str]] = (
+    kind = "apns"
+    label = "Apple Push Notification service"
+    platforms = frozenset({"IOS"})
+    refusal_problem = (
         "APNS_KEY_REFUSED",
         "{} is refused by Apple: its key, team or topic is wrong.",
     )
-    Settings: ClassVar[type[ProviderSettings]] = ApnsSettings
+    Settings = ApnsSettings
     settings: ApnsSettings
 
     @cached_property
@@ -224,15 +223,9 @@ class Apns(PushProvider):
         headers: tuple[tuple[str, str], ...] = (("apns-id", dispatch.attempt_id),)
         if content.collapse_key:
             headers += (("apns-collapse-id", _collapse_id(content)),)
-        return too_large(payload, PAYLOAD_LIMIT) or Request(
-            url=f"{host}/3/device/{content.token}",
-            body=payload,
-            headers=headers,
-            common_headers=common,
-            connect_timeout=min(5.0, account.timeout),
-            timeout=account.timeout,
-            http2=True,
-            ca_pem=account.ca_pem,
+        url = f"{host}/3/device/{content.token}"
+        return too_large(payload, PAYLOAD_LIMIT) or account.request(
+            url, payload, headers, http2=True, common_headers=common
         )
 
     def perform(

@@ -36,6 +36,7 @@ TIME_OUT_SECONDS = 5.0
 DAY = 86_400
 """The default time to live of a notification, in seconds."""
 THROTTLED = "the push service asked for patience"
+FORM_HEADERS = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class NoCredential(Exception):
 class PushProvider(Provider):
     """Base of push providers. A new one sets the names and writes the first five methods."""
 
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.PUSH})
+    channels = frozenset({Channel.PUSH})
     throttles_account: ClassVar[bool] = True
     """False: its throttle keys are hosts, whose backoff says nothing of the account's health."""
 
@@ -121,10 +122,7 @@ class PushProvider(Provider):
     # --- how all of them send -------------------------------------------------------------------
 
     def send(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        progress: Progress = no_progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:
         """Send a window at once; return the outcomes in the same order.
 
@@ -147,11 +145,7 @@ class PushProvider(Provider):
         ]
 
     def _send_once(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        refused: str,
-        progress: Progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, refused: str, progress: Progress
     ) -> tuple[list[Unthrottled], str]:
         """Send what is not throttled; return the answers and the credential that was used."""
         used = ""
@@ -170,11 +164,7 @@ class PushProvider(Provider):
         return self._throttle(dispatches, [each for each in answers if each is not None]), used
 
     def _exchange(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        refused: str,
-        progress: Progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, refused: str, progress: Progress
     ) -> tuple[list[Answer], str]:
         try:
             credential = self.credential(transport, refused)
@@ -301,19 +291,29 @@ def too_large(payload: bytes, limit: int) -> Outcome | None:
     return Rejected(f"{len(payload)} bytes; at most {limit} can be pushed", Fault.CONTENT)
 
 
-def login_failed(failure: Failure) -> NoCredential:
-    """Return the error of a log-in without an answer: in any case nothing was pushed."""
-    if failure.kind in (FailureKind.NOT_SENT, FailureKind.UNKNOWN):
-        return NoCredential(Retryable(f"log-in: {failure.reason}"))
-    return NoCredential(Misconfigured(f"log-in: {failure.reason}"))
+def log_in(transport: Transport, request: Request) -> tuple[str, dict[str, object]]:
+    """Return the access token of a log-in (RFC 6749 §5), and the answer that holds it.
 
-
-def login_refused(reply: Reply) -> NoCredential:
-    """Return the error of a refused log-in (RFC 6749 §5.2): for now, or until it is set up anew."""
-    reason = f"log-in: {read_object(reply.body).get('error') or reply.status}"[:200]
+    Raises NoCredential, whose outcome is never Unknown: in any case nothing was pushed.
+    """
+    (reply,) = transport.perform([request])
+    if isinstance(reply, Failure):
+        away = reply.kind in (FailureKind.NOT_SENT, FailureKind.UNKNOWN)
+        reason = f"log-in: {reply.reason}"
+        raise NoCredential(Retryable(reason) if away else Misconfigured(reason))
+    body = read_object(reply.body)
+    token = body.get("access_token")
+    if reply.status == 200 and isinstance(token, str) and token:
+        return token, body
+    reason = f"log-in: {body.get('error') or reply.status}"[:200]
     if reply.status == 429 or reply.status >= 500:
-        return NoCredential(Retryable(reason, retry_after(reply)))
-    return NoCredential(Misconfigured(reason))
+        raise NoCredential(Retryable(reason, retry_after(reply)))
+    raise NoCredential(Misconfigured(reason))
+
+
+def objects_of(value: object) -> list[dict[str, object]]:
+    """Return the objects of a JSON list; none for any other value."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def accepted(message_id: object) -> Accepted:

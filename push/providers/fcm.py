@@ -21,7 +21,7 @@ pyfcm is not used; the reasons and figures are in the README, under Choices.
 
 import re
 from functools import cached_property, lru_cache
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
 import jwt
@@ -32,21 +32,22 @@ from pydantic import Field, SecretStr, field_validator
 from push.providers import access_tokens
 from push.providers.access_tokens import AccessToken, Lifetime
 from push.providers.base import (
+    FORM_HEADERS,
     Answer,
     Backoff,
     CredentialRefused,
     PushProvider,
     accepted,
-    login_failed,
-    login_refused,
+    log_in,
     now,
+    objects_of,
     too_large,
 )
-from rme.core.credentials import DESTINATION, CaPem
+from rme.core.credentials import DESTINATION
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
-from rme.core.provider import Dispatch, ProviderSettings, Push
-from rme.core.provider.http import Timeout, read_object, retry_after
-from rme.transport import Failure, Reply, Request, Transport
+from rme.core.provider import Dispatch, Push
+from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
+from rme.transport import Reply, Request, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -93,12 +94,11 @@ def _service_account(text: str) -> ServiceAccount:
     return account
 
 
-class FcmSettings(ProviderSettings):
+class FcmSettings(HttpSettings):
     """The service account of a Firebase project."""
 
     service_account_json: SecretStr = Field(description="The key file of a service account.")
     base_url: Annotated[str, DESTINATION] = "https://fcm.googleapis.com"
-    ca_pem: CaPem = ""
     timeout: Timeout = 10.0
 
     @field_validator("service_account_json")
@@ -111,10 +111,10 @@ class FcmSettings(ProviderSettings):
 class Fcm(PushProvider):
     """Push to Android apps."""
 
-    kind: ClassVar[str] = "fcm"
-    label: ClassVar[str] = "Firebase Cloud Messaging"
-    platforms: ClassVar[frozenset[str]] = frozenset({"ANDROID"})
-    Settings: ClassVar[type[ProviderSettings]] = FcmSettings
+    kind = "fcm"
+    label = "Firebase Cloud Messaging"
+    platforms = frozenset({"ANDROID"})
+    Settings = FcmSettings
     settings: FcmSettings
 
     @cached_property
@@ -144,25 +144,10 @@ class Fcm(PushProvider):
         }
         headers = {"kid": account.private_key_id}
         assertion = jwt.encode(claims, account.private_key, "RS256", headers)
-        (reply,) = transport.perform(
-            [
-                Request(
-                    url=account.token_uri,
-                    body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
-                    headers=(("Content-Type", "application/x-www-form-urlencoded"),),
-                    connect_timeout=min(5.0, settings.timeout),
-                    timeout=settings.timeout,
-                    http2=True,
-                    ca_pem=settings.ca_pem,
-                )
-            ]
-        )
-        if isinstance(reply, Failure):
-            raise login_failed(reply)
-        body = read_object(reply.body)
-        text, life = body.get("access_token"), body.get("expires_in")
-        if reply.status != 200 or not isinstance(text, str) or not text:
-            raise login_refused(reply)
+        form = urlencode({"grant_type": GRANT, "assertion": assertion}).encode()
+        request = settings.request(account.token_uri, form, FORM_HEADERS, http2=True)
+        text, body = log_in(transport, request)
+        life = body.get("expires_in")
         life = life if isinstance(life, int) and 0 < life < HOUR else HOUR
         return AccessToken(text, moment - (HOUR - life))
 
@@ -172,20 +157,12 @@ class Fcm(PushProvider):
     def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
         settings = self.settings
         message = _message(dispatch.push)
-        # What Google counts: all that the app is settings.
+        # What Google counts: all that the app is given.
         counted = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
-        return too_large(counted, PAYLOAD_LIMIT) or Request(
-            url=f"{settings.base_url}/v1/projects/{self.service_account.project_id}/messages:send",
-            body=orjson.dumps({"message": message}),
-            headers=(
-                ("Authorization", f"Bearer {credential}"),
-                ("Content-Type", "application/json"),
-            ),
-            connect_timeout=min(5.0, settings.timeout),
-            timeout=settings.timeout,
-            http2=True,
-            ca_pem=settings.ca_pem,
-        )
+        url = f"{settings.base_url}/v1/projects/{self.service_account.project_id}/messages:send"
+        headers = (("Authorization", f"Bearer {credential}"), ("Content-Type", "application/json"))
+        body = orjson.dumps({"message": message})
+        return too_large(counted, PAYLOAD_LIMIT) or settings.request(url, body, headers, http2=True)
 
     def is_accepted(self, reply: Reply) -> bool:
         return reply.status == 200
@@ -242,8 +219,7 @@ def _message(content: Push) -> dict[str, object]:
 
 
 def _details(error: dict[str, object]) -> list[dict[str, object]]:
-    given = error.get("details")
-    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    return objects_of(error.get("details"))
 
 
 def _code(error: dict[str, object]) -> str:
@@ -254,12 +230,9 @@ def _code(error: dict[str, object]) -> str:
 
 def _names_token(error: dict[str, object]) -> bool:
     """Return whether a refusal is about the token, and not about the content."""
-    lists = (each.get("fieldViolations") for each in _details(error))
     violations = [
         violation
-        for each in lists
-        if isinstance(each, list)
-        for violation in each
-        if isinstance(violation, dict)
+        for each in _details(error)
+        for violation in objects_of(each.get("fieldViolations"))
     ]
     return any(each.get("field") in ("message.token", "message.fid") for each in violations)

@@ -16,10 +16,9 @@ RESULTS is the table of what a result's `statusCode` means. For the request as a
 | anything else | Unknown |
 """
 
-from collections.abc import Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import urlencode
 
 import orjson
@@ -28,27 +27,20 @@ from pydantic import Field, SecretStr, StringConstraints
 from push.providers import access_tokens, backoff, hourly_limit
 from push.providers.access_tokens import AccessToken, Lifetime
 from push.providers.base import (
+    FORM_HEADERS,
     Answer,
     Backoff,
     CredentialRefused,
     PushProvider,
-    login_failed,
-    login_refused,
+    log_in,
     now,
+    objects_of,
 )
-from rme.core.credentials import DESTINATION, CaPem
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-    Unknown,
-)
-from rme.core.provider import Dispatch, Progress, ProviderSettings, Push
-from rme.core.provider.http import Timeout, read_object, retry_after
-from rme.transport import Failure, Reply, Request, Transport
+from rme.core.credentials import DESTINATION
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
+from rme.core.provider import Dispatch, Progress, Push
+from rme.core.provider.http import HttpSettings, retry_after
+from rme.transport import Failure, Reply, Transport
 
 ACTION = "actions/standard/customNotificationAction"
 ACTIONS_LIMIT = 200
@@ -60,39 +52,36 @@ TOKEN_LIFE = Lifetime(renew_after=30 * 60, expires_after=60 * 60)
 HOUR = 3600
 
 
-class ResultMeaning(Enum):
-    """What a result's code means."""
-
-    DEAD = "the user no longer exists"
-    RECIPIENT = "this user cannot be notified"
-    CONFIG = "the account's settings are wrong"
-    PAYLOAD = "this content will never be taken"
-    LATER = "not taken; another try may work"
-    NEXT_HOUR = "the hourly limit is reached"
+def _content(code: str) -> Answer:
+    return Rejected(code, Fault.CONTENT)
 
 
-M = ResultMeaning
-RESULTS: dict[str, ResultMeaning] = {
-    "ENTITY_IS_DELETED": M.DEAD,
-    "INACTIVE_OWNER_OR_USER": M.DEAD,
-    "INVALID_CROSS_REFERENCE_KEY": M.RECIPIENT,
-    "INVALID_ID_FIELD": M.RECIPIENT,
-    "MALFORMED_ID": M.RECIPIENT,
-    "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY": M.RECIPIENT,
-    "API_DISABLED_FOR_ORG": M.CONFIG,
-    "FUNCTIONALITY_NOT_ENABLED": M.CONFIG,
-    "INSUFFICIENT_ACCESS": M.CONFIG,
-    "INSUFFICIENT_ACCESS_OR_READONLY": M.CONFIG,
-    "REQUIRED_FIELD_MISSING": M.PAYLOAD,
-    "STRING_TOO_LONG": M.PAYLOAD,
-    "SERVER_UNAVAILABLE": M.LATER,
-    "UNABLE_TO_LOCK_ROW": M.LATER,
-    "LIMIT_EXCEEDED": M.NEXT_HOUR,
-    "REQUEST_LIMIT_EXCEEDED": M.NEXT_HOUR,
+def _until_next_hour(code: str) -> Answer:
+    return Backoff(code, retry_after=float(HOUR - now() % HOUR))
+
+
+RESULTS: dict[str, Callable[[str], Answer]] = {
+    "ENTITY_IS_DELETED": Gone,
+    "INACTIVE_OWNER_OR_USER": Gone,
+    "INVALID_CROSS_REFERENCE_KEY": Rejected,
+    "INVALID_ID_FIELD": Rejected,
+    "MALFORMED_ID": Rejected,
+    "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY": Rejected,
+    "API_DISABLED_FOR_ORG": Misconfigured,
+    "FUNCTIONALITY_NOT_ENABLED": Misconfigured,
+    "INSUFFICIENT_ACCESS": Misconfigured,
+    "INSUFFICIENT_ACCESS_OR_READONLY": Misconfigured,
+    "REQUIRED_FIELD_MISSING": _content,
+    "STRING_TOO_LONG": _content,
+    "SERVER_UNAVAILABLE": Retryable,
+    "UNABLE_TO_LOCK_ROW": Retryable,
+    "LIMIT_EXCEEDED": _until_next_hour,
+    "REQUEST_LIMIT_EXCEEDED": _until_next_hour,
 }
+"""By code: the outcome, made of the code. Another code refuses this user alone."""
 
 
-class SalesforcePushSettings(ProviderSettings):
+class SalesforcePushSettings(HttpSettings):
     """A connected app of a Salesforce org, which logs in by client credentials."""
 
     login_url: Annotated[
@@ -104,17 +93,15 @@ class SalesforcePushSettings(ProviderSettings):
         str, StringConstraints(pattern=r"^[A-Za-z0-9]{15}([A-Za-z0-9]{3})?$")
     ] = Field(description="The id of the custom notification type.")
     api_version: Annotated[str, StringConstraints(pattern=r"^v[0-9]{2,3}\.0$")] = "v62.0"
-    ca_pem: CaPem = ""
-    timeout: Timeout = 20.0
 
 
 class SalesforcePush(PushProvider):
     """Push to users of Salesforce's mobile app."""
 
-    kind: ClassVar[str] = "salesforce"
-    label: ClassVar[str] = "Salesforce mobile app"
-    platforms: ClassVar[frozenset[str]] = frozenset({"PLATFORM"})
-    Settings: ClassVar[type[ProviderSettings]] = SalesforcePushSettings
+    kind = "salesforce"
+    label = "Salesforce mobile app"
+    platforms = frozenset({"PLATFORM"})
+    Settings = SalesforcePushSettings
     settings: SalesforcePushSettings
 
     @cached_property
@@ -140,31 +127,12 @@ class SalesforcePush(PushProvider):
             "client_id": account.client_id,
             "client_secret": account.client_secret.get_secret_value(),
         }
-        request = self._request(
-            f"{account.login_url}/services/oauth2/token",
-            urlencode(form).encode(),
-            ("Content-Type", "application/x-www-form-urlencoded"),
-        )
-        (reply,) = transport.perform([request])
-        if isinstance(reply, Failure):
-            raise login_failed(reply)
-        body = read_object(reply.body)
-        text, instance_url = body.get("access_token"), body.get("instance_url")
-        if reply.status != 200 or not isinstance(text, str) or not text:
-            raise login_refused(reply)
+        url = f"{account.login_url}/services/oauth2/token"
+        request = account.request(url, urlencode(form).encode(), FORM_HEADERS)
+        text, body = log_in(transport, request)
+        instance_url = body.get("instance_url")
         base_url = instance_url if isinstance(instance_url, str) else account.login_url
         return AccessToken(text, now(), base_url)
-
-    def _request(self, url: str, body: bytes, *headers: tuple[str, str]) -> Request:
-        account = self.settings
-        return Request(
-            url=url,
-            body=body,
-            headers=headers,
-            connect_timeout=min(5.0, account.timeout),
-            timeout=account.timeout,
-            ca_pem=account.ca_pem,
-        )
 
     def throttle_key(self, dispatch: Dispatch) -> str:
         return self.credential_name
@@ -191,11 +159,10 @@ class SalesforcePush(PushProvider):
             return [Retryable("the hourly limit is reached", seconds)] * count
         base_url, _, token = credential.partition(" ")
         actions = [_action(each.push, self.settings.notification_type_id) for each in dispatches]
-        request = self._request(
+        request = self.settings.request(
             f"{base_url}/services/data/{self.settings.api_version}/{ACTION}",
             orjson.dumps({"inputs": actions}),
-            ("Authorization", f"Bearer {token}"),
-            ("Content-Type", "application/json"),
+            (("Authorization", f"Bearer {token}"), ("Content-Type", "application/json")),
         )
         (reply,) = transport.perform([request])
         if isinstance(reply, Failure):
@@ -233,10 +200,9 @@ def _cut(text: str, limit: int) -> str:
 
 def _objects(reply: Reply) -> list[dict[str, object]]:
     try:
-        value = orjson.loads(reply.body)
+        return objects_of(orjson.loads(reply.body))
     except orjson.JSONDecodeError:
         return []
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _results(reply: Reply, count: int) -> list[dict[str, object]] | None:
@@ -246,36 +212,19 @@ def _results(reply: Reply, count: int) -> list[dict[str, object]] | None:
     return results if good else None
 
 
-def _codes(result: dict[str, object]) -> Iterator[str]:
-    errors = result.get("errors")
-    for error in errors if isinstance(errors, list) else []:
-        if isinstance(error, dict) and isinstance(error.get("statusCode"), str):
-            yield error["statusCode"][:64]
-
-
 def _answer_to_action(dispatch: Dispatch, result: dict[str, object]) -> Answer:
     if result.get("isSuccess") is True:
         return Accepted(dispatch.attempt_id)
-    code = next(_codes(result), "no status code")
-    match RESULTS.get(code):
-        case ResultMeaning.DEAD:
-            return Gone(code)
-        case ResultMeaning.CONFIG:
-            return Misconfigured(code)
-        case ResultMeaning.PAYLOAD:
-            return Rejected(code, Fault.CONTENT)
-        case ResultMeaning.LATER:
-            return Retryable(code)
-        case ResultMeaning.NEXT_HOUR:
-            return Backoff(code, retry_after=_seconds_to_full_hour())
-    return Rejected(code)
+    codes = (each.get("statusCode") for each in objects_of(result.get("errors")))
+    code = next((code[:64] for code in codes if isinstance(code, str)), "no status code")
+    return RESULTS.get(code, Rejected)(code)
 
 
 def _answer_to_request(reply: Reply) -> Answer:
     code = next((str(each.get("errorCode", ""))[:64] for each in _objects(reply)), "")
     code = code or f"answered {reply.status}"
-    if RESULTS.get(code) is ResultMeaning.NEXT_HOUR:
-        return Backoff(code, retry_after=_seconds_to_full_hour())
+    if RESULTS.get(code) is _until_next_hour:
+        return _until_next_hour(code)
     match reply.status:
         case 401:
             return CredentialRefused(Misconfigured(code))
@@ -286,8 +235,3 @@ def _answer_to_request(reply: Reply) -> Answer:
         case 429 | 503:
             return Backoff(code, first=10.0, retry_after=retry_after(reply))
     return Unknown(f"unexpected answer: {reply.status}")
-
-
-def _seconds_to_full_hour() -> float:
-    """Return the seconds to the next full hour."""
-    return float(HOUR - now() % HOUR)

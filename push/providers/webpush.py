@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -28,7 +28,6 @@ from pydantic import Field, StringConstraints
 
 from push import endpoints, vapid
 from push.providers.base import DAY, Answer, Backoff, PushProvider, now, too_large
-from rme.core.credentials import CaPem
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -39,8 +38,8 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
-from rme.core.provider import Dispatch, ProviderSettings, Push
-from rme.core.provider.http import Timeout, read_object, retry_after
+from rme.core.provider import Dispatch, Push
+from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
 from rme.transport import Failure, FailureKind, Reply, Request, Transport
 
 PLAINTEXT_LIMIT = 3900
@@ -52,25 +51,23 @@ _OTHER_KEY = re.compile(
 """The words by which push services say that a subscription was made with another key."""
 
 
-class WebPushSettings(ProviderSettings):
+class WebPushSettings(HttpSettings):
     """How push services reach the sender. The key is the deployment's (`VAPID_PRIVATE_KEY`)."""
 
     subject: Annotated[
-        str,
-        StringConstraints(pattern=r"^(mailto:[^\s@]+@[^\s@]+|https://\S+)$", max_length=300),
+        str, StringConstraints(pattern=r"^(mailto:[^\s@]+@[^\s@]+|https://\S+)$", max_length=300)
     ] = Field(description="mailto: or https: address of whoever answers for the sends.")
-    ca_pem: CaPem = ""
     timeout: Timeout = 10.0
 
 
 class WebPush(PushProvider):
     """Push to browsers and progressive web apps."""
 
-    kind: ClassVar[str] = "webpush"
-    label: ClassVar[str] = "Web Push"
-    platforms: ClassVar[frozenset[str]] = frozenset({"WEB"})
-    throttles_account: ClassVar[bool] = False
-    Settings: ClassVar[type[ProviderSettings]] = WebPushSettings
+    kind = "webpush"
+    label = "Web Push"
+    platforms = frozenset({"WEB"})
+    throttles_account = False
+    Settings = WebPushSettings
     settings: WebPushSettings
 
     def refusal(self, dispatch: Dispatch, transport: Transport) -> Outcome | None:
@@ -93,22 +90,16 @@ class WebPush(PushProvider):
         if subscription.keys is None:
             return Gone("the subscription has no keys")
         origin = f"https://{subscription.host}"
-        return Request(
-            url=subscription.endpoint,
-            body=subscription.encrypt(plaintext),
-            headers=(
-                ("Authorization", vapid.authorization(origin, account.subject, now())),
-                ("Content-Encoding", "aes128gcm"),
-                ("Content-Type", "application/octet-stream"),
-                ("TTL", str(DAY if push.ttl is None else push.ttl)),
-                ("Urgency", "high" if push.priority == "HIGH" else "normal"),
-                *((("Topic", _topic(push)),) if push.collapse_key else ()),
-            ),
-            connect_timeout=min(5.0, account.timeout),
-            timeout=account.timeout,
-            http2=True,
-            ca_pem=account.ca_pem,
+        headers = (
+            ("Authorization", vapid.authorization(origin, account.subject, now())),
+            ("Content-Encoding", "aes128gcm"),
+            ("Content-Type", "application/octet-stream"),
+            ("TTL", str(DAY if push.ttl is None else push.ttl)),
+            ("Urgency", "high" if push.priority == "HIGH" else "normal"),
+            *((("Topic", _topic(push)),) if push.collapse_key else ()),
         )
+        body = subscription.encrypt(plaintext)
+        return account.request(subscription.endpoint, body, headers, http2=True)
 
     def read_failure(self, dispatch: Dispatch, failure: Failure) -> Outcome:
         """Return Gone for an endpoint whose host has a private address."""

@@ -8,6 +8,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 _PRINTABLE_ASCII = re.compile(r"^[\x21-\x7e]+$")
+_PLAIN = re.compile(
+    r"[a-z0-9_+-]++(?:\.[a-z0-9_+-]++)*+@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}"
+)
+"""Most addresses: Django's validator accepts them, at five times the cost."""
 _WORD = re.compile(r"\S++")
 
 
@@ -16,6 +20,14 @@ def email(text: str) -> str | None:
 
     The local part is lowered too: RFC 5321 lets a host distinguish case, and none in use does.
     """
+    folded = text.lower()
+    if (
+        len(text) <= 254
+        and text.isascii()
+        and _PLAIN.fullmatch(folded)
+        and "xn--" not in folded  # an IDNA domain, which has to be valid
+    ):
+        return folded
     local, _, domain = text.strip().rpartition("@")
     if not local or not domain or len(text) > 254:
         return None

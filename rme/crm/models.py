@@ -51,7 +51,7 @@ class Account(Record):
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by the bot's Confirm_Account and Create_Account
-            models.Index(fields=["organization", "name_folded"], name="account_by_name"),
+            models.Index(fields=["organization", "name_folded"], name="account_by_name")
         ]
 
     def __str__(self) -> str:
@@ -66,9 +66,7 @@ class Contact(Record):
     last_name = models.CharField(max_length=255)
     email = models.CharField(max_length=254, blank=True)
     email_folded = models.GeneratedField(
-        expression=Lower("email"),
-        output_field=models.CharField(max_length=254),
-        db_persist=True,
+        expression=Lower("email"), output_field=models.CharField(max_length=254), db_persist=True
     )
     phone = models.CharField(max_length=20, blank=True, help_text="As E.164: +41446681800.")
     mobile = models.CharField(max_length=20, blank=True, help_text="As E.164: +41791234567.")
@@ -169,9 +167,7 @@ class EventRegistration(Record):
     name = models.CharField(max_length=255)
     email = models.CharField(max_length=254)
     email_folded = models.GeneratedField(
-        expression=Lower("email"),
-        output_field=models.CharField(max_length=254),
-        db_persist=True,
+        expression=Lower("email"), output_field=models.CharField(max_length=254), db_persist=True
     )
     status = models.CharField(max_length=40, default="Registered")
     ticket_type = models.CharField(max_length=100, blank=True)
@@ -180,7 +176,7 @@ class EventRegistration(Record):
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by the bot's Confirm_Registration
-            models.Index(fields=["organization", "email_folded"], name="registration_by_email"),
+            models.Index(fields=["organization", "email_folded"], name="registration_by_email")
         ]
 
     def __str__(self) -> str:
@@ -227,7 +223,7 @@ class RecordImport(FileImport):
                 fields=["turn_at"],
                 condition=models.Q(state="RUNNING"),
                 name="record_import_running",
-            ),
+            )
         ]
 
 

@@ -194,15 +194,11 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     "salesforce": Preset("salesforce", "Salesforce", {**_SALESFORCE, **_CAMPAIGNS}),
     "salesforce-blackthorn": Preset(
-        "salesforce",
-        "Salesforce + Blackthorn Events",
-        {**_SALESFORCE, **_BLACKTHORN},
+        "salesforce", "Salesforce + Blackthorn Events", {**_SALESFORCE, **_BLACKTHORN}
     ),
     "salesforce-fonteva": Preset("salesforce", "Salesforce + Fonteva", {**_SALESFORCE, **_FONTEVA}),
     "odoo": Preset("odoo", "Odoo 19 with Helpdesk", ODOO),
     "odoo-community": Preset(
-        "odoo",
-        "Odoo 19 without Helpdesk: cases are project tasks",
-        {**ODOO, "Case": TASKS},
+        "odoo", "Odoo 19 without Helpdesk: cases are project tasks", {**ODOO, "Case": TASKS}
     ),
 }

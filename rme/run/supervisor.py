@@ -95,11 +95,7 @@ class Supervisor:
     def _run(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
         """Run a command to its end, or until a signal to stop; return its exit code and outputs."""
         process = spawn(
-            command,
-            env=self.child_env,
-            death=signal.SIGKILL,
-            pipe=True,
-            stderr=subprocess.PIPE,
+            command, env=self.child_env, death=signal.SIGKILL, pipe=True, stderr=subprocess.PIPE
         )
         while True:
             try:

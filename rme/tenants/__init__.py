@@ -1,6 +1,6 @@
 """Organizations, and the access of people and programs: roles, OAuth applications, API keys.
 
 Other packages import `models`, `organizations`, `authentication`, `api_keys`, `applications`,
-`roles`, `imports`, `call_limits`, `change_log`, the base classes of `admin`,
-`logins`, `oauth` and `urls`.
+`roles`, `access`, `imports`, `call_limits`, `change_log`, the base classes of `admin`,
+`logins`, `masking`, `oauth` and `urls`.
 """

@@ -12,6 +12,8 @@ Accounts that do not exist are counted like existing ones.
 
 import hashlib
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -30,6 +32,9 @@ log = structlog.get_logger(__name__)
 
 KNOWN_SECONDS = 30 * 86_400
 """How long the address of a successful login is remembered."""
+
+CODE_TEXT = "Too many wrong codes. Wait some minutes, and try again."
+MAIL_TEXT = "Too many requests. Wait some minutes, and try again."
 
 _IS_KNOWN = Script("return {redis.call('EXISTS', KEYS[1])}")
 _REMEMBER = Script("redis.call('SET', KEYS[1], 1, 'EX', ARGV[1]) return {}")
@@ -142,3 +147,22 @@ def _wait_text(seconds: int) -> str:
     """Return the time to wait as a text that reveals nothing about the account."""
     span = f"{seconds} seconds" if seconds <= 90 else f"{-(-seconds // 60)} minutes"
     return f"Too many attempts to log in. Wait {span}, and try again."
+
+
+@contextmanager
+def counted_code(user_id: int) -> Iterator[None]:
+    """Count a code of a second factor as wrong unless the block ends. Raise RateLimited.
+
+    Only who knows the password gets here, so the limit is the account's, from all addresses.
+    """
+    limits = _pair_limits()
+    key = f"login:code:{user_id}"
+    limiter.take(key, *limits).require(CODE_TEXT)
+    yield
+    limiter.reset(key, *limits)
+
+
+def count_request(request: HttpRequest, kind: str) -> None:
+    """Count a request for an email from an address. Raise RateLimited."""
+    place = _network(address_of(request))
+    limiter.take(f"login:{kind}:{place}", *_address_limits()).require(MAIL_TEXT)

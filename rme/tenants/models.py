@@ -90,13 +90,16 @@ class Membership(models.Model):
 
     class Role(models.TextChoices):
         OWNER = "OWNER", "Owner: everything, people and keys included"
-        EDITOR = "EDITOR", "Editor: templates, contacts, consent, suppressions"
+        OPERATOR = "OPERATOR", "Operator: templates, contacts, consent, pauses"
+        TEMPLATE_EDITOR = "TEMPLATE_EDITOR", "Editor of templates: writes drafts"
+        APPROVER = "APPROVER", "Approver: makes versions of templates active"
+        SUPPORT = "SUPPORT", "Support: messages and reasons; no contents, no whole addresses"
         VIEWER = "VIEWER", "Viewer: reads everything"
-        SUPPORT = "SUPPORT", "Support: reads deliveries, not contents"
+        DEVELOPER = "DEVELOPER", "Developer: applications, keys and webhooks"
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices)
+    role = models.CharField(max_length=20, choices=Role.choices)
 
     class Meta:
         constraints: ClassVar[list[Any]] = [

@@ -1,41 +1,119 @@
-"""Roles of people in organizations."""
+"""Roles of people in organizations, each a set of permissions.
 
-from collections.abc import Iterable
-from typing import cast
+The table here is what every check asks and what the page "What roles may do" shows.
+"""
 
-from django.db.models import QuerySet
+from collections.abc import Mapping
+from typing import Protocol, cast
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet, TextChoices
 from django.http import HttpRequest
 
 from rme.tenants.models import Membership, Organization, User
 
 Role = Membership.Role
-EVERYBODY = frozenset(Role.values)
-READERS = frozenset({Role.OWNER, Role.EDITOR, Role.VIEWER})
-EDITORS = frozenset({Role.OWNER, Role.EDITOR})
-OWNERS = frozenset({Role.OWNER})
-NOBODY: frozenset[str] = frozenset()
 
 
-class _RequestOfMember(HttpRequest):
-    """A request that keeps the roles of its user, as pairs of organization id and role."""
+class Permission(TextChoices):
+    """What a person may do in an organization."""
 
-    _memberships: list[tuple[str, str]]
+    SEE_MESSAGES = "SEE_MESSAGES", "See messages, their statuses and reasons"
+    SEE_CONTENTS = "SEE_CONTENTS", "Read the contents of messages"
+    SEE_ADDRESSES = "SEE_ADDRESSES", "See whole email addresses and phone numbers"
+    OPERATE = "OPERATE", "Decide manual reviews, pause sending, change categories"
+    SEE_PEOPLE = "SEE_PEOPLE", "See contacts, consent, suppressions and devices"
+    CHANGE_PEOPLE = "CHANGE_PEOPLE", "Change contacts, record consent, lift suppressions"
+    SEE_TEMPLATES = "SEE_TEMPLATES", "See and preview templates"
+    CHANGE_TEMPLATES = "CHANGE_TEMPLATES", "Write templates as drafts"
+    PUBLISH_TEMPLATES = "PUBLISH_TEMPLATES", "Make versions of templates active"
+    SEE_SETTINGS = "SEE_SETTINGS", "See providers, domains, rules, pauses and webhooks"
+    CHANGE_SETTINGS = "CHANGE_SETTINGS", "Change providers, sender domains, rules and the CRM"
+    CHANGE_WEBHOOKS = "CHANGE_WEBHOOKS", "Change webhook endpoints"
+    CHANGE_KEYS = "CHANGE_KEYS", "Create and revoke applications and API keys"
+    GRANT_ROLES = "GRANT_ROLES", "Invite people, grant roles, change the organization"
+    SEE_AUDIT = "SEE_AUDIT", "Read and export the audit"
+    DEPLOYMENT = "DEPLOYMENT", "Run the deployment (superusers only)"
 
 
-def organizations_of(request: HttpRequest, roles: Iterable[str]) -> list[str]:
-    """Return the ids of organizations in which a person has one of the roles; cached."""
-    memberships = getattr(request, "_memberships", None)
-    if memberships is None:
-        rows = Membership.objects.filter(user_id=cast(User, request.user).pk)
-        memberships = list(rows.values_list("organization_id", "role"))
-        cast(_RequestOfMember, request)._memberships = memberships
-    wanted = set(roles)
-    return [organization for organization, role in memberships if role in wanted]
+_READING = frozenset(
+    {
+        Permission.SEE_MESSAGES,
+        Permission.SEE_CONTENTS,
+        Permission.SEE_ADDRESSES,
+        Permission.SEE_PEOPLE,
+        Permission.SEE_TEMPLATES,
+        Permission.SEE_SETTINGS,
+    }
+)
+PERMISSIONS: Mapping[str, frozenset[Permission]] = {
+    Role.OWNER: frozenset(Permission) - {Permission.DEPLOYMENT},
+    Role.OPERATOR: _READING
+    | {
+        Permission.OPERATE,
+        Permission.CHANGE_PEOPLE,
+        Permission.CHANGE_TEMPLATES,
+        Permission.PUBLISH_TEMPLATES,
+    },
+    Role.TEMPLATE_EDITOR: frozenset({Permission.SEE_TEMPLATES, Permission.CHANGE_TEMPLATES}),
+    Role.APPROVER: frozenset({Permission.SEE_TEMPLATES, Permission.PUBLISH_TEMPLATES}),
+    Role.SUPPORT: frozenset({Permission.SEE_MESSAGES}),
+    Role.VIEWER: _READING,
+    Role.DEVELOPER: frozenset(
+        {
+            Permission.SEE_MESSAGES,
+            Permission.SEE_TEMPLATES,
+            Permission.SEE_SETTINGS,
+            Permission.CHANGE_WEBHOOKS,
+            Permission.CHANGE_KEYS,
+        }
+    ),
+}
+"""The permissions of each role."""
 
 
-def organizations_for(request: HttpRequest, roles: Iterable[str]) -> QuerySet[Organization]:
-    """Return the organizations in which a person has one of the roles; superusers have all."""
+class _UserWithRoles(Protocol):
+    """A user of a request, with roles by organization once they have been read."""
+
+    _roles: dict[str, str]
+
+
+def may(user: User | AnonymousUser, organization_id: str, permission: Permission) -> bool:
+    """Return whether a person has a permission in an organization. Superusers have all."""
+    if not user.is_active or not user.is_staff:
+        return False
+    return user.is_superuser or permission in _permissions(user).get(organization_id, ())
+
+
+def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
+    """Return the ids of organizations in which a person's role has a permission; cached."""
+    found = _permissions(request.user)
+    return [organization for organization, held in found.items() if permission in held]
+
+
+def organizations_for(request: HttpRequest, permission: Permission) -> QuerySet[Organization]:
+    """Return the organizations in which a person has a permission; superusers have all."""
     rows = Organization.objects.order_by("name", "id")
     if request.user.is_superuser:
         return rows
-    return rows.filter(pk__in=organizations_of(request, roles))
+    return rows.filter(pk__in=organizations_of(request, permission))
+
+
+def grantable(user: User | AnonymousUser, organization_id: str) -> list[str]:
+    """Return the roles that a person may grant or take away: none with more than its own."""
+    if not may(user, organization_id, Permission.GRANT_ROLES):
+        return []
+    if user.is_superuser:
+        return list(Role.values)
+    own = _permissions(user)[organization_id]
+    return [role for role in Role.values if PERMISSIONS[role] <= own]
+
+
+def _permissions(user: User | AnonymousUser) -> dict[str, frozenset[Permission]]:
+    """Return a person's permissions by organization; one query for a request."""
+    roles = getattr(user, "_roles", None)
+    if roles is None:
+        rows = Membership.objects.filter(user_id=cast(User, user).pk)
+        roles = dict(rows.values_list("organization_id", "role"))
+        cast(_UserWithRoles, user)._roles = roles
+    return {each: PERMISSIONS.get(role, frozenset()) for each, role in roles.items()}

@@ -9,14 +9,7 @@ from rme.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.transport.connections import ActiveRequest, Connections
 from rme.transport.host_limits import HostLimits
 from rme.transport.http2.pool import BUSY
-from rme.transport.messages import (
-    NOT_STARTED,
-    TIME_OUT,
-    Failure,
-    FailureKind,
-    Request,
-    Result,
-)
+from rme.transport.messages import NOT_STARTED, TIME_OUT, Failure, FailureKind, Request, Result
 
 OnResults = Callable[[Sequence[tuple[int, Result]]], object]
 """Receives results while other requests are in flight: the place of each request, its result."""

@@ -80,7 +80,7 @@ def test_a_key_is_rotated_after_asking(org, owner):
     assert key.expires_at - key.created_at < timedelta(days=7, minutes=1)
 
 
-@pytest.mark.parametrize("role", [Role.EDITOR, Role.VIEWER, Role.SUPPORT])
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.VIEWER, Role.SUPPORT, Role.APPROVER])
 def test_keys_are_the_owners(org, role):
     key, _ = api_keys.issue(org, "bot")
     other = person("other", org, role)

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 def ada(live_server, transactional_db):
     org = factories.organization()
     user = User.objects.create_user("editor", password="secret", is_staff=True)
-    Membership.objects.create(organization=org, user=user, role=Membership.Role.EDITOR)
+    Membership.objects.create(organization=org, user=user, role=Membership.Role.OPERATOR)
     return factories.contact(org)
 
 

@@ -50,7 +50,7 @@ def ada(live_server, transactional_db, settings, service, redis):
     settings.OUTBOUND_OPEN_HOSTS = ["localhost"]
     org = factories.organization()
     user = User.objects.create_user("editor", password="secret", is_staff=True)
-    Membership.objects.create(organization=org, user=user, role=Membership.Role.EDITOR)
+    Membership.objects.create(organization=org, user=user, role=Membership.Role.OPERATOR)
     ProviderAccount.objects.create(
         organization=org, name="webpush", kind="webpush", channel="PUSH",
         credentials=json.dumps(service.settings()),

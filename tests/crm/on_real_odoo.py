@@ -196,10 +196,7 @@ def test_a_task_is_a_case_in_our_words(rows):
     found = rows.connector.find_cases("ada@example.org", limit=5, deadline=Deadline.after(10))
     assert [
         (each.id, each.number, each.is_closed, each.priority, each.account_id) for each in found
-    ] == [
-        (closed, closed, True, "Low", ""),
-        (made, made, False, "Low", ""),
-    ]
+    ] == [(closed, closed, True, "Low", ""), (made, made, False, "Low", "")]
     assert all(each.status for each in found)
 
 

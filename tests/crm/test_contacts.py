@@ -119,9 +119,7 @@ def test_a_contact_that_the_platform_has_not_is_unknown(org, with_odoo):
         (lambda server: setattr(server, "refuse", [Refused(401, "x.Unauthorized")]), "5"),
         (
             lambda server: setattr(
-                server,
-                "answer",
-                lambda c, s: respond(c, 429, b"", {"Retry-After": "30"}),
+                server, "answer", lambda c, s: respond(c, 429, b"", {"Retry-After": "30"})
             ),
             "30",
         ),

@@ -198,7 +198,7 @@ def test_each_devices_attempt_is_in_the_detail_and_in_the_admin(api, org):
     assert attempts == [
         (alive, "fcm", "ACCEPTED", None), (dead, "fcm", "GONE", "UNREGISTERED"),
     ]  # fmt: skip
-    editor = member("editor", org, Membership.Role.EDITOR)
+    editor = member("editor", org, Membership.Role.OPERATOR)
     shown = editor.get(page(Message, "change", message_id)).content.decode()
     for device_id, outcome in ((alive, "Accepted"), (dead, "Gone")):
         cell = f'<td class="pr-4 align-top">{device_id}</td>'

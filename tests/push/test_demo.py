@@ -18,7 +18,7 @@ BROWSER = Browser()
 
 @pytest.fixture
 def editor(org):
-    return member("editor", org, Membership.Role.EDITOR)
+    return member("editor", org, Membership.Role.OPERATOR)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_another_organization_is_not_there(editor, org):
 
 
 def test_forms_of_other_sites_do_nothing(org, ada):
-    client = member("editor", org, Membership.Role.EDITOR)
+    client = member("editor", org, Membership.Role.OPERATOR)
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = client.cookies
     body = {"contactId": str(ada.pk), "title": "T", "body": "B"}

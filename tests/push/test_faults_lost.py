@@ -123,10 +123,7 @@ def test_a_silent_service_holds_up_no_other(api, org, worker, dead, well):
 
 
 def test_a_silent_host_of_browsers_holds_up_no_other_host(api, org, worker):
-    with (
-        Service("webpush", lambda connection, stream: True) as silent,
-        Service("webpush") as quick,
-    ):
+    with Service("webpush", lambda connection, stream: True) as silent, Service("webpush") as quick:
         account(org, "webpush", 0, timeout=0.6)
         accept(api, people(org, "webpush", silent.server.port, 5))
         accept(api, people(org, "webpush", quick.server.port, 5))

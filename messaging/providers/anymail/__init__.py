@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from email.headerregistry import Address
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import requests
 import structlog
@@ -27,14 +27,11 @@ from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import NOT_TRIED, Accepted, Outcome, Rejected, Unknown
 from rme.core.provider import (
+    CallbackContent,
     CallbackRequest,
-    DeliveryReceipt,
     Dispatch,
-    InboundSms,
     Progress,
     Provider,
-    ProviderSettings,
-    UnknownCode,
     http,
     no_progress,
 )
@@ -136,10 +133,10 @@ class _Prepared:
 class Anymail(Provider):
     """Hand emails to a service that django-anymail supports."""
 
-    kind: ClassVar[str] = "anymail"
-    label: ClassVar[str] = "Email service (django-anymail)"
-    channels: ClassVar[frozenset[Channel]] = frozenset({Channel.EMAIL})
-    Settings: ClassVar[type[ProviderSettings]] = AnymailSettings
+    kind = "anymail"
+    label = "Email service (django-anymail)"
+    channels = frozenset({Channel.EMAIL})
+    Settings = AnymailSettings
     settings: AnymailSettings
 
     def __init__(self, settings: AnymailSettings) -> None:
@@ -156,10 +153,7 @@ class Anymail(Provider):
         self.backend = backend(**given)
 
     def send(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        progress: Progress = no_progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:
         """Send a window of emails at once; one that cannot be written fails alone."""
         window = [self._prepare(dispatch) for dispatch in dispatches]
@@ -184,9 +178,7 @@ class Anymail(Provider):
     def is_authentic(self, callback: CallbackRequest) -> bool:
         return receipts.is_authentic(self.settings.service, self._callback_secret, callback)
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         return receipts.read(self.settings.service, self._callback_secret, callback)
 
     @property
@@ -215,13 +207,11 @@ class Anymail(Provider):
         if self.service.once:
             headers[self.service.once] = dispatch.attempt_id
         body = prepared.body or b""
-        request = Request(
-            url=str(prepared.url),
+        request = self.settings.request(
+            str(prepared.url),
+            body if isinstance(body, bytes) else body.encode(),
+            tuple((name, str(value)) for name, value in headers.items()),
             method=str(prepared.method),
-            body=body if isinstance(body, bytes) else body.encode(),
-            headers=tuple((name, str(value)) for name, value in headers.items()),
-            timeout=self.settings.timeout,
-            ca_pem=self.settings.ca_pem,
         )
         return _Prepared(request, payload, message)
 
@@ -230,13 +220,13 @@ class Anymail(Provider):
         email = dispatch.email
         message = _LabelledEmail(
             subject=_line(email.subject),
-            body=_clean(email.text),
+            body=http.encodable(email.text),
             from_email=_mailbox(email.from_name, email.from_address),
             to=[_mailbox(email.to_name, email.to)],
             headers={name: _line(value) for name, value in email.headers.items()},
         )
         if email.html:
-            message.attach_alternative(_clean(email.html), "text/html")
+            message.attach_alternative(http.encodable(email.html), "text/html")
         if self.service.tag:
             message.tags = [dispatch.attempt_id]
         else:
@@ -274,13 +264,8 @@ def _taken(status: str | None, message_id: str) -> Outcome:
     return Unknown("the service does not say whether it was taken")
 
 
-def _clean(text: str) -> str:
-    """Return a text without lone surrogates, which cannot be encoded."""
-    return text.encode(errors="replace").decode()
-
-
 def _line(text: str) -> str:
-    return _CONTROLS.sub(" ", _clean(text)).strip()
+    return _CONTROLS.sub(" ", http.encodable(text)).strip()
 
 
 def _mailbox(name: str, address: str) -> str:

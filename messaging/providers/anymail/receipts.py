@@ -157,7 +157,7 @@ def _signed_at(name: ServiceName, callback: CallbackRequest) -> datetime | None:
         case "sendgrid":
             text = callback.headers["x-twilio-email-event-webhook-timestamp"]
         case "mailgun":
-            text = http.text_of(_at(orjson.loads(callback.body), "signature.timestamp"))
+            text = http.text_of(http.value_at(orjson.loads(callback.body), "signature.timestamp"))
         case _:
             return None
     return datetime.fromtimestamp(float(text), UTC)
@@ -268,7 +268,7 @@ def _attempt(event: AnymailTrackingEvent) -> UUID | None:
 
 def _bounce(service: Service, event: AnymailTrackingEvent) -> tuple[str, bool]:
     """Return the type of a bounce (`bounced` for a dead address), and whether it is soft."""
-    words = [str(_at(event.esp_event, path) or "") for path in service.bounce]
+    words = [str(http.value_at(event.esp_event, path) or "") for path in service.bounce]
     word = " ".join(filter(None, words)) if len(words) > 1 else "".join(words)
     if event.reject_reason == RejectReason.INVALID or _matches(service.hard, word):
         return "bounced", False
@@ -281,7 +281,7 @@ def _matches(pattern: str, word: str) -> bool:
 
 def _by_machine(service: Service, event: AnymailTrackingEvent) -> bool:
     path, pattern = service.machine
-    if path and re.fullmatch(pattern, str(_at(event.esp_event, path) or "")):
+    if path and re.fullmatch(pattern, str(http.value_at(event.esp_event, path) or "")):
         return True
     agent = event.user_agent
     return isinstance(agent, str) and bool(agent) and is_machine(agent)
@@ -290,13 +290,6 @@ def _by_machine(service: Service, event: AnymailTrackingEvent) -> bool:
 def _reason(event: AnymailTrackingEvent) -> str | None:
     texts = (event.description, event.reject_reason, event.mta_response)
     return clean(" ".join(http.text_of(text, 300) for text in texts if text)) or None
-
-
-def _at(value: object, path: str) -> object:
-    """Return the value at a path of names; None if there is none."""
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _is_recent_event(moment: object, callback: CallbackRequest) -> bool:

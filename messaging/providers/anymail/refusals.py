@@ -11,86 +11,75 @@ The first row of REFUSALS that matches `service status body` decides; if none do
 | anything else | Unknown |
 """
 
-from messaging.providers.smtp import RefusalMeaning, compile_row
 from rme.core import addresses
-from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import Outcome
 from rme.core.provider import http
+from rme.core.provider.refusals import (
+    BY_STATUS,
+    CONTENT,
+    DEAD,
+    LATER,
+    MISCONFIGURED,
+    RECIPIENT,
+    RefusalTable,
+    Rows,
+    by_status,
+)
 from rme.transport import Reply
 
-REFUSALS: tuple[tuple[str, RefusalMeaning], ...] = (
+REFUSALS: Rows = (
     # https://developers.brevo.com/reference/sendtransacemail
-    (r"brevo 400 .*not valid in to\b.*", RefusalMeaning.DEAD),
-    (r"brevo 400 .*\bsender\b.*", RefusalMeaning.MISCONFIGURED),  # not valid, inactive, missing
-    (r"brevo 400 .*not_enough_credits.*", RefusalMeaning.MISCONFIGURED),
+    (r"brevo 400 .*not valid in to\b.*", DEAD),
+    (r"brevo 400 .*\bsender\b.*", MISCONFIGURED),  # not valid, inactive, missing
+    (r"brevo 400 .*not_enough_credits.*", MISCONFIGURED),
     # https://developers.mailersend.com/api/v1/email.html
-    (r'mailersend 422 .*"to\.\d+\.email".*', RefusalMeaning.DEAD),
-    (
-        r'mailersend 422 .*("from(\.email)?"|#MS42207|#MS42225).*',
-        RefusalMeaning.MISCONFIGURED,
-    ),  # domain, trial
+    (r'mailersend 422 .*"to\.\d+\.email".*', DEAD),
+    (r'mailersend 422 .*("from(\.email)?"|#MS42207|#MS42225).*', MISCONFIGURED),  # domain, trial
     # https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/messages
-    (r"mailgun 400 .*'?to'? parameter is not a valid address.*", RefusalMeaning.DEAD),
-    (
-        r"mailgun 400 .*('?from'? parameter is not|not allowed to send|sandbox).*",
-        RefusalMeaning.MISCONFIGURED,
-    ),
+    (r"mailgun 400 .*'?to'? parameter is not a valid address.*", DEAD),
+    (r"mailgun 400 .*('?from'? parameter is not|not allowed to send|sandbox).*", MISCONFIGURED),
     # https://dev.mailjet.com/email/guides/send-api-v31/#possible-errors
-    (r'mailjet 4\d\d .*"To(\[\d+\])?\.Email".*', RefusalMeaning.DEAD),
-    (
-        r'mailjet 4\d\d .*("From(\.Email)?"|send-0008|send-0010|mj-0002).*',
-        RefusalMeaning.MISCONFIGURED,
-    ),
+    (r'mailjet 4\d\d .*"To(\[\d+\])?\.Email".*', DEAD),
+    (r'mailjet 4\d\d .*("From(\.Email)?"|send-0008|send-0010|mj-0002).*', MISCONFIGURED),
     # https://help.mailtrap.io/article/117-api-errors
-    (r"mailtrap 400 .*'to'.*(invalid|not valid).*", RefusalMeaning.DEAD),
-    (r"mailtrap 4\d\d .*('from'|domain|not allowed|permission).*", RefusalMeaning.MISCONFIGURED),
+    (r"mailtrap 400 .*'to'.*(invalid|not valid).*", DEAD),
+    (r"mailtrap 4\d\d .*('from'|domain|not allowed|permission).*", MISCONFIGURED),
     # https://mailchimp.com/developer/transactional/docs/errors/: errors have status 500
-    (
-        r'mandrill \d+ .*"name": ?"(Invalid_Key|PaymentRequired|Unknown_Subaccount).*',
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (r'mandrill \d+ .*"name": ?"(ValidationError|Invalid_\w+).*', RefusalMeaning.CONTENT),
-    (r'mandrill \d+ .*"name": ?"ServiceUnavailable.*', RefusalMeaning.LATER),
+    (r'mandrill \d+ .*"name": ?"(Invalid_Key|PaymentRequired|Unknown_Subaccount).*', MISCONFIGURED),
+    (r'mandrill \d+ .*"name": ?"(ValidationError|Invalid_\w+).*', CONTENT),
+    (r'mandrill \d+ .*"name": ?"ServiceUnavailable.*', LATER),
     # https://github.com/postalserver/postal/blob/main/app/controllers/legacy_api: status 200
-    (
-        r'postal 200 .*"code": ?"(Unauthenticated\w*|FromAddressMissing).*',
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (
-        r'postal 200 .*"code": ?"(InvalidServerAPIKey|AccessDenied|ServerSuspended).*',
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (r'postal 200 .*"status": ?"(parameter-)?error".*', RefusalMeaning.CONTENT),
+    (r'postal 200 .*"code": ?"(Unauthenticated\w*|FromAddressMissing).*', MISCONFIGURED),
+    (r'postal 200 .*"code": ?"(InvalidServerAPIKey|AccessDenied|ServerSuspended).*', MISCONFIGURED),
+    (r'postal 200 .*"status": ?"(parameter-)?error".*', CONTENT),
     # https://postmarkapp.com/developer/api/overview#error-codes
-    (
-        r'postmark 422 .*"ErrorCode": ?406\b.*',
-        RefusalMeaning.RECIPIENT,
-    ),  # bounced or complained before
-    (r"postmark 422 .*\"ErrorCode\": ?300\b.*'To'.*", RefusalMeaning.DEAD),
-    (r"postmark 422 .*\"ErrorCode\": ?300\b.*'From'.*", RefusalMeaning.MISCONFIGURED),
-    (
-        r'postmark 422 .*"ErrorCode": ?(10|400|401|405|412|413|1235)\b.*',
-        RefusalMeaning.MISCONFIGURED,
-    ),
-    (r'postmark \d+ .*"ErrorCode": ?(100|429)\b.*', RefusalMeaning.LATER),
+    (r'postmark 422 .*"ErrorCode": ?406\b.*', RECIPIENT),  # bounced or complained before
+    (r"postmark 422 .*\"ErrorCode\": ?300\b.*'To'.*", DEAD),
+    (r"postmark 422 .*\"ErrorCode\": ?300\b.*'From'.*", MISCONFIGURED),
+    (r'postmark 422 .*"ErrorCode": ?(10|400|401|405|412|413|1235)\b.*', MISCONFIGURED),
+    (r'postmark \d+ .*"ErrorCode": ?(100|429)\b.*', LATER),
     # https://resend.com/docs/api-reference/errors
-    (r"resend 422 .*invalid `to` field.*", RefusalMeaning.DEAD),
+    (r"resend 422 .*invalid `to` field.*", DEAD),
     (
         r'resend 4\d\d .*"name": ?"(invalid_from_address|\w+_api_key|invalid_access).*',
-        RefusalMeaning.MISCONFIGURED,
+        MISCONFIGURED,
     ),
     # https://www.twilio.com/docs/sendgrid/api-reference/mail-send/errors
-    (r'sendgrid 400 .*"field": ?"personalizations\.\d+\.to.*', RefusalMeaning.DEAD),
-    (r'sendgrid 400 .*"field": ?"from.*', RefusalMeaning.MISCONFIGURED),
+    (r'sendgrid 400 .*"field": ?"personalizations\.\d+\.to.*', DEAD),
+    (r'sendgrid 400 .*"field": ?"from.*', MISCONFIGURED),
     # https://developers.sparkpost.com/api/transmissions/, extended error codes
-    (r'sparkpost 4\d\d .*"code": ?"5002".*', RefusalMeaning.DEAD),  # no valid recipient
-    (r'sparkpost 4\d\d .*"code": ?"7001".*', RefusalMeaning.MISCONFIGURED),  # the sending domain
+    (r'sparkpost 4\d\d .*"code": ?"5002".*', DEAD),  # no valid recipient
+    (r'sparkpost 4\d\d .*"code": ?"7001".*', MISCONFIGURED),  # the sending domain
     # https://godocs.unisender.ru/web-api-ref#api-errors
-    (
-        r'unisender_go 400 .*"code": ?(102|103|114|204|205)\b.*',
-        RefusalMeaning.MISCONFIGURED,
-    ),  # key, domain
+    (r'unisender_go 400 .*"code": ?(102|103|114|204|205)\b.*', MISCONFIGURED),  # key, domain
 )
-_ROWS = [(compile_row(row), meaning) for row, meaning in REFUSALS]
+_TABLE = RefusalTable(REFUSALS)
+STATUSES = {
+    **BY_STATUS,
+    402: MISCONFIGURED,
+    420: LATER,
+    **dict.fromkeys((406, 413, 415, 422, 451), CONTENT),
+}
 _READ_LIMIT = 4000
 """Characters of an answer that are read."""
 
@@ -99,30 +88,9 @@ def refusal(service: str, reply: Reply) -> Outcome | None:
     """Return the outcome of a refusal; None if the answer may be an acceptance."""
     body = reply.body[:_READ_LIMIT].decode("utf-8", "replace")
     reason = _reason(reply)
-    key = f"{service} {reply.status} {body}"
-    match next((meaning for row, meaning in _ROWS if row.fullmatch(key)), None):
-        case RefusalMeaning.LATER:
-            return Retryable(reason, http.retry_after(reply))
-        case RefusalMeaning.MISCONFIGURED:
-            return Misconfigured(reason)
-        case RefusalMeaning.DEAD:
-            return Rejected(reason, hard=True)
-        case RefusalMeaning.RECIPIENT:
-            return Rejected(reason)
-        case RefusalMeaning.CONTENT:
-            return Rejected(reason, Fault.CONTENT)
-    return None if 200 <= reply.status < 300 else _by_status(reply, reason)
-
-
-def _by_status(reply: Reply, reason: str) -> Outcome:
-    match reply.status:
-        case 401 | 402 | 403 | 404:
-            return Misconfigured(reason)
-        case 420 | 429 | 503:
-            return Retryable(reason, http.retry_after(reply))
-        case 400 | 406 | 413 | 415 | 422 | 451:
-            return Rejected(reason, Fault.CONTENT)
-    return Unknown(f"unexpected answer: {reply.status}")
+    if meaning := _TABLE.find(f"{service} {reply.status} {body}"):
+        return meaning.outcome(reason, http.retry_after(reply))
+    return None if 200 <= reply.status < 300 else by_status(reply, reason, STATUSES)
 
 
 def _reason(reply: Reply) -> str:

@@ -118,13 +118,17 @@ def _join_steps(steps: tuple[tuple[str, str], ...]) -> str:
 
 
 BY_INDEX = (
-    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)"
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true), "
+    "set_config('plan_cache_mode', 'force_generic_plan', true)"
 )
 """Executed before a statement, in its transaction: makes PostgreSQL read tables by their indexes.
 
 Where statistics say that a table or a partition is empty (they are as old as its last ANALYZE, and
 a plan that is kept may be older), reading it whole looks free, and sorting all rows of all
 partitions looks as cheap as merging their first ones.
+
+Such a statement has one good plan, so it is planned once for a connection: to plan the gates' for
+each call cost 0.44 ms, and to execute them costs 0.05.
 """
 
 

@@ -115,6 +115,7 @@ def at_most(count: int) -> BeforeValidator:
 
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_CONTROLS = re.compile(f"[{_CONTROL}]")
 
 
 class _Printable:
@@ -132,7 +133,7 @@ class _Printable:
 
 
 def _printable(value: str) -> str:
-    if re.search(f"[{_CONTROL}]", value):
+    if _CONTROLS.search(value):
         raise PydanticCustomError("printable", "must not contain control characters")
     return value
 

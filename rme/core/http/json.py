@@ -19,6 +19,7 @@ DEPTH_LIMIT = 64
 VALUES_LIMIT = 100_000
 """The number of values in a body: each takes some hundred bytes once it is parsed."""
 
+_NESTING = (dict, list)
 # The characters before each value but the first, and strings, in which they count as text. An
 # unterminated string ends with the body, so that each byte is looked at once.
 _TOKEN = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -63,7 +64,7 @@ def refuse_many_values(body: bytes) -> None:
 def refuse_deep(value: object) -> None:
     """Raise InvalidPayload for a value that nests deeper than DEPTH_LIMIT."""
     level, depth = [value], -1
-    while level := [each for each in level if isinstance(each, dict | list)]:
+    while level := [each for each in level if isinstance(each, _NESTING)]:
         depth += 1
         if depth > DEPTH_LIMIT:
             raise errors.InvalidPayload.at("body", f"nested deeper than {DEPTH_LIMIT} levels")

@@ -6,11 +6,11 @@ import re
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, StringConstraints, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from rme.core import errors
 from rme.core.http.fields import Schema
-from rme.core.http.parsing import parse
+from rme.core.http.parsing import invalid
 
 
 def _number(value: object) -> object:
@@ -37,7 +37,10 @@ class Query(Schema):
     @classmethod
     def read(cls, query: dict[str, Any]) -> Self:
         """Parse a query; raise InvalidPayload, which names every parameter that is wrong."""
-        return parse(TypeAdapter(cls), query)
+        try:
+            return cls.model_validate(query)
+        except ValidationError as error:
+            raise invalid(error) from error
 
 
 def cursor_of(identifier: UUID) -> str:

@@ -31,6 +31,11 @@ def request(task: str, *, queue: str = "default") -> None:
     _request(task, task, (), queue=queue, once=False, retry=False)
 
 
+def request_with(task: str, *arguments: str) -> None:
+    """Request a task whose arguments are its only record: while the broker is away it is lost."""
+    _request(task, task, arguments, queue="default", once=False, retry=True)
+
+
 def _request(
     name: str, task: str, arguments: tuple[str, ...], *, queue: str, once: bool, retry: bool
 ) -> None:

@@ -1,8 +1,8 @@
 """The one contract of all that take a message: email, SMS and push providers alike.
 
 Frozen values go in, outcomes (`rme.core.outcomes`) come out. `content` is what is sent, `callbacks`
-what providers report, `base` the provider itself, and `http` what providers over HTTP share. How to
-write a provider: docs/adding-a-provider.md.
+what providers report, `base` the provider itself, `refusals` what refusals mean, and `http` what
+providers over HTTP share. How to write a provider: docs/adding-a-provider.md.
 """
 
 from rme.core.provider.base import (
@@ -16,6 +16,7 @@ from rme.core.provider.base import (
 )
 from rme.core.provider.callbacks import (
     AcceptedMessage,
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     InboundSms,
@@ -26,6 +27,7 @@ from rme.core.provider.content import Content, Email, Push, Sms
 
 __all__ = [
     "AcceptedMessage",
+    "CallbackContent",
     "CallbackRequest",
     "Content",
     "DeliveryReceipt",

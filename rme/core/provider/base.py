@@ -15,9 +15,9 @@ from rme.core.channels import Channel
 from rme.core.outcomes import NOT_TRIED, Fault, Outcome, Rejected, Unknown
 from rme.core.provider.callbacks import (
     AcceptedMessage,
+    CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
-    InboundSms,
     UnknownCode,
 )
 from rme.core.provider.content import Content, Email, Push, Sms
@@ -110,10 +110,7 @@ class Provider:
     # --- sending --------------------------------------------------------------------------------
 
     def send(
-        self,
-        dispatches: Sequence[Dispatch],
-        transport: Transport,
-        progress: Progress = no_progress,
+        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:
         """Send a window of dispatches at once; return their outcomes in the same order.
 
@@ -163,9 +160,7 @@ class Provider:
         No transaction is open.
         """
 
-    def read_callback(
-        self, callback: CallbackRequest
-    ) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
+    def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         """Return what an authentic call reports; nothing if it has no meaning for us."""
         return ()
 

@@ -1,6 +1,6 @@
 """What a provider reports after it took a message, and the call that brings it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -68,6 +68,10 @@ class InboundSms:
     """The provider has already answered a keyword itself."""
     part: SmsPart | None = None
     """The place in a long text, if the provider did not join its parts."""
+
+
+CallbackContent = Sequence[DeliveryReceipt | InboundSms | UnknownCode]
+"""What a callback reports; empty if it has no meaning for us."""
 
 
 @dataclass(frozen=True, slots=True)

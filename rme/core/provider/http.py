@@ -1,8 +1,9 @@
-"""What providers over HTTP share: settings, what a missing answer means, and reading answers.
+"""What providers over HTTP share: settings, requests, missing answers, and reading answers.
 
 Nothing here raises for what the other side sent.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import orjson
@@ -12,16 +13,18 @@ from rme.core.credentials import DESTINATION, CaPem
 from rme.core.http.retry_after import retry_after
 from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider.base import ProviderSettings
-from rme.transport import Failure, FailureKind
+from rme.transport import CommonHeaders, Failure, FailureKind, Request
 
 __all__ = [
     "HttpSettings",
     "Timeout",
     "Url",
+    "encodable",
     "failure_outcome",
     "read_object",
     "retry_after",
     "text_of",
+    "value_at",
 ]
 
 Timeout = Annotated[float, Field(gt=0, le=25)]
@@ -36,6 +39,29 @@ class HttpSettings(ProviderSettings):
 
     timeout: Timeout = 20.0
     ca_pem: CaPem = ""
+
+    def request(
+        self,
+        url: str,
+        body: bytes = b"",
+        headers: tuple[tuple[str, str], ...] = (),
+        *,
+        method: str = "POST",
+        http2: bool = False,
+        common_headers: CommonHeaders | None = None,
+    ) -> Request:
+        """Return a request with the account's time-out and certificates."""
+        return Request(
+            url,
+            body,
+            method,
+            headers,
+            common_headers,
+            connect_timeout=min(5.0, self.timeout),
+            timeout=self.timeout,
+            http2=http2,
+            ca_pem=self.ca_pem,
+        )
 
 
 def failure_outcome(failure: Failure) -> Outcome:
@@ -62,3 +88,20 @@ def text_of(value: object, limit: int = 200) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return " ".join(str(value).replace("\x00", " ").split())[:limit]
+
+
+def value_at(value: object, path: str) -> object:
+    """Return the value at a path like `messages.0.id`; None if there is none."""
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def encodable(text: str) -> str:
+    """Return a text without lone surrogates, which cannot be encoded."""
+    return text.encode(errors="replace").decode()

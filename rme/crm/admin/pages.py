@@ -23,11 +23,14 @@ from rme.crm.models import (
 from rme.crm.records import export, files, import_file
 from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.imports import FilePages
+from rme.tenants.roles import Permission
 
 
 class RecordAdmin(FilePages):
     """Base of the pages: id and time are read-only; records can be imported and exported."""
 
+    read_permission: Permission = Permission.SEE_PEOPLE
+    write_permission: Permission = Permission.CHANGE_PEOPLE
     readonly_fields = ("id", "created_at")
     list_select_related: Any = ("organization",)
     # Ids sort by time. A column without an index would sort the whole table for one page.

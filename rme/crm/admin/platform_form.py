@@ -100,10 +100,7 @@ def _mapping_field(kind: str, name: str) -> forms.Field:
     )
     needed = "Needed. " if name in mapping.NEEDED[kind] else ""
     return forms.CharField(
-        label=label_of(name),
-        required=False,
-        help_text=needed + _HELP.get(name, ""),
-        widget=widget,
+        label=label_of(name), required=False, help_text=needed + _HELP.get(name, ""), widget=widget
     )
 
 

@@ -27,7 +27,7 @@ from rme.crm.connectors.conditions import Description
 from rme.crm.models_platform import Platform
 from rme.crm.platform_check import describe, error_text, try_describe
 from rme.tenants.admin.base import TenantAdmin
-from rme.tenants.roles import OWNERS
+from rme.tenants.roles import Permission
 
 _DESCRIPTION = "platform_description"
 """The attribute of a request that holds the platform's description."""
@@ -36,8 +36,8 @@ _REMOTE = f"kind !== '{platforms.EMBEDDED}'"
 
 @admin.register(Platform)
 class PlatformAdmin(TenantAdmin):
-    readers: ClassVar[frozenset[str]] = OWNERS
-    writers: ClassVar[frozenset[str]] = OWNERS
+    read_permission: Permission = Permission.CHANGE_SETTINGS
+    write_permission: Permission = Permission.CHANGE_SETTINGS
     form = PlatformForm
     list_display = ("organization", "kind", "updated_at")
     list_select_related: Any = ("organization",)

@@ -75,8 +75,11 @@ class MappedConnector(Connector):
 
     # --- what a subclass implements -------------------------------------------------------------
     @abstractmethod
-    def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
-        """Return the platform's own description of objects. Raise PlatformError."""
+    def _describe_object(self, name: str) -> Mapping[str, str]:
+        """Return the fields of an object, and the object that each refers to ("" if none).
+
+        Raise PlatformError; MappingWrong if there is no such object.
+        """
 
     @abstractmethod
     def _select(
@@ -102,6 +105,17 @@ class MappedConnector(Connector):
     @abstractmethod
     def _may_be(self, kind: str, record_id: str) -> bool:
         """Return whether an id may belong to a record of a kind."""
+
+    def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
+        """Return the platform's own description of objects. Raise PlatformError."""
+        self.caller.deadline = deadline
+        described: dict[str, Mapping[str, str] | None] = {}
+        for name in dict.fromkeys(objects):
+            try:
+                described[name] = self._describe_object(name)
+            except MappingWrong:
+                described[name] = None
+        return described
 
     # --- by id ----------------------------------------------------------------------------------
     def get_contacts(
@@ -166,7 +180,8 @@ class MappedConnector(Connector):
             wheres.append((Where(paths, like=loose), LOOSE_SCAN))
         for where, scan in wheres:
             read = self._select("Account", [where], newest="", limit=scan)
-            found = [rows.account(Values(self._mapped("Account"), row)) for row in read]
+            values = [self._values("Account", row) for row in read]
+            found = [rows.record_of(AccountRecord, each) for each in values]
             if same := [each for each in found if folding.account_name(each.name) == folded]:
                 return sorted(same, key=lambda each: each.name != name)[:limit]
         return []

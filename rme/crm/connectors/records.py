@@ -86,6 +86,10 @@ class RegistrationRecord:
     registered_at: datetime | None = None
     contact_email: str = ""
 
+    @property
+    def any_email(self) -> str:
+        return self.email or self.contact_email
+
 
 @dataclass(frozen=True, slots=True)
 class SpeakerRecord:

@@ -1,7 +1,9 @@
 """Records built from a platform's rows."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from rme.core import addresses
 from rme.core.zones import is_zone
@@ -16,6 +18,8 @@ from rme.crm.connectors.records import (
 )
 from rme.crm.connectors.values import Values
 
+T = TypeVar("T", AccountRecord, CaseRecord, RegistrationRecord, SpeakerRecord, ExhibitorRecord)
+
 _RENAMED = {"event_start": "event_starts_at"}
 """Fields that templates know by another name than look-ups do."""
 _TIMES = frozenset({"created_at", "starts_at", "ends_at", "event_start", "session_start"})
@@ -25,19 +29,15 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 def record(kind: str, found: Values) -> Record:
     """Return all fields of a record as JSON values, under the names that templates know."""
-    fields: dict[str, object] = {"type": kind}
+    values: dict[str, object] = {"type": kind}
     for name in found.mapped.fields:
         if name.startswith("find_") or name == "phones":
             continue
-        if name in _TIMES:
-            moment = found.time(name)
-            value: object = moment.isoformat() if moment else None
-        elif name in _FLAGS:
-            value = found.flag(name)
-        else:
-            value = found.key(name) if name.endswith("_id") else found.text(name)
-        fields[_RENAMED.get(name, name)] = value
-    return fields
+        value = _value(found, name)
+        values[_RENAMED.get(name, name)] = (
+            value.isoformat() if isinstance(value, datetime) else value
+        )
+    return values
 
 
 def newest_event(found: Sequence[Values]) -> list[Values]:
@@ -71,10 +71,31 @@ def contact(found: Values, region: str) -> ContactRecord:
     )
 
 
-def account(found: Values) -> AccountRecord:
-    return AccountRecord(
-        found.text("id"), found.text("name"), found.text("phone"), found.text("website")
-    )
+def record_of(kind: type[T], found: Values, **own: Any) -> T:
+    """Return a record of a kind; `own` are the fields that are known, or stored by another name."""
+    for each in fields(kind):
+        own.setdefault(each.name, _value(found, each.name))
+    return kind(**own)
+
+
+def case(found: Values) -> CaseRecord:
+    contact_id = found.key("contact_id")
+    return record_of(CaseRecord, found, account_id=_company(found, contact_id))
+
+
+def registration(found: Values) -> RegistrationRecord:
+    return record_of(RegistrationRecord, found, registered_at=found.time("created_at"))
+
+
+def speaker(found: Values, contact_id: str) -> SpeakerRecord:
+    return record_of(SpeakerRecord, found, contact_id=contact_id)
+
+
+def exhibitor(found: Values, contact_id: str) -> ExhibitorRecord:
+    account_id = _company(found, contact_id)
+    name = found.text("account_name") if account_id else ""
+    own = {"contact_id": contact_id, "account_id": account_id, "account_name": name}
+    return record_of(ExhibitorRecord, found, **own)
 
 
 def _company(found: Values, contact_id: str) -> str:
@@ -83,65 +104,10 @@ def _company(found: Values, contact_id: str) -> str:
     return "" if account_id == contact_id else account_id
 
 
-def case(found: Values) -> CaseRecord:
-    return CaseRecord(
-        id=found.text("id"),
-        number=found.text("number"),
-        subject=found.text("subject"),
-        issue=found.text("issue"),
-        status=found.text("status"),
-        priority=found.text("priority"),
-        is_closed=found.flag("is_closed"),
-        created_at=found.time("created_at"),
-        contact_id=found.key("contact_id"),
-        contact_email=found.text("contact_email"),
-        account_id=_company(found, found.key("contact_id")),
-    )
-
-
-def registration(found: Values) -> RegistrationRecord:
-    return RegistrationRecord(
-        id=found.text("id"),
-        event_id=found.key("event_id"),
-        event_name=found.text("event_name"),
-        event_start=found.time("event_start"),
-        contact_id=found.key("contact_id"),
-        name=found.text("name"),
-        email=found.text("email"),
-        status=found.text("status"),
-        is_registered=found.flag("is_registered"),
-        attended=found.flag("attended"),
-        ticket_type=found.text("ticket_type"),
-        registered_at=found.time("created_at"),
-        contact_email=found.text("contact_email"),
-    )
-
-
-def speaker(found: Values, contact_id: str) -> SpeakerRecord:
-    return SpeakerRecord(
-        id=found.text("id"),
-        event_id=found.key("event_id"),
-        event_name=found.text("event_name"),
-        contact_id=contact_id,
-        name=found.text("name"),
-        email=found.text("email"),
-        session_title=found.text("session_title"),
-        session_start=found.time("session_start"),
-        room=found.text("room"),
-        status=found.text("status"),
-    )
-
-
-def exhibitor(found: Values, contact_id: str) -> ExhibitorRecord:
-    account_id = _company(found, contact_id)
-    return ExhibitorRecord(
-        id=found.text("id"),
-        event_id=found.key("event_id"),
-        event_name=found.text("event_name"),
-        account_id=account_id,
-        account_name=found.text("account_name") if account_id else "",
-        contact_id=contact_id,
-        booth=found.text("booth"),
-        level=found.text("level"),
-        status=found.text("status"),
-    )
+def _value(found: Values, name: str) -> Any:
+    """Return a field's value in the type that its name implies."""
+    if name in _TIMES:
+        return found.time(name)
+    if name in _FLAGS:
+        return found.flag(name)
+    return found.key(name) if name.endswith("_id") else found.text(name)

@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from django.core.management.base import BaseCommand, CommandError
 
 from rme.core.db import reencryption
+from rme.tenants.access import factor_secrets
 
 
 class Command(BaseCommand):
@@ -19,7 +20,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         check = options["check"]
-        found = reencryption.reencrypt(change=not check)
+        found = [
+            *reencryption.reencrypt(change=not check),
+            factor_secrets.reencrypt(change=not check),
+        ]
         for each in found:
             done = "need an older key" if check else "re-encrypted"
             self.stdout.write(

@@ -1,8 +1,8 @@
-"""Base classes of all admin pages: visible rows, permissions of roles, and the log of changes."""
+"""Base classes of all admin pages: visible rows, permissions, and the log of changes."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from django.contrib.admin import AdminSite
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelForm
@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.tenants import change_log
+from rme.tenants import change_log, roles
 from rme.tenants.admin.choices import (
     OrganizationFilter,
     OwnChoices,
@@ -19,26 +19,19 @@ from rme.tenants.admin.choices import (
     is_offered,
 )
 from rme.tenants.admin.lists import TenantList, declared_lookups
-from rme.tenants.roles import (
-    EDITORS,
-    NOBODY,
-    OWNERS,
-    READERS,
-    organizations_for,
-    organizations_of,
-)
+from rme.tenants.roles import Permission, organizations_for, organizations_of
 
 
 class TenantAdmin(OwnChoices, ModelAdmin):
-    """A page with the rows of a person's organizations, by the person's role in each.
+    """A page with the rows of a person's organizations, by the person's permissions in each.
 
     A row of another organization is answered like one that does not exist: 404. Superusers run
     the deployment and see all rows.
     """
 
     organization_path: ClassVar[str] = "organization_id"
-    readers: ClassVar[frozenset[str]] = READERS
-    writers: ClassVar[frozenset[str]] = EDITORS
+    read_permission: Permission
+    write_permission: Permission
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     fixed_fields: ClassVar[tuple[str, ...]] = ("organization",)
     """Fields that are set when a row is created, and never change."""
@@ -52,7 +45,7 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         rows = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
-        own = organizations_of(request, self.readers)
+        own = organizations_of(request, self.read_permission)
         return rows.filter(**{f"{self.organization_path}__in": own})
 
     def organization_of(self, row: Model) -> str:
@@ -75,33 +68,32 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         return found
 
     # --- permissions ----------------------------------------------------------------------------
-    def may(self, request: HttpRequest, roles: Iterable[str], row: Model | str | None) -> bool:
-        """Return whether a person has one of the roles in a row's organization; None: in any."""
+    def may(self, request: HttpRequest, permission: Permission, row: Model | str | None) -> bool:
+        """Return whether a person has a permission in a row's organization; None: in any."""
         if not request.user.is_active or not request.user.is_staff:
             return False
         if request.user.is_superuser:
             return True
-        own = organizations_of(request, roles)
         if row is None:
-            return bool(own)
+            return bool(organizations_of(request, permission))
         if isinstance(row, str):  # the theme passes the id on pages of actions
             row = self.get_object(request, row)
-        return self.organization_of(row) in own
+        return roles.may(request.user, self.organization_of(row), permission)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.may(request, self.readers, None)
+        return self.may(request, self.read_permission, None)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may(request, self.readers, obj)
+        return self.may(request, self.read_permission, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.may(request, self.writers, None)
+        return self.may(request, self.write_permission, None)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may(request, self.writers, obj)
+        return self.may(request, self.write_permission, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may(request, self.writers, obj)
+        return self.may(request, self.write_permission, obj)
 
     def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
         """Return whether a query parameter belongs to a declared filter.
@@ -136,7 +128,8 @@ class TenantAdmin(OwnChoices, ModelAdmin):
                 if not is_offered(choice, initial[field.name]):
                     del initial[field.name]
         if has_field(self.model, "organization") and "organization" not in initial:
-            own = list(organizations_for(request, self.writers).values_list("pk", flat=True)[:2])
+            rows = organizations_for(request, self.write_permission)
+            own = list(rows.values_list("pk", flat=True)[:2])
             initial |= {"organization": own[0]} if len(own) == 1 else {}
         return initial
 
@@ -208,17 +201,17 @@ class TenantAdmin(OwnChoices, ModelAdmin):
 
 
 class OwnerAdmin(TenantAdmin):
-    """A page for owners only: keys and people."""
+    """A page of an organization's people and roles."""
 
-    readers: ClassVar[frozenset[str]] = OWNERS
-    writers: ClassVar[frozenset[str]] = OWNERS
+    read_permission: Permission = Permission.GRANT_ROLES
+    write_permission: Permission = Permission.GRANT_ROLES
 
 
 class DeploymentAdmin(TenantAdmin):
     """A page for superusers only."""
 
-    readers: ClassVar[frozenset[str]] = NOBODY
-    writers: ClassVar[frozenset[str]] = NOBODY
+    read_permission: Permission = Permission.DEPLOYMENT
+    write_permission: Permission = Permission.DEPLOYMENT
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = ModelAdmin.get_queryset(self, request)
@@ -246,6 +239,10 @@ class TenantInline(OwnChoices, TabularInline):
 
     form = TenantForm
     extra = 0
+
+    def __init__(self, parent_model: type[Model], admin_site: AdminSite) -> None:
+        super().__init__(parent_model, admin_site)
+        self.write_permission = self._page().write_permission
 
     def _page(self) -> Any:
         return self.admin_site.get_model_admin(self.parent_model)

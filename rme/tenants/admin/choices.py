@@ -1,6 +1,6 @@
 """Choices in admin forms and filters: only rows of the person's organizations."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from rme.tenants.admin.json_fields import JsonField
 from rme.tenants.models import Organization
-from rme.tenants.roles import EDITORS, organizations_for, organizations_of
+from rme.tenants.roles import Permission, organizations_for, organizations_of
 
 
 class TenantForm(ModelForm):
@@ -48,7 +48,8 @@ class OrganizationFilter(admin.SimpleListFilter):
         super().__init__(request, params, model, model_admin)
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(organizations_for(request, model_admin.readers).values_list("pk", "name")[:200])
+        rows = organizations_for(request, model_admin.read_permission)
+        return list(rows.values_list("pk", "name")[:200])
 
     def has_output(self) -> bool:
         return len(self.lookup_choices) > 1
@@ -60,7 +61,8 @@ class OrganizationFilter(admin.SimpleListFilter):
 class OwnChoices:
     """Offers only rows of the person's organizations in all choice fields."""
 
-    writers: ClassVar[frozenset[str]] = EDITORS
+    write_permission: Permission
+    """The permission that a choice of an organization or of its rows needs."""
 
     def formfield_for_dbfield(
         self, db_field: object, request: HttpRequest, **kwargs: object
@@ -74,9 +76,9 @@ class OwnChoices:
     ) -> Any:
         model: Any = db_field.related_model
         if model is Organization:
-            kwargs["queryset"] = organizations_for(request, self.writers)
+            kwargs["queryset"] = organizations_for(request, self.write_permission)
         elif not request.user.is_superuser:
-            own = organizations_of(request, self.writers)
+            own = organizations_of(request, self.write_permission)
             known = has_field(model, "organization")
             rows = model._default_manager
             kwargs["queryset"] = rows.filter(organization_id__in=own) if known else rows.none()

@@ -105,7 +105,8 @@ class FilePages(TenantAdmin):
     @action(description="Export", url_path="export", permissions=["view"])
     def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
         """Return an organization's list as a CSV file, after a choice of the organization."""
-        form = OrganizationForm(organizations_for(request, self.readers), request.POST or None)
+        own = organizations_for(request, self.read_permission)
+        form = OrganizationForm(own, request.POST or None)
         if not form.is_valid():
             context = {"question": "The list leaves as a CSV file.", "form": form}
             return self.show(request, "ask", None, title="Export", **context)
@@ -117,7 +118,7 @@ class FilePages(TenantAdmin):
         """Store an uploaded file, and redirect to the page with its progress."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        own = organizations_for(request, self.writers)
+        own = organizations_for(request, self.write_permission)
         form = ImportForm(self.file_columns, own, request.POST or None, request.FILES or None)
         if form.is_valid() and (run := self._start(request, form)):
             return HttpResponseRedirect(self._url("import", run.pk))
@@ -139,7 +140,7 @@ class FilePages(TenantAdmin):
     def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
         """Return the page with an import's progress; a POST cancels it."""
         run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
-        may_cancel = self.may(request, self.writers, run)
+        may_cancel = self.may(request, self.write_permission, run)
         if request.method == "POST":
             if not may_cancel:
                 raise PermissionDenied
@@ -174,7 +175,7 @@ class FilePages(TenantAdmin):
         rows = self.import_runs()
         if request.user.is_superuser:
             return rows
-        return rows.filter(organization_id__in=organizations_of(request, self.readers))
+        return rows.filter(organization_id__in=organizations_of(request, self.read_permission))
 
 
 def _file(lines: Iterable[str], name: str) -> StreamingHttpResponse:

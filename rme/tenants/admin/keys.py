@@ -3,6 +3,10 @@
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
@@ -14,7 +18,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from rme.tenants import api_keys, applications
-from rme.tenants.admin.base import OwnerAdmin, TenantInline
+from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import (
     INTEGRATION_GROUP,
@@ -24,15 +28,21 @@ from rme.tenants.models import (
     Membership,
     User,
 )
-from rme.tenants.roles import organizations_of
+from rme.tenants.roles import Permission, organizations_of
 
-# The toolkit registers pages of its own; no page may show tokens.
+# The toolkit and allauth register pages of their own; no page may show tokens.
 for model in (
     toolkit.AccessToken,
     toolkit.RefreshToken,
     toolkit.Grant,
     toolkit.IDToken,
     toolkit.get_device_grant_model(),
+    EmailAddress,
+    Authenticator,
+    UserSession,
+    SocialAccount,
+    SocialApp,
+    SocialToken,
     Application,
 ):
     if admin.site.is_registered(model):
@@ -50,7 +60,9 @@ class ApplicationKeyInline(TenantInline):
 
 
 @admin.register(Application)
-class ApplicationAdmin(OwnerAdmin):
+class ApplicationAdmin(TenantAdmin):
+    read_permission: Permission = Permission.CHANGE_KEYS
+    write_permission: Permission = Permission.CHANGE_KEYS
     list_display = ("name", "organization", "mode", "client_id", "user", "created")
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
@@ -78,7 +90,7 @@ class ApplicationAdmin(OwnerAdmin):
         users = User.objects.filter(groups__name=INTEGRATION_GROUP)
         if request.user.is_superuser:
             return users
-        own = organizations_of(request, self.writers)
+        own = organizations_of(request, self.write_permission)
         serving = Application.objects.filter(organization_id__in=own).values("user_id")
         members = Membership.objects.filter(organization_id__in=own).values("user_id")
         return users.filter(Q(pk__in=serving) | Q(pk__in=members))
@@ -169,7 +181,9 @@ class ApiKeyForm(TenantForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(OwnerAdmin):
+class ApiKeyAdmin(TenantAdmin):
+    read_permission: Permission = Permission.CHANGE_KEYS
+    write_permission: Permission = Permission.CHANGE_KEYS
     form = ApiKeyForm
     list_display = ("name", "organization", "shown", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("organization",)

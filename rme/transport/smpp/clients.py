@@ -155,12 +155,7 @@ class SmppClient:
         login = self.login
         timeout = min(CONNECT_SECONDS, login.timeout)
         connection = connect(
-            policy,
-            login.host,
-            login.port,
-            tls=login.tls,
-            ca_pem=login.ca_pem,
-            timeout=timeout,
+            policy, login.host, login.port, tls=login.tls, ca_pem=login.ca_pem, timeout=timeout
         )
         handler = self._handler if self._is_listening() else None
         try:

@@ -177,7 +177,7 @@ def test_a_file_may_be_larger_on_import_pages_for_users_who_may_import(org, path
     for stranger in (Client(enforce_csrf_checks=True), viewer):
         answer, reads = send(stranger, path, BODY_LIMIT + 1)
         assert (answer.status_code, reads) == (413, 0)
-    editor = person("editor", org, Membership.Role.EDITOR)
+    editor = person("editor", org, Membership.Role.OPERATOR)
     answer, reads = send(editor, path, largest)
     assert (answer.status_code, reads > 0) == (200, True)
     answer, reads = send(editor, path, largest + 1)
@@ -190,7 +190,7 @@ def test_a_file_of_more_than_other_bodies_may_have_is_imported(org):
     file = io.BytesIO(f"channel,address,reason\n{rows}".encode())
     file.name = "a.csv"
     assert len(file.getvalue()) > BODY_LIMIT
-    editor = person("editor", org, Membership.Role.EDITOR)
+    editor = person("editor", org, Membership.Role.OPERATOR)
     answer = editor.post(IMPORT, {"organization": org.pk, "file": file})
     assert answer.status_code == 302
     assert SuppressionImport.objects.get().rows == 80_000

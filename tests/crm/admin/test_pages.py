@@ -14,7 +14,7 @@ Role = Membership.Role
 
 @pytest.fixture
 def editor(org):
-    return person("editor", org, Role.EDITOR)
+    return person("editor", org, Role.OPERATOR)
 
 
 def inline(*texts: str, existing: int = 0, **more: str):
@@ -63,7 +63,7 @@ def test_a_case_has_comments_by_who_wrote_them(org, editor):
     case = Case.objects.get()
     (first,) = case.comments.all()
     assert (first.organization_id, first.text, first.author) == (org.pk, "First", "editor")
-    other = person("other", org, Role.EDITOR)
+    other = person("other", org, Role.OPERATOR)
     changed = {"comments-0-id": str(first.pk), "comments-0-case": str(case.pk)}
     changed["comments-0-text"] = "Something else"
     form = case_form(org, status="Closed", **inline("Second", existing=1, **changed))

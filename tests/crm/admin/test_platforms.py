@@ -146,11 +146,7 @@ def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, od
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_offered_and_taken(owner, org, preset):
-    kind, label, raw = (
-        PRESETS[preset].kind,
-        PRESETS[preset].label,
-        PRESETS[preset].mapping,
-    )
+    kind, label, raw = (PRESETS[preset].kind, PRESETS[preset].label, PRESETS[preset].mapping)
     assert label in owner.get(page(Platform, "add")).content.decode()
     settings = {
         "odoo": {"address": "https://acme.example", "api_key": "k"},
@@ -244,6 +240,6 @@ def test_a_platform_is_its_owners_alone(org, odoo):
     stranger = person("stranger", other, Membership.Role.OWNER)
     assert stranger.get(page(Platform, "change", org.pk)).status_code == 404
     assert stranger.post(button(Platform, org.platform, "test-connection")).status_code == 404
-    editor = person("editor", org, Membership.Role.EDITOR)
+    editor = person("editor", org, Membership.Role.OPERATOR)
     assert editor.get(page(Platform, "change", org.pk)).status_code in (403, 404)
     assert set(REMOTE) == {"salesforce", "odoo"}

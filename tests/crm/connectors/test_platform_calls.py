@@ -126,8 +126,7 @@ def test_each_platform_has_its_own():
 
 
 @pytest.mark.parametrize(
-    ("given", "seconds"),
-    [("5", 5), ("0", 1), ("x", 60), ("", 60), ("9" * 5000, 3600)],
+    ("given", "seconds"), [("5", 5), ("0", 1), ("x", 60), ("", 60), ("9" * 5000, 3600)]
 )
 def test_quota_lasts_as_long_as_is_said_within_bounds(given, seconds):
     assert limit_of(Reply(429, {"retry-after": given})).retry_after == seconds

@@ -213,7 +213,7 @@ def test_an_export_computes_nothing(org):
 
 # --- the pages ----------------------------------------------------------------------------------
 def test_a_file_is_imported_by_a_person(org, redis):
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(page(Contact, "changelist")).content.decode()
     assert page(Contact, "imports") in shown
     assert page(Contact, "export") in shown
@@ -235,7 +235,7 @@ def test_a_file_is_imported_by_a_person(org, redis):
 
 def test_records_leave_as_a_file(org):
     factories.contact(org)
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     answer = editor.post(page(Contact, "export"), {"organization": org.pk})
     assert answer["Content-Disposition"] == f'attachment; filename="contacts-{org.pk}.csv"'
     assert b"ada@simulator.rme.test" in b"".join(answer.streaming_content)

@@ -220,7 +220,7 @@ def test_deleting_an_endpoint_deletes_its_waiting_deliveries(root, org):
     assert "whsec_" not in "".join(LogEntry.objects.values_list("change_message", flat=True))
 
 
-@pytest.mark.parametrize("role", ["EDITOR", "VIEWER"])
+@pytest.mark.parametrize("role", ["OPERATOR", "VIEWER"])
 @pytest.mark.parametrize("name", ["rotate", "replay", "switch", "test-event"])
 def test_readers_press_no_buttons(org, role, name):
     row = endpoint(org, URL)

@@ -98,16 +98,17 @@ def test_who_may_import_and_export(org):
         urls = (IMPORTS, run_page(run), run_page(run, "import_report"), NEW)
         found[role] = [browser.get(url).status_code for url in urls]
         found[role].append(browser.post(EXPORT, {"organization": org.pk}).status_code)
-        if role in (Role.VIEWER, Role.SUPPORT):
+        if role not in (Role.OWNER, Role.OPERATOR):
             found[role] += [
                 browser.post(run_page(run)).status_code,
                 upload(browser, org).status_code,
             ]
+    others = ("SUPPORT", "TEMPLATE_EDITOR", "APPROVER", "DEVELOPER")
     assert found == {
         "OWNER": [200, 200, 200, 200, 200],
-        "EDITOR": [200, 200, 200, 200, 200],
+        "OPERATOR": [200, 200, 200, 200, 200],
         "VIEWER": [200, 200, 200, 403, 200, 403, 403],
-        "SUPPORT": [403, 404, 404, 403, 403, 404, 403],
+        **{role: [403, 404, 404, 403, 403, 404, 403] for role in others},
     }
     run.refresh_from_db()
     assert run.state == "RUNNING"

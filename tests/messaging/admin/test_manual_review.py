@@ -64,16 +64,16 @@ def test_it_asks_for_a_reason_before_anything_happens(root, api, action, status,
     assert b"the provider has none" in history
 
 
-def test_only_owners_and_editors_decide(org, api):
+def test_only_owners_and_operators_decide(org, api):
     rows = hold(api)
-    for role in (Role.VIEWER, Role.SUPPORT):
+    for role in (Role.VIEWER, Role.SUPPORT, Role.DEVELOPER):
         browser = person(role, org, role)
         listed = browser.get(LIST).content.decode()
         assert page(Delivery, "change", rows[0].pk) in listed
         assert 'value="give_up"' not in listed
         browser.post(LIST, choose(rows, "give_up", reason="x"))
         assert (role, statuses(rows)) == (role, ["UNKNOWN"])
-    for role in (Role.OWNER, Role.EDITOR):
+    for role in (Role.OWNER, Role.OPERATOR):
         rows = hold(api)
         person(role, org, role).post(LIST, choose(rows, "give_up", reason="x"))
         assert (role, statuses(rows)) == (role, ["FAILED"])
@@ -83,7 +83,7 @@ def test_who_reads_in_one_organization_decides_in_its_own_alone(org, api):
     other = factories.organization("other")
     own, theirs = hold(api), hold(Api(other))
     strange = hold(Api(factories.organization("strange")))
-    editor = person("editor", org, Role.EDITOR)
+    editor = person("editor", org, Role.OPERATOR)
     Membership.objects.create(user_id=editor.session["_auth_user_id"], organization=other,
                               role=Role.VIEWER)  # fmt: skip
     asked = editor.post(LIST, choose([*own, *theirs, *strange], "give_up"))

@@ -50,7 +50,7 @@ def test_rules_that_mean_nothing_are_refused(root, org, field, value):
     assert not SendingRules.objects.exists()
 
 
-@pytest.mark.parametrize(("role", "status"), [("OWNER", 302), ("EDITOR", 403), ("VIEWER", 403)])
+@pytest.mark.parametrize(("role", "status"), [("OWNER", 302), ("OPERATOR", 403), ("VIEWER", 403)])
 def test_owners_alone_set_rules(org, role, status):
     assert save(person("p", org, role), org).status_code == status
 

@@ -7,12 +7,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 
 from messaging.consent import ledger
-from messaging.models import (
-    Attempt,
-    Delivery,
-    Event,
-    Suppression,
-)
+from messaging.models import Attempt, Delivery, Event, Suppression
 from rme.core.db import clock
 from rme.crm.models import Case, CaseComment, EventRegistration
 from rme.crm.models import Event as Gathering

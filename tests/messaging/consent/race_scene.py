@@ -16,9 +16,7 @@ AT_ONCE = 10
 
 
 def race(
-    people: Sequence[Contact],
-    call: Callable[[Contact], None],
-    send: Callable[[], None],
+    people: Sequence[Contact], call: Callable[[Contact], None], send: Callable[[], None]
 ) -> dict[str, datetime]:
     """Apply one call for each person while messages are sent; gives when each was committed."""
     rounds = [people[start : start + AT_ONCE] for start in range(0, len(people), AT_ONCE)]

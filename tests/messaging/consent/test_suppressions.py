@@ -103,8 +103,7 @@ def test_a_stronger_reason_replaces_a_weaker_one(api, org, there, given):
 
 
 @pytest.mark.parametrize(
-    ("there", "given", "kept"),
-    [(9, None, None), (None, 9, None), (9, 5, 9), (5, 9, 9)],
+    ("there", "given", "kept"), [(9, None, None), (None, 9, None), (9, 5, 9), (5, 9, 9)]
 )
 def test_a_stronger_reason_never_shortens_an_entry(api, org, there, given, kept):
     def at(days):
@@ -143,11 +142,7 @@ BAD = [
     ({"note": "a\nb"}, "note", "must not contain control characters"),
     ({"note": "a\x00b"}, "note", "must not contain NUL characters"),
     ({"source": "ADMIN"}, "source", "unknown field"),
-    (
-        {"expiresAt": "2020-01-01T00:00:00Z"},
-        "expiresAt",
-        "must be ahead, by less than 100 years",
-    ),
+    ({"expiresAt": "2020-01-01T00:00:00Z"}, "expiresAt", "must be ahead, by less than 100 years"),
     (
         {"expiresAt": "9999-12-31T23:59:59-23:59"},
         "expiresAt",

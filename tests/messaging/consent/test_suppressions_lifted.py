@@ -13,8 +13,7 @@ pytestmark = pytest.mark.django_db
 
 # --- lifting ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "query",
-    ["/{0.pk}", "?id={0.pk}", "?channel=email&address=Ada@example.com"],
+    "query", ["/{0.pk}", "?id={0.pk}", "?channel=email&address=Ada@example.com"]
 )
 def test_an_entry_is_lifted(api, org, query):
     entry, other = row(org), row(org, channel="ALL")

@@ -50,10 +50,7 @@ def test_many_are_answered_one_by_one_in_order(api, org):
                         "INVALID_PAYLOAD", "body: must be an object", ("body", "must be an object")
                     ),
                 },
-                {
-                    "index": 5,
-                    "entry": shown(push, channel="PUSH", address=None, contactId=ada_id),
-                },
+                {"index": 5, "entry": shown(push, channel="PUSH", address=None, contactId=ada_id)},
                 {
                     "index": 6,
                     **error(

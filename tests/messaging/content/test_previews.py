@@ -117,10 +117,7 @@ def test_sms_that_is_dear_says_why(api):
     assert answer["sms"] == {"encoding": "UCS-2", "characters": 77, "units": 77, "segments": 2}
     assert answer["warnings"] == [
         {"field": "text", "message": "takes 2 segments"},
-        {
-            "field": "text",
-            "message": "goes as UCS-2, with 70 units a segment, because of: ç",
-        },
+        {"field": "text", "message": "goes as UCS-2, with 70 units a segment, because of: ç"},
     ]
 
 
@@ -227,11 +224,7 @@ def test_contact_that_is_not_there_or_anothers_is_not_found(api):
         response = render(api, channel="SMS", contactId=contact_id)
         assert (response.status_code, response.json()) == (
             404,
-            error(
-                "NOT_FOUND",
-                "contactId: no such contact",
-                ("contactId", "no such contact"),
-            ),
+            error("NOT_FOUND", "contactId: no such contact", ("contactId", "no such contact")),
         )
 
 

@@ -88,10 +88,7 @@ def records(org, ada):
         organization=org, event=event, account=account, booth="B1", level="Gold"
     )
     return [
-        (
-            account,
-            {"name": "Northwind", "phone": "+41446681800", "website": "https://n.example"},
-        ),
+        (account, {"name": "Northwind", "phone": "+41446681800", "website": "https://n.example"}),
         (
             ada,
             {
@@ -117,10 +114,7 @@ def records(org, ada):
                 **of_account,
             },
         ),
-        (
-            event,
-            {"name": "Congress", "starts_at": "2026-05-04T09:30:00+00:00", "ends_at": None},
-        ),
+        (event, {"name": "Congress", "starts_at": "2026-05-04T09:30:00+00:00", "ends_at": None}),
         (
             registration,
             {
@@ -199,9 +193,7 @@ def test_record_that_is_not_there_or_anothers_is_not_found(api, org, ada, record
         other = factories.organization("other")
         record_id = str(Account.objects.create(organization=other, name="Theirs").pk)
     refused = error(
-        "NOT_FOUND",
-        "context.recordId: no such record",
-        ("context.recordId", "no such record"),
+        "NOT_FOUND", "context.recordId: no such record", ("context.recordId", "no such record")
     )
     response = api.send(message(ada, context={"recordId": record_id, "variables": {"note": ""}}))
     assert (response.status_code, response.json()) == (404, refused)

@@ -20,8 +20,7 @@ def sent(seconds=60):
     """Let so much time pass since emails left."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE messaging_attempt SET started_at = now() - make_interval(secs => %s)",
-            [seconds],
+            "UPDATE messaging_attempt SET started_at = now() - make_interval(secs => %s)", [seconds]
         )
 
 

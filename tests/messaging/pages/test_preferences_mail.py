@@ -51,8 +51,7 @@ def test_marketing_carries_one_click_headers_and_the_page(org):
 
 
 @pytest.mark.parametrize(
-    ("category", "regime", "carried"),
-    [("EVENTS", "OPT_IN", True), ("BILLS", "OPT_OUT", False)],
+    ("category", "regime", "carried"), [("EVENTS", "OPT_IN", True), ("BILLS", "OPT_OUT", False)]
 )
 def test_the_regime_of_the_category_decides_the_headers(org, category, regime, carried):
     Category.objects.create(organization=org, name=category, regime=regime)

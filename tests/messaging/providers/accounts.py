@@ -4,13 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from messaging.providers.smtp import Smtp
-from rme.core.outcomes import (
-    Fault,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    Retryable,
-)
+from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable
 from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import smtp

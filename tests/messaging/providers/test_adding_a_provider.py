@@ -15,15 +15,7 @@ from django.core.management import call_command
 from messaging import providers
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Misconfigured,
-    Outcome,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.provider import Dispatch, Provider, Sms
 from rme.transport import AddressPolicy, Transport
 from tests import factories
@@ -142,7 +134,7 @@ def test_the_example_needs_no_migration(registered):
         (400, b'{"error": "text_refused"}', Rejected("the text was refused", Fault.CONTENT)),
         (400, b"[]", Rejected("refused: 400", Fault.CONTENT)),
         (403, b"", Misconfigured("refused: 403")),
-        (429, b"", Retryable("busy: 429")),
+        (429, b"", Retryable("refused: 429")),
         (500, b"", Unknown("unexpected answer: 500")),
     ],
 )

@@ -23,12 +23,7 @@ from tests.fakes.http2 import Http2Connection, Http2Server, Stream
 from tests.fakes.smpp import SmppServer
 from tests.fakes.smtp import SmtpServer
 from tests.fakes.tls import ca_pem, server_context
-from tests.messaging.providers.test_contract import (
-    HARNESSES,
-    WITHOUT_NETWORK,
-    dispatches,
-    make,
-)
+from tests.messaging.providers.test_contract import HARNESSES, WITHOUT_NETWORK, dispatches, make
 
 
 class Answer(NamedTuple):

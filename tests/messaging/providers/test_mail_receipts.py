@@ -8,14 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.feedback import callbacks
-from messaging.models import (
-    Callback,
-    ConsentEntry,
-    Delivery,
-    Event,
-    ProviderAccount,
-    Suppression,
-)
+from messaging.models import Callback, ConsentEntry, Delivery, Event, ProviderAccount, Suppression
 from messaging.providers.ses import Ses
 from rme.core.cache import TtlCache
 from tests import factories

@@ -116,11 +116,7 @@ def test_retry_after_is_read(transport: Transport) -> None:
 @pytest.mark.parametrize(
     ("given", "ses", "topics"),
     [
-        (
-            {},
-            "https://email.eu-west-1.amazonaws.com",
-            "https://sns.eu-west-1.amazonaws.com",
-        ),
+        ({}, "https://email.eu-west-1.amazonaws.com", "https://sns.eu-west-1.amazonaws.com"),
         (
             {"topic_arn": "arn:aws:sns:us-east-1:123456789012:t"},
             "https://email.eu-west-1.amazonaws.com",

@@ -20,11 +20,7 @@ CALLBACK = "https://rme.example/hooks/one"
 
 
 def send(
-    transport: Transport,
-    kind: str,
-    settings: dict[str, Any],
-    sms: Sms,
-    callback: str = CALLBACK,
+    transport: Transport, kind: str, settings: dict[str, Any], sms: Sms, callback: str = CALLBACK
 ) -> Seen:
     """Send an SMS and give the request that arrived."""
     with Http1Server(lambda c, _: http1.respond(c, 200, b"{}")) as server:

@@ -8,10 +8,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from pydantic import ValidationError
 
 from messaging.providers.smtp import Smtp
-from rme.core.outcomes import (
-    Accepted,
-    Misconfigured,
-)
+from rme.core.outcomes import Accepted, Misconfigured
 from rme.core.provider import Dispatch, Email
 from rme.transport import AddressPolicy, MailSecurity, Transport
 from tests.fakes import smtp, tcp

@@ -1,11 +1,6 @@
 import pytest
 
-from rme.core.outcomes import (
-    Accepted,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Rejected, Retryable, Unknown
 from rme.transport import Transport
 from tests.fakes import smtp, tcp
 from tests.messaging.providers.accounts import (

@@ -38,25 +38,14 @@ def test_every_finding(org):
 
     assert configuration.findings(["acme", "lonely", "fine"]) == [
         Finding("acme", error, "ACCOUNT_BROKEN", "the settings of bad are broken.", broken.pk),
+        Finding("acme", error, "NO_ACTIVE_PROVIDER", "no provider account for SMS is active."),
         Finding(
-            "acme",
-            error,
-            "NO_ACTIVE_PROVIDER",
-            "no provider account for SMS is active.",
-        ),
-        Finding(
-            "acme",
-            error,
-            "NO_PROVIDER",
-            "no provider for PUSH: what is sent there is refused.",
+            "acme", error, "NO_PROVIDER", "no provider for PUSH: what is sent there is refused."
         ),
         *simulated("lonely"),
         *simulated("fine"),
         Finding(
-            lonely.pk,
-            error,
-            "NO_SENDER_DOMAIN",
-            "no verified sender domain: email cannot be sent.",
+            lonely.pk, error, "NO_SENDER_DOMAIN", "no verified sender domain: email cannot be sent."
         ),
         Finding(
             "acme",
@@ -72,10 +61,7 @@ def test_every_finding(org):
             for channel in ("EMAIL", "PUSH", "SMS")
         ),
         Finding(
-            "fine",
-            warning,
-            "TEMPLATE_WITHOUT_LANGUAGE",
-            none.format("only-french", "SMS", "en_US"),
+            "fine", warning, "TEMPLATE_WITHOUT_LANGUAGE", none.format("only-french", "SMS", "en_US")
         ),
     ]
 

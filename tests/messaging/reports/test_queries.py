@@ -121,12 +121,7 @@ def test_detail_of_a_message(api, org):
             }
         ],
         "events": [
-            {
-                "type": kind,
-                "contactId": str(person.pk),
-                "channel": "EMAIL",
-                "provider": "simulator",
-            }
+            {"type": kind, "contactId": str(person.pk), "channel": "EMAIL", "provider": "simulator"}
             for kind in ("accepted", "sent", "delivered")
         ],
     }

@@ -139,7 +139,7 @@ def test_statements_do_not_grow_with_recipients(api, org, channel, django_assert
         message_id = api.send(body).json()["messageId"]
         work()
         api.get(message_id)
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(4):
             answer = api.call("GET", f"/messages/{message_id}?include=trace").json()
         assert [len(one["steps"]) for one in answer["trace"]] == [2] * count
 

@@ -35,10 +35,7 @@ def test_410_disables_the_endpoint_at_once(org, api, receiver):
     endpoints.invalidate(org.pk)
     api.send(message(factories.contact(org)))
     dispatch_all()
-    assert (len(receiver.seen), WebhookDelivery.objects.count()) == (
-        1,
-        3,
-    )
+    assert (len(receiver.seen), WebhookDelivery.objects.count()) == (1, 3)
     endpoints.enable(row)
     dispatch_all()
     assert {status for status, _ in states()} == {S.DELIVERED}

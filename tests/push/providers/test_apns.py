@@ -9,14 +9,7 @@ from pydantic import ValidationError
 
 from push.providers import access_tokens, apns
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-)
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import KEY, apple
 from tests.push.providers.apns_scene import OTHER, TOKEN, made
@@ -116,8 +109,7 @@ def test_keys_side_by_side_have_connections_of_their_own(transport):
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"),
-    [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")],
+    ("status", "reason"), [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")]
 )
 def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, status, reason):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:

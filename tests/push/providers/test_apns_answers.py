@@ -6,15 +6,7 @@ import pytest
 
 from push.providers import apns
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import apple
 from tests.push.providers.apns_scene import OTHER, TOKEN, made

@@ -6,15 +6,7 @@ from pydantic import ValidationError
 
 from push.providers.fcm import FcmSettings
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 from tests.fakes.fcm import account, google
 from tests.push.providers.attempts import dispatch, outcome, provider
 
@@ -128,11 +120,7 @@ def test_other_platforms_are_left_alone(transport):
             Rejected("INVALID_ARGUMENT", Fault.CONTENT),
         ),
         (413, b"", Rejected("no error code", Fault.CONTENT)),
-        (
-            403,
-            failure("SENDER_ID_MISMATCH", "PERMISSION_DENIED"),
-            Gone("SENDER_ID_MISMATCH"),
-        ),
+        (403, failure("SENDER_ID_MISMATCH", "PERMISSION_DENIED"), Gone("SENDER_ID_MISMATCH")),
         (
             401,
             failure("THIRD_PARTY_AUTH_ERROR", "UNAUTHENTICATED"),

@@ -13,15 +13,7 @@ import pytest
 from push.providers import hourly_limit
 from push.providers import salesforce as salesforce_provider
 from rme.core.cache import TtlCache
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 from rme.core.redis.connection import redis_client
 from tests.fakes.http1 import Http1Server, Seen, respond
 from tests.fakes.tls import ca_pem, server_context
@@ -126,13 +118,7 @@ def test_a_window_is_one_request(transport):
     common = {"customNotifTypeId": TYPE}
     assert actions == [
         {**common, "recipientIds": [USER], "title": "Hello", "body": "Hi", "targetId": USER},
-        {
-            **common,
-            "recipientIds": [OTHER],
-            "title": "Hi",
-            "body": "Hi",
-            "targetId": "5005g0000",
-        },
+        {**common, "recipientIds": [OTHER], "title": "Hi", "body": "Hi", "targetId": "5005g0000"},
         {
             **common,
             "recipientIds": [USER],

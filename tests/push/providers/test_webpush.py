@@ -8,15 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from push.providers.webpush import WebPushSettings
-from rme.core.outcomes import (
-    Accepted,
-    Fault,
-    Gone,
-    Misconfigured,
-    Rejected,
-    Retryable,
-    Unknown,
-)
+from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 from rme.core.redis.connection import redis_client
 from rme.transport import Transport
 from tests.fakes.webpush import push_service

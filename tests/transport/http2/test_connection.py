@@ -220,18 +220,9 @@ def test_headers_of_an_answer_may_be_continued(transport: Transport) -> None:
     "written",
     [
         lambda id_: raw(HEADERS, LAST | PRIORITY, id_, b"\0\0\0\0\1" + OK),
-        lambda id_: raw(
-            HEADERS,
-            LAST | PRIORITY | PADDED,
-            id_,
-            b"\2\0\0\0\0\1" + OK + b"\0\0",
-        ),
+        lambda id_: raw(HEADERS, LAST | PRIORITY | PADDED, id_, b"\2\0\0\0\0\1" + OK + b"\0\0"),
         lambda id_: b"".join(
-            [
-                raw(HEADERS, END_STREAM, id_),
-                raw(9, 0, id_),
-                raw(9, END_HEADERS, id_, OK),
-            ]
+            [raw(HEADERS, END_STREAM, id_), raw(9, 0, id_), raw(9, END_HEADERS, id_, OK)]
         ),
         lambda id_: (
             raw(HEADERS, END_HEADERS, id_, OK) + raw(DATA, END_STREAM | PADDED, id_, b"\3\0\0\0")

@@ -221,9 +221,7 @@ def test_request_without_a_free_stream_in_time_is_not_sent(transport: Transport)
 # Who leaves
 
 
-def test_goaway_lets_requests_end_and_the_next_use_another_connection(
-    transport: Transport,
-) -> None:
+def test_goaway_lets_requests_end_and_the_next_use_another_connection(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         if connection.number > 0:
             http2.ok(connection, stream)

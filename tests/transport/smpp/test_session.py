@@ -133,10 +133,7 @@ def test_silent_bind_is_not_sent() -> None:
 def test_address_is_checked(policy: AddressPolicy, tls: bool, reason: str) -> None:
     with SmppServer() as server:
         answers = client(server.port, tls=tls).submit([BODY], policy)
-        assert (answers, server.connections) == (
-            [Failure(FailureKind.REFUSED_ADDRESS, reason)],
-            0,
-        )
+        assert (answers, server.connections) == ([Failure(FailureKind.REFUSED_ADDRESS, reason)], 0)
 
 
 def test_unbind_of_the_other_side_is_answered() -> None:

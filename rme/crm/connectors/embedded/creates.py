@@ -1,6 +1,7 @@
 """The creates of the embedded platform."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,7 @@ INSERT INTO {Contact._meta.db_table}
   (id, organization_id, account_id, first_name, last_name, email, phone, mobile, language, zone)
 SELECT %(id)s, %(organization)s, account.id, %(first_name)s, %(last_name)s, %(email)s,
   '', '', '', ''
-FROM (SELECT %(account)s::uuid AS id) given LEFT JOIN {Account._meta.db_table} account
+FROM (SELECT %(account_id)s::uuid AS id) given LEFT JOIN {Account._meta.db_table} account
   ON account.id = given.id AND account.organization_id = %(organization)s"""
 
 # One create at a time in each organization, so that two cases never get the same number.
@@ -37,7 +38,7 @@ SELECT %(id)s, %(organization)s, lpad((coalesce((SELECT number FROM {Case._meta.
     WHERE organization_id = %(organization)s AND number ~ '^[0-9]{{8}}$'
     ORDER BY number DESC LIMIT 1)::bigint, 0) + 1)::text, 8, '0'),
   %(subject)s, %(issue)s, '{Case.Status.NEW.value}', 'Medium', contact.id, account.id
-FROM (SELECT %(contact)s::uuid AS contact_id, %(account)s::uuid AS account_id) given
+FROM (SELECT %(contact_id)s::uuid AS contact_id, %(account_id)s::uuid AS account_id) given
 LEFT JOIN {Contact._meta.db_table} contact
   ON contact.id = given.contact_id AND contact.organization_id = %(organization)s
 LEFT JOIN {Account._meta.db_table} account
@@ -47,18 +48,17 @@ LEFT JOIN {Account._meta.db_table} account
 def create(organization_id: str, new: New, deadline: Deadline) -> str:
     """Store a record and return its id. Raise PlatformSlow or UnknownParent."""
     identifier = ids.new_text_id()
-    values: dict[str, object] = {"id": identifier, "organization": organization_id}
+    values = {"id": identifier, "organization": organization_id, **_values(new)}
     try:
         match new:
             case NewAccount():
-                folded = folding.account_name(new.name)
-                _run(deadline, _ACCOUNT, {**values, "name": new.name, "folded": folded})
+                _run(deadline, _ACCOUNT, {**values, "folded": folding.account_name(new.name)})
             case NewContact():
-                _run(deadline, _CONTACT, {**values, **_contact(new)})
+                _run(deadline, _CONTACT, values)
             case NewCase():
                 with transaction.atomic():
                     _run(deadline, _NUMBERING, values)
-                    _run(deadline, _CASE, {**values, **_case(new)})
+                    _run(deadline, _CASE, values)
     except statement_timeout.StatementLate as error:
         raise PlatformSlow from error
     return identifier
@@ -76,49 +76,25 @@ def _parent(text: str, field: str) -> UUID | None:
     return key
 
 
-def _contact(new: NewContact) -> dict[str, object]:
+def _values(new: New) -> dict[str, Any]:
+    """Return the columns of a new record, with its parents' ids. Raise UnknownParent."""
     return {
-        "first_name": new.first_name,
-        "last_name": new.last_name,
-        "email": new.email,
-        "account": _parent(new.account_id, "account_id"),
-    }
-
-
-def _case(new: NewCase) -> dict[str, object]:
-    return {
-        "subject": new.subject,
-        "issue": new.issue,
-        "contact": _parent(new.contact_id, "contact_id"),
-        "account": _parent(new.account_id, "account_id"),
+        each.name: _parent(given, each.name) if each.name.endswith("_id") else given
+        for each in fields(new)
+        if isinstance(given := getattr(new, each.name), str)
     }
 
 
 def find_created(organization_id: str, new: New, since: datetime) -> str:
     """Return the id of a record with exactly these values created since a time, or ""."""
-    rows: QuerySet[Any]
-    # The ORM's types do not know that None means IS NULL in a filter.
-    values: dict[str, Any]
-    match new:
-        case NewAccount():
-            rows = Account.objects.filter(name=new.name)
-        case NewContact():
-            values = {
-                "last_name": new.last_name,
-                "first_name": new.first_name,
-                "email": new.email,
-                "account_id": _parent(new.account_id, "account_id"),
-            }
-            rows = Contact.objects.filter(**values)
-        case NewCase():
-            values = {
-                "subject": new.subject,
-                "issue": new.issue,
-                "contact_id": _parent(new.contact_id, "contact_id"),
-                "account_id": _parent(new.account_id, "account_id"),
-            }
-            rows = Case.objects.filter(**values)
+    rows: dict[str, QuerySet[Any]] = {
+        "Account": Account.objects.all(),
+        "Contact": Contact.objects.all(),
+        "Case": Case.objects.all(),
+    }
     # UUIDv7 ids begin with the time, so the range is read from the primary key.
-    own = rows.filter(organization_id=organization_id, pk__gte=ids.at_least(since))
+    own = rows[new.kind].filter(
+        organization_id=organization_id, pk__gte=ids.at_least(since), **_values(new)
+    )
     found = own.order_by("pk").values_list("pk", flat=True).first()
     return str(found) if found else ""

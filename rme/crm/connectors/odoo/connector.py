@@ -4,7 +4,7 @@ https://www.odoo.com/documentation/19.0/developer/reference/external_api.html
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Annotated, ClassVar
 from urllib.parse import quote
@@ -16,13 +16,12 @@ from rme.core.cache import TtlCache
 from rme.core.credentials import DESTINATION
 from rme.core.html_entities import unescape
 from rme.crm.connectors.base import (
-    Deadline,
     MappingWrong,
     PlatformAway,
     PlatformRefused,
     PlatformSlow,
 )
-from rme.crm.connectors.conditions import Description, Where, phone_digits
+from rme.crm.connectors.conditions import Where, phone_digits
 from rme.crm.connectors.mapped import SCAN, MappedConnector
 from rme.crm.connectors.odoo.errors import Parent, error_of
 from rme.crm.connectors.platform_calls import json_of, limit_of
@@ -62,19 +61,9 @@ class OdooConnector(MappedConnector):
     created_path = "create_date"
     batch: ClassVar[int] = 1000
 
-    def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
-        self.caller.deadline = deadline
-        described: dict[str, Mapping[str, str] | None] = {}
-        for name in dict.fromkeys(objects):
-            try:
-                types = self._read_types(name)
-            except MappingWrong:
-                described[name] = None
-            else:
-                described[name] = {
-                    field: given.get("relation", "") for field, given in types.items()
-                }
-        return described
+    def _describe_object(self, name: str) -> Mapping[str, str]:
+        types = self._read_types(name)
+        return {field: given.get("relation", "") for field, given in types.items()}
 
     # --- reading --------------------------------------------------------------------------------
     def _select(

@@ -1,7 +1,7 @@
 """The connector for Salesforce: its REST API, called by simple-salesforce."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, SecretStr, model_validator
@@ -9,13 +9,11 @@ from pydantic import Field, SecretStr, model_validator
 from rme.core.credentials import DESTINATION
 from rme.crm import platforms
 from rme.crm.connectors.base import (
-    Deadline,
-    MappingWrong,
     PlatformAway,
     PlatformRefused,
     PlatformSlow,
 )
-from rme.crm.connectors.conditions import Description, Where, phone_digits
+from rme.crm.connectors.conditions import Where, phone_digits
 from rme.crm.connectors.mapped import SCAN, MappedConnector
 from rme.crm.connectors.records import New
 from rme.crm.connectors.remote_settings import RemoteSettings
@@ -85,16 +83,6 @@ class SalesforceConnector(MappedConnector):
     ) -> None:
         super().__init__(organization_id, platform=platform, transport=transport)
         self.adapter = sessions.TransportAdapter(self.caller)
-
-    def describe(self, objects: Iterable[str], *, deadline: Deadline) -> Description:
-        self.caller.deadline = deadline
-        described: dict[str, Mapping[str, str] | None] = {}
-        for name in dict.fromkeys(objects):
-            try:
-                described[name] = self._describe_object(name)
-            except MappingWrong:
-                described[name] = None
-        return described
 
     def _describe_object(self, name: str) -> dict[str, str]:
         return self._run(lambda client: _fields_of(_object(client, name).describe()))

@@ -56,9 +56,7 @@ def test_threads_may_log_in_at_once(server):
 def test_a_private_key_signs_an_assertion(server):
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
     audience = "https://test.salesforce.com"
     settings = {"private_key": pem, "username": "bot@acme.example", "audience": audience}

@@ -69,10 +69,7 @@ def test_any_html_is_looked_at_in_one_pass(html):
         ("a" * 161, ["takes 2 segments"]),
         ("Grüezi", []),
         ("ça va ’ ça", ["goes as UCS-2, with 70 units a segment, because of: ç ’"]),
-        (
-            "ж" * 71,
-            ["takes 2 segments", "goes as UCS-2, with 70 units a segment, because of: ж"],
-        ),
+        ("ж" * 71, ["takes 2 segments", "goes as UCS-2, with 70 units a segment, because of: ж"]),
         (
             "абвгдежзийк",
             ["goes as UCS-2, with 70 units a segment, because of: а б в г д е ж з и й …"],

@@ -172,11 +172,7 @@ def test_liquid_means_what_its_reference_says(source, written):
         "nested": [1, [2, [3]]],
         "day": date(2026, 1, 2),
         "pair": {"k": "v"},
-        "people": [
-            {"name": "Ann", "age": 3},
-            {"name": "Bo", "age": 3},
-            {"name": "Cy", "age": 4},
-        ],
+        "people": [{"name": "Ann", "age": 3}, {"name": "Bo", "age": 3}, {"name": "Cy", "age": 4}],
     }
     assert text(source + "|", data) == written + "|"
 

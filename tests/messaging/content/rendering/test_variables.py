@@ -193,11 +193,7 @@ def doubling(depth: int) -> dict[str, object]:
     ("schema", "variables", "problems"),
     [
         (doubling(40), {}, ["takes too long to check with the template's schema"]),
-        (
-            {"$ref": "#"},
-            {},
-            ["cannot be checked with the template's schema (RecursionError)"],
-        ),
+        ({"$ref": "#"}, {}, ["cannot be checked with the template's schema (RecursionError)"]),
         ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 400_000 + "!"}, None),
         ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": n} for n in range(9_000)]}, []),
         ({"type": "object"}, {"a": "x" * 1_000_001}, ["is too large"]),

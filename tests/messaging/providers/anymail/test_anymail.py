@@ -14,9 +14,7 @@ from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import http1, mail_services
 from tests.fakes.http1 import Http1Server, Seen
-from tests.messaging.providers.accounts import (
-    ATTEMPT,
-)
+from tests.messaging.providers.accounts import ATTEMPT
 from tests.messaging.providers.anymail.scene import EMAIL, NAMES, UNSUBSCRIBE, account, ask
 
 

@@ -5,14 +5,7 @@ import pytest
 from messaging.providers.anymail.services import ServiceName
 from rme.core.outcomes import Accepted, Rejected, Retryable, Unknown
 from rme.transport import Transport
-from tests.messaging.providers.accounts import (
-    CONTENT,
-    DEAD,
-    LATER,
-    RECIPIENT,
-    SET_UP,
-    kind_of,
-)
+from tests.messaging.providers.accounts import CONTENT, DEAD, LATER, RECIPIENT, SET_UP, kind_of
 from tests.messaging.providers.anymail.scene import NAMES, ask
 
 NOBODY_KNOWS = (Unknown,)

@@ -1,0 +1,6 @@
+"""How people get into the console: log-in, second factor, sessions, single sign-on, invitations.
+
+django-allauth does the protocols; `rme.tenants.logins` limits the guesses. Other packages import
+`urls`,
+`pages`, `factor_secrets` and `sessions`.
+"""

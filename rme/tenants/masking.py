@@ -1,0 +1,19 @@
+"""Addresses as people see them who may not see whole ones."""
+
+from collections.abc import Iterable
+
+
+def mask(address: str) -> str:
+    """Return an address that is recognized by who knows it: `o…@example.com`, `+41…67`."""
+    local, at, domain = address.partition("@")
+    if at:
+        return f"{local[:1]}…@{domain}"
+    return f"{address[:3]}…{address[-2:]}" if len(address) > 7 else "…"
+
+
+def masked_in(value: object, addresses: Iterable[str]) -> object:
+    """Return a value in which these addresses are masked, if it is a text that has them."""
+    if isinstance(value, str):
+        for address in addresses:
+            value = value.replace(address, mask(address)) if address else value
+    return value
