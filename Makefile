@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
-# one more than the two cores of CI: the tests that start services mostly wait
+# one more than the two cores of CI: the tests that start services mostly wait. They are in two
+# groups (`service`, `service-2`), which take about as long and run side by side.
 WORKERS ?= 3
 
 .PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench lock format clean clean-data
@@ -18,6 +19,8 @@ help:  ## list the targets
 run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
 
+# Without kept bytecode each worker compiles all tests anew.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(T) $(ARGS)
 

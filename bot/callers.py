@@ -3,10 +3,10 @@
 from django.conf import settings
 from django.http import HttpRequest
 
-from bot.envelope import Failure, UnauthorizedCall
+from bot.envelope import BotFailure, UnauthorizedCall
 from rme.core import logs
 from rme.core.http import edge
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, limiter
 from rme.tenants import api_keys, call_limits
 from rme.tenants.api_keys import KeyRecord
@@ -35,13 +35,13 @@ def check_limits(key: KeyRecord) -> None:
         raise too_many_calls(decision.retry_after)
 
 
-def too_many_calls(retry_after: int) -> Failure:
+def too_many_calls(retry_after: int) -> BotFailure:
     """Return the failure for a call above a rate limit; `retry_after` is in seconds."""
     headers = {"Retry-After": str(retry_after)}
-    return Failure(429, "too_many_calls", "Too many calls; see Retry-After", headers=headers)
+    return BotFailure(429, "too_many_calls", "Too many calls; see Retry-After", headers=headers)
 
 
-def _refuse(address: str) -> Failure:
+def _refuse(address: str) -> BotFailure:
     """Count a wrong key and return the failure.
 
     A right key is accepted even from an address above the limit: bots of many organizations share

@@ -8,7 +8,7 @@ an unknown outcome finds the record that the first request created.
 from dataclasses import dataclass
 
 from bot import idempotency
-from bot.envelope import Failure
+from bot.envelope import BotFailure
 from bot.idempotency import CreateKey
 from bot.policy import BotPolicy, OnDuplicate
 from rme.core.db import locks
@@ -63,10 +63,10 @@ def create(
         raise PlatformSlow from error
 
 
-def unknown_parent(field: str, reason: str = "does not exist") -> Failure:
+def unknown_parent(field: str, reason: str = "does not exist") -> BotFailure:
     """Return the failure for a reference to another record."""
     name = PARENTS[field]
-    return Failure(422, "unknown_parent", f"{name} {reason}", field=name)
+    return BotFailure(422, "unknown_parent", f"{name} {reason}", field=name)
 
 
 def natural_key(new: New) -> str:
@@ -157,7 +157,7 @@ class _Create:
     def _duplicate(self, identifier: str) -> CreateResult:
         if self.on_duplicate == OnDuplicate.RETURN_EXISTING and identifier:
             return CreateResult(identifier, created=False)
-        raise Failure(
+        raise BotFailure(
             409, "duplicate", f"The {self.new.kind} exists already", more={"id": identifier}
         )
 

@@ -19,7 +19,7 @@ CUTS = (8000, 2000, 500, 100)
 Body = dict[str, Any]
 
 
-class Failure(Exception):
+class BotFailure(Exception):
     """A call that fails, with the status code and the fields of its response."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Failure(Exception):
         }
 
 
-class UnauthorizedCall(Failure):
+class UnauthorizedCall(BotFailure):
     """The key is missing, wrong, or not allowed to use the action."""
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class UnauthorizedCall(Failure):
         return {"code": 401, "status": "Unauthorized"}
 
 
-def invalid(field: str, message: str, error: str = "invalid_parameter") -> Failure:
+def invalid(field: str, message: str, error: str = "invalid_parameter") -> BotFailure:
     """Return the failure for an invalid parameter."""
-    return Failure(400, error, f"{field} {message}", field=field)
+    return BotFailure(400, error, f"{field} {message}", field=field)
 
 
 def phrase(code: int) -> str:

@@ -17,7 +17,7 @@ from django.core.exceptions import (
 from django.http import HttpRequest, QueryDict, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 
-from bot.envelope import Failure
+from bot.envelope import BotFailure
 
 BODY_LIMIT = 1024 * 1024
 FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
@@ -49,7 +49,7 @@ class Form:
     """The parameters of a body, or the reason why it cannot be read."""
 
     parameters: Parameters
-    problem: Failure | None = None
+    problem: BotFailure | None = None
 
 
 class _ParsedRequest(HttpRequest):
@@ -110,4 +110,4 @@ def _fold(given: QueryDict) -> Parameters:
 
 
 def _problem(code: int, error: str, message: str) -> Form:
-    return Form(NO_PARAMETERS, Failure(code, error, message))
+    return Form(NO_PARAMETERS, BotFailure(code, error, message))

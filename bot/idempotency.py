@@ -2,6 +2,8 @@
 
 Records without a natural key: the same values from the same API key within two minutes. All
 records: the same `Idempotency-Key` within a day.
+
+SQL for the start of a create, since one statement inserts, renews and deletes what has expired.
 """
 
 import hashlib

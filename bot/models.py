@@ -13,9 +13,9 @@ class BotSettings(models.Model):
     """The settings of an organization's bots. Without a row the defaults apply."""
 
     class OnDuplicate(models.TextChoices):
-        RETURN_EXISTING = "return_existing", "Return the one that exists"
-        REJECT = "reject", "Refuse (409)"
-        ALLOW = "allow", "Make another"
+        RETURN_EXISTING = "return_existing", "Return the existing one"
+        REJECT = "reject", "Reject (409)"
+        ALLOW = "allow", "Create another"
 
     organization = models.OneToOneField(
         Organization, models.CASCADE, primary_key=True, related_name="bot_settings"
@@ -23,25 +23,25 @@ class BotSettings(models.Model):
     always_200 = models.BooleanField(
         "always 200",
         default=False,
-        help_text="Answer with HTTP status 200 whatever happened, for bot builders that cannot "
-        "read it. The code in the body stays as it is.",
+        help_text="Always respond with HTTP status 200, for bot builders that cannot read "
+        "another. The code in the body does not change.",
     )
     max_records = models.PositiveSmallIntegerField(
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(50)],
-        help_text="At most so many records in an answer.",
+        help_text="The most records in a response.",
     )
     on_duplicate_contact = models.CharField(
         max_length=20,
         choices=OnDuplicate.choices,
         default=OnDuplicate.RETURN_EXISTING,
-        help_text="When a contact is to be made whose email address one has.",
+        help_text="For a new contact whose email address another contact has.",
     )
     on_duplicate_account = models.CharField(
         max_length=20,
         choices=OnDuplicate.choices,
         default=OnDuplicate.RETURN_EXISTING,
-        help_text="When an account is to be made whose name one has.",
+        help_text="For a new account whose name another account has.",
     )
 
     class Meta:

@@ -1,6 +1,6 @@
 """Responses to failures of a platform. They never quote the platform's own texts."""
 
-from bot.envelope import Failure
+from bot.envelope import BotFailure
 from rme.core.db.statement_timeout import StatementLate
 from rme.crm.connectors.base import MappingWrong, PlatformLimit, PlatformRefused, PlatformSlow
 
@@ -8,19 +8,19 @@ OUTCOME_UNKNOWN = {"outcome": "unknown"}
 """Added when a create got no answer: the record may exist, and a repeat is safe."""
 
 
-def failure_of(error: Exception, *, creates: bool) -> Failure:
+def failure_of(error: Exception, *, creates: bool) -> BotFailure:
     """Return the failure that a bot sees for an error."""
     match error:
-        case Failure():
+        case BotFailure():
             return error
         case PlatformLimit(retry_after=seconds):
             headers = {"Retry-After": str(seconds)}
-            return Failure(503, "crm_limit", "The platform's quota is used up", headers=headers)
+            return BotFailure(503, "crm_limit", "The platform's quota is used up", headers=headers)
         case PlatformSlow() | StatementLate():
             more = OUTCOME_UNKNOWN if creates else {}
-            return Failure(504, "crm_timeout", "The platform did not answer in time", more=more)
+            return BotFailure(504, "crm_timeout", "The platform did not answer in time", more=more)
         case PlatformRefused():
-            return Failure(502, "crm_auth", "The platform does not take our credentials")
+            return BotFailure(502, "crm_auth", "The platform does not take our credentials")
         case MappingWrong():
-            return Failure(502, "crm_mapping", "The field mapping does not fit the platform")
-    return Failure(502, "crm_unavailable", "The platform cannot be reached")
+            return BotFailure(502, "crm_mapping", "The field mapping does not fit the platform")
+    return BotFailure(502, "crm_unavailable", "The platform cannot be reached")

@@ -15,7 +15,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from bot import actions, callers, creates, envelope, forms, platform_errors, policy, schemas
-from bot.envelope import Failure, UnauthorizedCall
+from bot.envelope import BotFailure, UnauthorizedCall
 from bot.forms import Parameters
 from bot.policy import BotPolicy
 from rme.core import errors, logs
@@ -100,14 +100,14 @@ class BotView(JsonView):
 
     def handle_exception(self, exc: Exception) -> Any:
         """Respond to expected failures; `rme.core.http.api` logs and answers all others."""
-        if isinstance(exc, Failure | PlatformError):
+        if isinstance(exc, BotFailure | PlatformError):
             return _fail(self.request._request, exc)
         raise exc
 
     def http_method_not_allowed(self, request: object, *args: object, **kwargs: object) -> NoReturn:
         (method,) = self.allowed_methods
         message = f"This path takes {method} alone"
-        raise Failure(405, "method_not_allowed", message, headers={"Allow": method})
+        raise BotFailure(405, "method_not_allowed", message, headers={"Allow": method})
 
 
 class ConfirmView(BotView):
@@ -188,7 +188,7 @@ def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     failure = (
         UnauthorizedCall()
         if error.status == 401
-        else Failure(error.status, error.code.lower(), error.message, headers=error.headers)
+        else BotFailure(error.status, error.code.lower(), error.message, headers=error.headers)
     )
     return _respond(request, failure.body(id_of(request)), failure.headers)
 

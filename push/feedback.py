@@ -1,7 +1,7 @@
 """Feedback of push services: dead tokens, whose devices are deactivated.
 
-It is stored in the transaction of the outcome, and a task processes it later, by one statement for
-each batch.
+It is stored in the transaction of the outcome, and a task processes it later. SQL, because one
+statement takes a batch, changes its devices and adds to their histories.
 """
 
 from collections.abc import Sequence

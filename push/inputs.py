@@ -17,9 +17,18 @@ from pydantic_core import PydanticCustomError
 from push import device_tokens
 from push.devices import Registration
 from rme.core.errors import InvalidPayload
-from rme.core.http.fields import Printable, RecordId, Schema, Upper, any_case, given
+from rme.core.http.fields import (
+    Cursor,
+    Limit,
+    Printable,
+    Query,
+    RecordId,
+    Schema,
+    Upper,
+    any_case,
+    given,
+)
 from rme.core.http.parsing import parse
-from rme.core.http.queries import Cursor, Limit, Query
 from rme.core.zones import is_zone
 
 SUBSCRIPTION = {

@@ -90,10 +90,10 @@ class Device(models.Model):
 
 
 class Feedback(models.Model):
-    """What a push service said of a device's token, until the task has taken it.
+    """A push service's report that a device's token is dead, until a task has processed it.
 
-    Written in the transaction of the outcome that said it. `at` is when the token was dead: the
-    service's own time, else that of the attempt. It counts for who registered until then.
+    It is written in the transaction of the outcome. `at` is when the token was dead: the service's
+    own time, else that of the attempt. A device that registered later is not affected.
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)

@@ -1,9 +1,11 @@
 from django.apps import AppConfig
 
+from rme.celery import app
+
 
 class RmeConfig(AppConfig):
     name = "rme"
 
     def ready(self) -> None:
-        """Set the Celery app up in every process, so that tasks know their broker."""
-        from rme import celery  # noqa: F401
+        """Use the service's Celery app in all threads, so that tasks know their broker."""
+        app.set_default()

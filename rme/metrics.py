@@ -19,7 +19,7 @@ from redis import RedisError
 from messaging.providers import unknown_codes
 from messaging.reports import metrics
 from rme.core.errors import ApiError
-from rme.core.http import edge, proxies
+from rme.core.http import edge
 from rme.core.http.api import set_error_renderer
 from rme.core.redis import counters, heartbeats
 
@@ -49,7 +49,7 @@ def _is_local(request: HttpRequest) -> bool:
     """Return whether a request came from this machine and not by a proxy on it: a proxy adds a
     header, or passes on the Host that its client sent.
     """
-    if settings.TLS_PROXY or proxies.is_forwarded(request.META):
+    if settings.TLS_PROXY or edge.is_forwarded(request.META):
         return False
     name = split_domain_port(request.headers.get("Host", ""))[0].strip("[]")
     return edge.is_from_here(request) and (name == "localhost" or edge.is_loopback(name))

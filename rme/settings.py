@@ -52,7 +52,7 @@ ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
 TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
 """A proxy in front ends TLS and sets `Forwarded` (if that is the value) or X-Forwarded-Proto and
--For: see `rme.core.http.proxies`."""
+-For: see `rme.core.http.edge`."""
 OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called although they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")
@@ -104,6 +104,7 @@ BROWSER_MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "rme.tenants.access.sessions.SessionMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 """Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
@@ -264,6 +265,11 @@ SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
         else [],
     }
 }
+SECOND_FACTOR_REQUIRED = flag("SECOND_FACTOR_REQUIRED")
+"""Whether everybody needs a second factor; otherwise each organization decides for its people."""
+SESSION_IDLE_SECONDS = int(ENV.get("SESSION_IDLE_SECONDS", "7200"))
+SESSION_SECONDS = int(ENV.get("SESSION_SECONDS", "86400"))
+"""How long a session of the console lasts without a request, and at most."""
 LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
 """Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
@@ -299,8 +305,8 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.call_limits.CallThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["rme.core.http.json.JsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rme.core.http.json.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rme.core.http.parsing.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rme.core.http.parsing.JsonRenderer"],
     "EXCEPTION_HANDLER": "rme.core.http.api.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,

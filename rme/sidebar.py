@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.apps import apps
+from django.contrib import admin
 from django.urls import reverse_lazy
 from django.utils.functional import lazy
 
@@ -11,9 +13,6 @@ def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
     url = reverse_lazy(f"admin:{model}_changelist")
 
     def may_open(request: Any) -> bool:
-        from django.apps import apps
-        from django.contrib import admin
-
         page = admin.site.get_model_admin(apps.get_model(model.replace("_", ".")))
         return page.has_view_permission(request)
 
@@ -83,6 +82,7 @@ NAVIGATION: list[dict[str, Any]] = [
             _page("API keys", "key", "tenants_apikey"),
             _page("Bot settings", "smart_toy", "bot_botsettings"),
             _page("Memberships", "group", "tenants_membership"),
+            _page("Invitations", "mail_lock", "tenants_invitation"),
             _page("Users", "manage_accounts", "tenants_user"),
             _page("Change log", "manage_search", "admin_logentry"),
         ],

@@ -1,7 +1,8 @@
 """What all tests share: real PostgreSQL and Redis, clean caches, and an organization."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from redis import Redis
@@ -11,6 +12,18 @@ from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import Organization
 from tests import factories
 from tests.rest import Api
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exclude modules and collected tests from garbage collection: they live until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,18 @@
 """The whole service as `make run` starts it, in a data folder of its own."""
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +35,7 @@ class Service:
     def __init__(self, var: Path, **env: str) -> None:
         self.var = var
         self.port = free_port()
-        kept = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
-        self.env = {**kept, "RME_VAR": str(var), "PORT": str(self.port), **env}
+        self.env = {**_own_engines(), "RME_VAR": str(var), "PORT": str(self.port), **env}
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -105,6 +108,33 @@ class Service:
 
         with psycopg.connect(f"host={sockets(self.var)} user=rme dbname=rme") as connection:
             return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+
+
+@contextmanager
+def data_folder() -> Iterator[Path]:
+    """Return a new data folder with a migrated database, so that no service migrates its own."""
+    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        subprocess.run(["cp", "-a", _migrated() / "postgres", folder], check=True)
+        yield folder
+
+
+@cache
+def _migrated() -> Path:
+    """Return the data folder of a service that has migrated and stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="rme-test-", dir="/var/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    command = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
+    command += [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=ROOT, env=_own_engines(), check=True)
+    return folder
+
+
+def _own_engines() -> dict[str, str]:
+    """Return the environment without the engines of the tests."""
+    return {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
 
 
 @contextmanager

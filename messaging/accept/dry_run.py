@@ -76,6 +76,7 @@ def _content(caller: Caller, each: Plan, one: Recipient) -> Content:
         address=chosen.address or "",
         body=content_of(each, {"": one.given.variables}),
         template=chosen.template,
+        policy=organization_policy.of(caller.organization.id),
         category=each.rules.name,
     )
     match chosen.channel:

@@ -11,8 +11,7 @@ from messaging.accept.requests import MESSAGE
 from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.json import refuse_nul
-from rme.core.http.parsing import parse
+from rme.core.http.parsing import parse, refuse_nul
 from rme.tenants import organizations
 from rme.tenants.authentication import Caller
 from rme.tenants.models import Organization

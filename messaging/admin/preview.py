@@ -106,7 +106,8 @@ def _context(
     variables: dict[str, object],
 ) -> dict[str, object]:
     organization = organizations.get(version.template.organization_id)
-    domain = organization_policy.of(organization.id).default_domain
+    policy = organization_policy.of(organization.id)
+    domain = policy.default_domain
     sender = {"name": (domain and domain.name) or organization.name}
     request = compose.RenderRequest(
         organization=organization,
@@ -116,6 +117,7 @@ def _context(
         address="",
         body={"variables": variables, "sender": sender},
         template=template,
+        policy=policy,
     )
     return dict(request.context)
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rme.core import errors
 from rme.core.db.clock import iso
 from rme.core.http.api import id_of, json_response
-from rme.core.http.json import may_hold_nul, refuse_nul
+from rme.core.http.parsing import may_hold_nul, refuse_nul
 from rme.tenants.authentication import Caller
 
 T = TypeVar("T")

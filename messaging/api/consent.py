@@ -25,8 +25,8 @@ from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentBody
 from messaging.models import ConsentEntry
 from rme.core import errors
 from rme.core.http.api import ApiView
+from rme.core.http.fields import cursor_of, read_cursor
 from rme.core.http.parsing import parse
-from rme.core.http.queries import cursor_of, read_cursor
 
 
 class ConsentOutput(Output):

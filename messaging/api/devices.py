@@ -27,8 +27,8 @@ from push.inputs import DEVICES, REPLACE, DeviceBody, DevicesQuery, ReplaceInput
 from push.models import Device
 from rme.core import errors
 from rme.core.http.api import ApiView
+from rme.core.http.fields import cursor_of, read_cursor
 from rme.core.http.parsing import parse
-from rme.core.http.queries import cursor_of, read_cursor
 
 
 class DeviceOutput(Output):

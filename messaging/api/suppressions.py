@@ -38,8 +38,8 @@ from messaging.models import Suppression
 from rme.core import errors
 from rme.core.channels import ALL
 from rme.core.http.api import ApiView
+from rme.core.http.fields import cursor_of, read_cursor
 from rme.core.http.parsing import parse
-from rme.core.http.queries import cursor_of, read_cursor
 
 SOURCE = "API"
 LIFT_ERRORS = (errors.NotFound, errors.SuppressionProtected)

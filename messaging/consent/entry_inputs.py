@@ -4,8 +4,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
-from rme.core.http.fields import CategoryName, Instant, RecordId, Schema, Upper, at_most
-from rme.core.http.queries import Cursor, Limit, Query, Switch
+from rme.core.http.fields import (
+    CategoryName,
+    Cursor,
+    Instant,
+    Limit,
+    Query,
+    RecordId,
+    Schema,
+    Switch,
+    Upper,
+    at_most,
+)
 
 AnyChannel = Annotated[Literal["EMAIL", "SMS", "PUSH", "ALL"], Upper]
 Status = Annotated[Literal["OPTED_IN", "OPTED_OUT"], Upper]

@@ -10,8 +10,11 @@ from rme.core import ids
 from rme.core.db import clock
 from rme.core.errors import InvalidPayload, NotFound
 from rme.core.http.fields import (
+    Cursor,
     Instant,
+    Limit,
     Printable,
+    Query,
     RecordId,
     Schema,
     Upper,
@@ -20,7 +23,6 @@ from rme.core.http.fields import (
     given,
 )
 from rme.core.http.parsing import parse
-from rme.core.http.queries import Cursor, Limit, Query
 from rme.tenants.organizations import OrganizationRecord
 
 AnyChannelName = Annotated[Literal["EMAIL", "SMS", "PUSH", "ALL"], Upper]

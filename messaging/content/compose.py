@@ -11,7 +11,7 @@ from uuid import UUID
 
 from messaging.content import links, rendering, tracked_links
 from messaging.content.templates import ActiveTemplate
-from messaging.policy import organization_policy
+from messaging.policy.organization_policy import Policy
 from push.devices import DeviceRecord
 from rme.core import addresses
 from rme.core.channels import Channel
@@ -38,6 +38,7 @@ class RenderRequest:
     address: str
     body: ContentBody
     template: ActiveTemplate | None
+    policy: Policy
     category: str = ""
     """The message's category. Empty in a preview: the template's counts."""
 
@@ -124,7 +125,7 @@ def email(request: RenderRequest) -> Email:
 
 def _tracked(request: RenderRequest, html: str) -> str:
     """Add tracking to HTML where the organization wants it, but never to a preview."""
-    rules = organization_policy.of(request.organization.id).sending
+    rules = request.policy.sending
     if not html or not request.delivery_id or not (rules.track_opens or rules.track_clicks):
         return html
     delivery_id = UUID(request.delivery_id)
@@ -136,10 +137,7 @@ def _tracked(request: RenderRequest, html: str) -> str:
 def _unsubscribe_headers(request: RenderRequest) -> dict[str, str]:
     """Return the headers with which mail clients offer to unsubscribe (RFC 2369, RFC 8058)."""
     link = request.link
-    if (
-        not link.category
-        or not organization_policy.of(link.organization_id).rules(link.category).opt_in
-    ):
+    if not link.category or not request.policy.rules(link.category).opt_in:
         return {}
     return {
         "List-Unsubscribe": f"<{links.one_click_url(link.token)}>",

@@ -6,15 +6,17 @@ from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter
 
 from rme.core.http.fields import (
     ChannelName,
+    Cursor,
     Language,
+    Limit,
     Printable,
+    Query,
     RecordId,
     Schema,
     Upper,
     Variables,
     WholeNumber,
 )
-from rme.core.http.queries import Cursor, Limit, Query
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Printable]
 

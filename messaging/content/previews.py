@@ -167,7 +167,8 @@ def _context(
     variables: Mapping[str, object],
     template: ActiveTemplate,
 ) -> Mapping[str, object]:
-    domain = organization_policy.of(organization.id).default_domain
+    policy = organization_policy.of(organization.id)
+    domain = policy.default_domain
     sender = {
         "domain": domain and domain.domain,
         "local_part": domain and domain.local_part,
@@ -181,6 +182,7 @@ def _context(
         address="",
         body={"variables": variables, "sender": sender, "record": record},
         template=template,
+        policy=policy,
     )
     return request.context if contact else {**request.context, "contact": {}}
 

@@ -6,6 +6,6 @@ Other packages use:
 - `accounts`: routes, and whether an account takes sends now
 - `manual_review`: deliveries with an unknown outcome that a person decides
 
-The way of a batch: `tasks` → `claims` → `deliver` (the send loop), which prepares (`prepare`,
-`batch_progress`), records (`record`), hands over (`in_flight`) and applies outcomes (`next_steps`).
+The way of a batch: `tasks` → `claims` → `deliver` (the send loop), which prepares (`prepare`),
+records (`record`), hands over (`in_flight`) and applies outcomes (`next_steps`).
 """

@@ -20,11 +20,11 @@ import structlog
 from messaging.consent import gate_lock, gates
 from messaging.delivery import accounts, late_outcomes, prepare, record, render_limit
 from messaging.delivery.accounts import circuits, concurrency
-from messaging.delivery.batch_progress import BatchProgress
 from messaging.delivery.claims import CLAIM_SECONDS, Batch
 from messaging.delivery.in_flight import Window
 from messaging.delivery.late_outcomes import FollowUp
 from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.prepare import BatchProgress
 from messaging.delivery.record import Answered
 from messaging.feedback.receipts import Receipt
 from messaging.models.statuses import Status

@@ -1,8 +1,11 @@
-"""Prepare claimed deliveries: find the address, the accounts and the text of each."""
+"""Prepare claimed deliveries: find the address, the accounts and the text of each; and where the
+sending of a batch stands: what is not prepared, about to leave, and decided.
+"""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import islice
 from time import monotonic
 
@@ -37,11 +40,8 @@ Versions = Mapping[int, templates.ActiveTemplate]
 def read_ahead(batches: Sequence[Batch]) -> dict[str, dict[str, ContactRecord]]:
     """Fill the caches that preparing and recording these batches read, by five queries in all.
 
-    Return the contacts that organizations keep here, by organization; nothing for a single batch,
-    which reads its own.
+    Return the contacts that organizations keep here, by organization.
     """
-    if len(batches) < 2:
-        return {}
     organization_ids = [batch.organization_id for batch in batches]
     organizations.get_many(organization_ids)
     organization_policy.of_many(organization_ids)
@@ -116,7 +116,7 @@ class Preparation:
             else:
                 self._address(delivery, self.contacts, now)
             if not delivery.decided:
-                _compose(self.organization, delivery, versions, self.router)
+                self._compose(delivery, versions)
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -145,7 +145,7 @@ class Preparation:
             delivery.end_channel(
                 Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now
             )
-        elif until := _quiet_until(self.organization, self.policy, delivery, now):
+        elif until := self._quiet_until(delivery, now):
             delivery.wait("QUIET_HOURS", until)
         elif self.channel is not Channel.PUSH:  # there each device has routes of its own
             routes = self.router.routes(
@@ -155,92 +155,140 @@ class Preparation:
             if not routes:
                 delivery.back_off(now=now)
 
+    def _quiet_until(self, delivery: OutgoingDelivery, now: datetime) -> datetime | None:
+        """Return the end of the recipient's quiet hours, if it is within them now.
 
-def _quiet_until(
-    organization: organizations.OrganizationRecord,
-    policy: Policy,
-    delivery: OutgoingDelivery,
-    now: datetime,
-) -> datetime | None:
-    """Return the end of the recipient's quiet hours, if it is within them now.
+        Accept has scheduled the first channel after them; this is for a later fallback or retry.
+        """
+        hours = self.policy.quiet(delivery.channel, delivery.rules)
+        if hours is None or delivery.contact is None:
+            return None
+        return quiet_until(now, hours, zone(delivery.contact.zone, self.organization.zone))
 
-    Accept has scheduled the first channel after them; this is for a later fallback or retry.
-    """
-    hours = policy.quiet(delivery.channel, delivery.rules)
-    if hours is None or delivery.contact is None:
-        return None
-    return quiet_until(now, hours, zone(delivery.contact.zone, organization.zone))
+    def _compose(self, delivery: OutgoingDelivery, versions: Versions) -> None:
+        """Render a delivery; a text that cannot be rendered fails this delivery alone."""
+        claimed = delivery.claimed
+        template = versions.get(claimed.template_version_id or 0)
+        if template is not None and template.channel != claimed.channel:
+            template = self._template_for(template, claimed.channel)  # after a fallback
+        try:
+            contents = self._contents(delivery, template)
+        except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
+            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+            return
+        delivery.set_contents(contents, [self._routes(delivery, each) for _, each in contents])
+        if not delivery.has_untried_accounts:
+            some = self.router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
+            reason = "no active account for the devices" if some else "no active account"
+            delivery.back_off(now=clock.now(), reason=reason)
+
+    def _routes(self, delivery: OutgoingDelivery, content: Content) -> Sequence[Account]:
+        """Return the accounts to try for one content, in order."""
+        if not isinstance(content, Push):
+            return delivery.routes
+        claimed, device = delivery.claimed, (content.platform, content.app)
+        return self.router.routes(
+            None, test=claimed.test, previous=claimed.previous_account_id, device=device
+        )
+
+    def _template_for(
+        self, before: templates.ActiveTemplate, channel: str
+    ) -> templates.ActiveTemplate | None:
+        """Return the template's version for the channel that a delivery fell back to."""
+        organization = self.organization
+        found = templates.find_active(organization.id, {before.name})
+        wanted = templates.languages(
+            before.language, organization.language, chain=organization.locale_fallback
+        )
+        return templates.pick(found, before.name, channel, wanted)
+
+    def _contents(
+        self, delivery: OutgoingDelivery, template: templates.ActiveTemplate | None
+    ) -> list[tuple[str | None, Content]]:
+        """Return what is to be handed over: one content, or one for each device (with its id)."""
+        claimed = delivery.claimed
+        if template is None and "content" not in claimed.body:
+            raise rendering.RenderFailed(f"no template for {claimed.channel}")
+        assert delivery.contact is not None  # _address decided those without one
+        request = compose.RenderRequest(
+            organization=self.organization,
+            delivery_id=claimed.id,
+            message_id=claimed.message_id,
+            contact=delivery.contact,
+            address=delivery.address or "",
+            body=claimed.body,
+            template=template,
+            policy=self.policy,
+            category=claimed.category,
+        )
+        with render_limit.limited(self.organization.id, claimed):
+            match claimed.channel:
+                case Channel.EMAIL:
+                    return [(None, compose.email(request))]
+                case Channel.SMS:
+                    return [(None, compose.sms(request))]
+            composed = compose.pushes(request, delivery.devices)
+        return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]
 
 
-def _compose(
-    organization: organizations.OrganizationRecord,
-    delivery: OutgoingDelivery,
-    versions: Versions,
-    router: Router,
-) -> None:
-    """Render a delivery; a text that cannot be rendered fails this delivery alone."""
-    claimed = delivery.claimed
-    template = versions.get(claimed.template_version_id or 0)
-    if template is not None and template.channel != claimed.channel:
-        template = _template_for(organization, template, claimed.channel)  # after a fallback
-    try:
-        contents = _contents(organization, delivery, template)
-    except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-        delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
-        return
-    delivery.set_contents(contents, [_routes(router, delivery, content) for _, content in contents])
-    if not delivery.has_untried_accounts:
-        some = router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
-        reason = "no active account for the devices" if some else "no active account"
-        delivery.back_off(now=clock.now(), reason=reason)
+class BatchProgress:
+    """The part of one organization's batch in the windows of the send loop."""
 
+    def __init__(self, batch: Batch, contacts: Mapping[str, ContactRecord] | None) -> None:
+        self.batch, self.contacts = batch, contacts
+        self.policy = organization_policy.of(batch.organization_id)
+        self.fresh = deque(batch.deliveries)
+        """Deliveries that are not prepared yet."""
+        self.window: list[OutgoingDelivery] = []
+        """Deliveries that leave next; after the hand-over, those that were answered in time."""
+        self.decided = self._unreadable()
+        """Deliveries whose next status is to be recorded."""
+        self.released_count = 0
 
-def _routes(router: Router, delivery: OutgoingDelivery, content: Content) -> Sequence[Account]:
-    """Return the accounts to try for one content, in order."""
-    if not isinstance(content, Push):
-        return delivery.routes
-    claimed, device = delivery.claimed, (content.platform, content.app)
-    return router.routes(
-        None, test=claimed.test, previous=claimed.previous_account_id, device=device
-    )
+    @cached_property
+    def preparation(self) -> Preparation:
+        """Read what preparing needs, once, when the first delivery is about to leave."""
+        return Preparation(self.batch, self.policy, self.contacts)
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether anything is still to be sent or recorded."""
+        return bool(self.window or self.fresh or self.decided)
 
-def _template_for(
-    organization: organizations.OrganizationRecord, before: templates.ActiveTemplate, channel: str
-) -> templates.ActiveTemplate | None:
-    """Return the template's version for the channel that a delivery fell back to."""
-    found = templates.find_active(organization.id, {before.name})
-    wanted = templates.languages(
-        before.language, organization.language, chain=organization.locale_fallback
-    )
-    return templates.pick(found, before.name, channel, wanted)
+    @property
+    def sent_count(self) -> int:
+        """Return how many deliveries were tried, or ended without a try."""
+        return len(self.batch.deliveries) - self.released_count
 
+    def set_decided_apart(self) -> None:
+        """Move the decided deliveries out of the window."""
+        self.decided += [each for each in self.window if each.decided]
+        self.window = [each for each in self.window if not each.decided]
 
-def _contents(
-    organization: organizations.OrganizationRecord,
-    delivery: OutgoingDelivery,
-    template: templates.ActiveTemplate | None,
-) -> list[tuple[str | None, Content]]:
-    """Return what is to be handed over: one content, or one for each device (with its id)."""
-    claimed = delivery.claimed
-    if template is None and "content" not in claimed.body:
-        raise rendering.RenderFailed(f"no template for {claimed.channel}")
-    assert delivery.contact is not None  # _address decided those without one
-    request = compose.RenderRequest(
-        organization=organization,
-        delivery_id=claimed.id,
-        message_id=claimed.message_id,
-        contact=delivery.contact,
-        address=delivery.address or "",
-        body=claimed.body,
-        template=template,
-        category=claimed.category,
-    )
-    with render_limit.limited(organization.id, claimed):
-        match claimed.channel:
-            case Channel.EMAIL:
-                return [(None, compose.email(request))]
-            case Channel.SMS:
-                return [(None, compose.sms(request))]
-        composed = compose.pushes(request, delivery.devices)
-    return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]
+    def fill(self, count: int, until: float) -> None:
+        """Add `count` prepared deliveries to the window; after `until` (monotonic) at most one."""
+        most = len(self.window) + count
+        while self.fresh and len(self.window) < most:
+            self.window += self.preparation.take(self.fresh, most - len(self.window), until)
+            self.set_decided_apart()
+            if monotonic() > until:
+                break
+
+    def release_fresh(self) -> None:
+        """Release the claim of what has not been tried."""
+        self.released_count += len(self.fresh)
+        for claimed in self.fresh:
+            delivery = OutgoingDelivery(claimed, self.policy.rules(claimed.category))
+            delivery.release(clock.now())
+            self.decided.append(delivery)
+        self.fresh.clear()
+
+    def _unreadable(self) -> list[OutgoingDelivery]:
+        """Return the deliveries whose rows cannot be read, as failed."""
+        failed = [
+            OutgoingDelivery(each, self.policy.rules(each.category))
+            for each in self.batch.unreadable
+        ]
+        for delivery in failed:
+            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", "what was to be sent cannot be read")
+        return failed

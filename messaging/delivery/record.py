@@ -92,7 +92,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
         "provider_references": sql.insert_step(
             ProviderReference, references, "ON CONFLICT DO NOTHING"
         ),
-        "feedback": feedback.insert_statement(reported),
+        "feedback": feedback.insert_statement(reported) if reported else None,
         "not_made": removal(not_made),
     }
 
@@ -124,19 +124,20 @@ def record(
             "answer": sql.Step("SELECT count(*) FROM transitions") if decided else None,
         }
     )
-    suppressions.suppress(
-        [
-            suppressions.NewSuppression(
-                each.claimed.organization_id,
-                each.claimed.channel,
-                each.address,
-                "HARD_BOUNCE",
-                "PROVIDER",
-            )
-            for each in decided
-            if each.address and each.hard_bounced
-        ]
-    )
+    if bounced := [each for each in decided if each.hard_bounced]:
+        suppressions.suppress(
+            [
+                suppressions.NewSuppression(
+                    each.claimed.organization_id,
+                    each.claimed.channel,
+                    each.address,
+                    "HARD_BOUNCE",
+                    "PROVIDER",
+                )
+                for each in bounced
+                if each.address
+            ]
+        )
     return changed
 
 

@@ -195,7 +195,6 @@ def apply(receipts: Sequence[Receipt]) -> None:
 
 
 def _take_gate_locks(delivery_ids: Collection[UUID]) -> None:
-    """Take the gate locks of the deliveries' organizations."""
     if not delivery_ids:
         return
     with connection.cursor() as cursor:

@@ -15,7 +15,7 @@ from messaging.pages.preferences import CategoryChannel, LinkRecipient
 from messaging.pages.recipient_page import language_of, recipient_page, render_page
 from messaging.pages.wording import LANGUAGES
 from rme.core.http.api import id_of
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 
 ONE_CLICK = "One-Click"
 

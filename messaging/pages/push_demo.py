@@ -25,7 +25,7 @@ from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
 from rme.core.http.api import error_response, id_of, json_response, set_error_renderer
-from rme.core.http.json import refuse_nul
+from rme.core.http.parsing import refuse_nul
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
 from rme.tenants.roles import Permission, organizations_for

@@ -3,10 +3,11 @@ domains, provider accounts and sending rules. Every accept and every window of s
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import orjson
 import structlog
@@ -17,11 +18,11 @@ from messaging import providers
 from messaging.models import Category, ProviderAccount, SenderDomain, SendingRules
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
+from rme.core.db import sql
+from rme.core.db.encrypted_fields import decrypted
 from rme.core.provider import Provider
 
 log = structlog.get_logger(__name__)
-
-R = TypeVar("R", Category, SenderDomain, ProviderAccount, SendingRules)
 
 TRANSACTIONAL = "TRANSACTIONAL"
 MARKETING = "MARKETING"
@@ -129,14 +130,20 @@ def _category(row: Category) -> CategoryRules:
     )
 
 
-def _provider(row: ProviderAccount) -> Provider | None:
+@lru_cache(maxsize=1024)
+def _provider(kind: str, credentials: str) -> Provider:
+    """Return the provider of an account's settings, which equal ones share. Raises ValueError."""
+    provider = providers.REGISTRY.get(kind)
+    if provider is None:
+        raise ValueError(f"no provider {kind}")
+    return provider(provider.Settings.model_validate(orjson.loads(credentials or "{}")))
+
+
+def _provider_of(row: ProviderAccount) -> Provider | None:
     """Return an account's provider; None if its settings are invalid, which is logged."""
-    kind = providers.REGISTRY.get(row.kind)
     try:
-        if kind is None:
-            raise ValueError(f"no provider {row.kind}")
-        return kind(kind.Settings.model_validate(orjson.loads(row.credentials or "{}")))
-    except (ValidationError, ValueError) as error:
+        return _provider(row.kind, row.credentials)
+    except ValueError as error:
         # The settings hold secrets: only the names of the invalid fields are logged.
         fields = [p["loc"] for p in error.errors()] if isinstance(error, ValidationError) else []
         log.error("account.broken", account_id=row.pk, fields=fields)  # noqa: TRY400 (see above)
@@ -145,7 +152,7 @@ def _provider(row: ProviderAccount) -> Provider | None:
 
 def account_of(row: ProviderAccount) -> Account:
     """Return the account of a row, ready to send."""
-    provider = _provider(row)
+    provider = _provider_of(row)
     return Account(
         id=row.pk,
         name=row.name,
@@ -161,6 +168,11 @@ def account_of(row: ProviderAccount) -> Account:
     )
 
 
+@cache
+def _default_sending() -> SendingRulesRecord:
+    return _sending(SendingRules())
+
+
 def _sending(row: SendingRules) -> SendingRulesRecord:
     return SendingRulesRecord(
         quiet_hours=row.quiet_hours,
@@ -174,28 +186,99 @@ def _sending(row: SendingRules) -> SendingRulesRecord:
     )
 
 
-def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
-    """Read the policies of organizations, by four queries however many there are."""
-    of_these = {"organization_id__in": organization_ids}
-    categories = _by_organization(Category.objects.filter(**of_these))
-    domains = _by_organization(
-        SenderDomain.objects.filter(**of_these, verified_at__isnull=False).order_by(
-            "-is_default", "id"
+class _Query(NamedTuple):
+    """What is read of a table for the policies of organizations."""
+
+    model: type[Category | SenderDomain | ProviderAccount | SendingRules]
+    columns: Sequence[str]
+    tail: str = ""
+
+    def step(self, organization_ids: Sequence[str]) -> sql.Step:
+        """Return the query of the organizations' rows."""
+        text = (
+            f"SELECT organization_id, {', '.join(self.columns)} "
+            f"FROM {self.model._meta.db_table} "
+            f"WHERE organization_id = ANY(%s::text[]) {self.tail}"
         )
+        return sql.Step(text, [sql.array(organization_ids)])
+
+    def by_organization(self, rows: sql.Rows) -> defaultdict[str, list[Any]]:
+        """Return the rows that were read, as instances of the model."""
+        found: defaultdict[str, list[Any]] = defaultdict(list)
+        for organization_id, *values in rows:
+            row = self.model(**dict(zip(self.columns, values, strict=True)))
+            found[organization_id].append(row)
+        return found
+
+
+_QUERIES = (
+    _Query(
+        Category,
+        (
+            "name",
+            "regime",
+            "on_unknown",
+            "expires_after",
+            "cap_count",
+            "cap_window",
+            "channel_order",
+        ),
+    ),
+    _Query(
+        SenderDomain,
+        ("domain", "local_part", "name"),
+        "AND verified_at IS NOT NULL ORDER BY is_default DESC, id",
+    ),
+    _Query(
+        ProviderAccount,
+        (
+            "id",
+            "public_id",
+            "name",
+            "kind",
+            "channel",
+            "priority",
+            "weight",
+            "match",
+            "rate",
+            "state",
+            "credentials",
+        ),
+        "ORDER BY priority, id",
+    ),
+    _Query(
+        SendingRules,
+        (
+            "quiet_hours",
+            "quiet_transactional",
+            "schedule_grace",
+            "sends_per_second",
+            "sends_per_day",
+            "double_opt_in",
+            "track_opens",
+            "track_clicks",
+        ),
+    ),
+)
+
+
+def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
+    """Read the policies of organizations, by one statement however many there are.
+
+    The ORM takes longer to build four queries than all else that an organization costs which has
+    only a few deliveries in a claim.
+    """
+    answers = sql.read([query.step(organization_ids) for query in _QUERIES])
+    categories, domains, accounts, rules = (
+        query.by_organization(rows) for query, rows in zip(_QUERIES, answers, strict=True)
     )
-    accounts = _by_organization(ProviderAccount.objects.filter(**of_these).order_by("priority"))
-    rules = _by_organization(SendingRules.objects.filter(**of_these))
+    for rows in accounts.values():
+        for row in rows:
+            row.credentials = decrypted(row.credentials)
     return {
         each: _policy(categories[each], domains[each], accounts[each], rules[each])
         for each in organization_ids
     }
-
-
-def _by_organization(rows: Iterable[R]) -> defaultdict[str, list[R]]:
-    found: defaultdict[str, list[R]] = defaultdict(list)
-    for row in rows:
-        found[row.organization_id].append(row)
-    return found
 
 
 def _policy(
@@ -210,7 +293,7 @@ def _policy(
         domains={domain.domain: domain for domain in domains},
         default_domain=domains[0] if domains else None,
         accounts=tuple(account_of(row) for row in accounts),
-        sending=_sending(rules[0] if rules else SendingRules()),
+        sending=_sending(rules[0]) if rules else _default_sending(),
     )
 
 
@@ -218,12 +301,12 @@ _policies: TtlCache[str, Policy] = TtlCache(seconds=2)
 
 
 def of(organization_id: str) -> Policy:
-    """Return an organization's policy: four queries, at most every two seconds and process."""
+    """Return an organization's policy: one query, at most every two seconds and process."""
     return of_many([organization_id])[organization_id]
 
 
 def of_many(organization_ids: Sequence[str]) -> dict[str, Policy]:
-    """Return the policies of organizations: four queries for all that are not cached."""
+    """Return the policies of organizations: one query for all that are not cached."""
     return _policies.get_many(organization_ids, _read)
 
 

@@ -36,14 +36,14 @@ from rme.core.provider import (
     http,
     refusals,
 )
-from rme.core.provider.refusals import Refusal
+from rme.core.provider.refusals import RefusalMeaning
 from rme.transport import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
 STATUSES = {
-    **dict.fromkeys(range(400, 500), Refusal.CONTENT),
+    **dict.fromkeys(range(400, 500), RefusalMeaning.CONTENT),
     **refusals.BY_STATUS,
-    402: Refusal.MISCONFIGURED,
+    402: RefusalMeaning.MISCONFIGURED,
 }
 _PLACEHOLDER = re.compile(r"\{(to|number|sender|text|id|callback)\}")
 
@@ -61,9 +61,9 @@ class HttpSmsSettings(http.HttpSettings):
     id_path: str = Field(default="id", description="Like messages.0.id")
     code_path: str = Field(default="", description="Like error.code; empty: the HTTP status.")
     dead_codes: Words = Field(default=[], description="The number does not exist.")
-    recipient_codes: Words = Field(default=[], description="This person cannot be written to.")
+    recipient_codes: Words = Field(default=[], description="This recipient cannot be reached.")
     content_codes: Words = Field(default=[], description="The text is refused.")
-    account_codes: Words = Field(default=[], description="A person must act.")
+    account_codes: Words = Field(default=[], description="The account's settings are wrong.")
     later_codes: Words = Field(default=[], description="Not taken; another try may work.")
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
         default=SecretStr(""), description="Signs {callback}; calls with it as their key count too."
@@ -75,9 +75,11 @@ class HttpSmsSettings(http.HttpSettings):
     failed_words: Words = ["failed", "undelivered", "expired", "rejected"]
     dead_words: Words = []
     soft_words: Words = Field(
-        default=["expired"], description="Of the failed ones: could not be reached for now."
+        default=["expired"], description="Failed words that mean: unreachable for now."
     )
-    quiet_words: Words = Field(default=["queued", "accepted"], description="Say nothing new.")
+    quiet_words: Words = Field(
+        default=["queued", "accepted"], description="Words that report nothing new."
+    )
     from_field: str = "from"
     text_field: str = "text"
 
@@ -134,11 +136,11 @@ class HttpSms(Provider):
         code = code or str(reply.status)
         reason = f"refused: {reply.status} {code}"
         listed = (
-            (account.dead_codes, Refusal.DEAD),
-            (account.recipient_codes, Refusal.RECIPIENT),
-            (account.content_codes, Refusal.CONTENT),
-            (account.account_codes, Refusal.MISCONFIGURED),
-            (account.later_codes, Refusal.LATER),
+            (account.dead_codes, RefusalMeaning.DEAD),
+            (account.recipient_codes, RefusalMeaning.RECIPIENT),
+            (account.content_codes, RefusalMeaning.CONTENT),
+            (account.account_codes, RefusalMeaning.MISCONFIGURED),
+            (account.later_codes, RefusalMeaning.LATER),
         )
         if meaning := next((meaning for codes, meaning in listed if code in codes), None):
             return meaning.outcome(reason, http.retry_after(reply))

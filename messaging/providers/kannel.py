@@ -66,7 +66,7 @@ class KannelSettings(http.HttpSettings):
     )
     sender: Annotated[str, Field(max_length=20)] = ""
     max_messages: Annotated[int, Field(ge=1, le=255)] = Field(
-        default=10, description="As the sendsms-user has it: Kannel cuts off what is longer."
+        default=10, description="As set for the sendsms-user: Kannel cuts off longer texts."
     )
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
         default=SecretStr(""), description="Signs the receipts' URLs; without it none is requested."

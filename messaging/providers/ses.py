@@ -63,10 +63,10 @@ class SesSettings(http.HttpSettings):
     access_key_id: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{16,128}$")]
     secret_access_key: SecretStr
     configuration_set: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{0,64}$")] = Field(
-        default="", description="Reports come through it: without one there are none."
+        default="", description="Needed for receipts: they come through it."
     )
     topic_arn: Annotated[str, StringConstraints(pattern=_ARN)] = Field(
-        default="", description="The SNS topic that reports. No other is accepted."
+        default="", description="The SNS topic of the receipts; no other is accepted."
     )
     base_url: http.Url | None = Field(default=None, description="Another address of SES.")
     sns_url: http.Url | None = Field(default=None, description="Another address of SNS.")

@@ -116,7 +116,7 @@ class TwilioSettings(http.HttpSettings):
     """The log-in and the sender."""
 
     account_sid: Annotated[str, StringConstraints(pattern=r"^AC[0-9a-fA-F]{32}$")]
-    auth_token: SecretStr = Field(description="Signs the reports too.")
+    auth_token: SecretStr = Field(description="It signs receipts too.")
     api_key_sid: Annotated[str, StringConstraints(pattern=r"^(SK[0-9a-fA-F]{32})?$")] = ""
     api_key_secret: SecretStr = SecretStr("")
     sender: Annotated[str, Field(max_length=34)] = Field(
@@ -124,8 +124,8 @@ class TwilioSettings(http.HttpSettings):
     )
     status_by: Literal["CALLBACK", "POLL"] = Field(
         default="CALLBACK",
-        description="POLL: ask Twilio, where it cannot call this service; what people write is "
-        "not heard then.",
+        description="POLL: ask Twilio for receipts, where it cannot call this service; inbound "
+        "SMS are not received then.",
     )
     base_url: http.Url = "https://api.twilio.com"
 

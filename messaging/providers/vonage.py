@@ -41,7 +41,7 @@ from rme.core.provider import (
     http,
     refusals,
 )
-from rme.core.provider.refusals import Refusal
+from rme.core.provider.refusals import RefusalMeaning
 from rme.transport import Failure, Reply, Request
 
 RECEIPTS: dict[str, str] = {
@@ -53,7 +53,7 @@ RECEIPTS: dict[str, str] = {
 }
 DEAD_ERRORS = frozenset({"1240"})
 """Titles of errors that mean a dead number: illegal number."""
-STATUSES = {**refusals.BY_STATUS, 402: Refusal.MISCONFIGURED}
+STATUSES = {**refusals.BY_STATUS, 402: RefusalMeaning.MISCONFIGURED}
 CALLBACK_AGE = timedelta(hours=1)
 """A call that was signed longer ago is a replay."""
 
@@ -157,11 +157,11 @@ class Vonage(Provider):
         return [DeliveryReceipt(attempt_id, kind, f"Vonage {title}" if title else None)]
 
 
-def _invalid(answer: Mapping[str, object]) -> Refusal:
+def _invalid(answer: Mapping[str, object]) -> RefusalMeaning:
     """Return what a refusal means, by the parameters that were found invalid."""
     wrong = answer.get("invalid_parameters")
     entries = wrong if isinstance(wrong, list) else []
     names = {http.text_of(entry.get("name")) for entry in entries if isinstance(entry, dict)}
     if "to" in names:
-        return Refusal.DEAD
-    return Refusal.MISCONFIGURED if "from" in names else Refusal.CONTENT
+        return RefusalMeaning.DEAD
+    return RefusalMeaning.MISCONFIGURED if "from" in names else RefusalMeaning.CONTENT

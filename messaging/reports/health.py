@@ -82,7 +82,6 @@ def report(organization_id: str) -> HealthReport:
 
 
 def _figures(organization_id: str) -> Figures:
-    """Read the figures of an organization."""
     records = account_hour.read_organization(organization_id)
     found = configuration.findings([organization_id])
     accounts = organization_policy.of(organization_id).accounts

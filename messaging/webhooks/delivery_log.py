@@ -1,10 +1,8 @@
 """Reading an endpoint's webhook deliveries, and deleting them when their time is over."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
@@ -12,6 +10,12 @@ from messaging.webhooks import endpoints
 from messaging.webhooks.outbox import GIVE_UP
 
 DELIVERED_STORED, FAILED_STORED = timedelta(days=7), timedelta(days=30)
+STORED = {
+    WebhookDelivery.Status.PENDING: GIVE_UP,
+    WebhookDelivery.Status.DELIVERED: DELIVERED_STORED,
+    WebhookDelivery.Status.FAILED: FAILED_STORED,
+}
+"""How long a delivery stays as it is, by status."""
 PURGE_BATCH = 1000
 PURGE_SECONDS = 10.0
 
@@ -37,27 +41,16 @@ def delete_deliveries(endpoint_id: int) -> None:
 def purge() -> None:
     """Fail deliveries that are too old, and delete those that ended long ago."""
     until = monotonic() + PURGE_SECONDS
-    status = WebhookDelivery.Status
-    _in_batches(status.PENDING, GIVE_UP, until, _give_up)
-    for ended, stored in ((status.DELIVERED, DELIVERED_STORED), (status.FAILED, FAILED_STORED)):
-        _in_batches(ended, stored, until, _delete)
+    for status, age in STORED.items():
+        while _purge_batch(status, age) == PURGE_BATCH and monotonic() < until:
+            pass
     endpoints.delete_expired_secrets()
 
 
-Rows = QuerySet[WebhookDelivery]
-
-
-def _in_batches(status: str, age: timedelta, until: float, change: Callable[[Rows], int]) -> None:
-    """Change what is older, batch by batch: one statement over millions would hold locks."""
-    rows = WebhookDelivery.objects.filter(status=status, queued_at__lt=Now() - age)
-    batch = WebhookDelivery.objects.filter(pk__in=rows.values("pk")[:PURGE_BATCH])
-    while change(batch) == PURGE_BATCH and monotonic() < until:
-        pass
-
-
-def _give_up(rows: Rows) -> int:
-    return rows.update(status=WebhookDelivery.Status.FAILED, due_at=None)
-
-
-def _delete(rows: Rows) -> int:
-    return rows.delete()[0]
+def _purge_batch(status: str, age: timedelta) -> int:
+    """Purge a batch, and return its size: one statement over millions would hold locks."""
+    old = WebhookDelivery.objects.filter(status=status, queued_at__lt=Now() - age)
+    batch = WebhookDelivery.objects.filter(pk__in=old.values("pk")[:PURGE_BATCH])
+    if status == WebhookDelivery.Status.PENDING:
+        return batch.update(status=WebhookDelivery.Status.FAILED, due_at=None)
+    return batch.delete()[0]

@@ -56,7 +56,7 @@ class WebPushSettings(HttpSettings):
 
     subject: Annotated[
         str, StringConstraints(pattern=r"^(mailto:[^\s@]+@[^\s@]+|https://\S+)$", max_length=300)
-    ] = Field(description="mailto: or https: address of whoever answers for the sends.")
+    ] = Field(description="A mailto: or https: address of the sender, for the push services.")
     timeout: Timeout = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Records of the embedded platform, for organizations without a CRM of their own."""
+"""The platform of an organization, and the records of the embedded one."""
 
 from typing import Any, ClassVar
 
@@ -7,26 +7,26 @@ from django.db import models
 from django.db.models.functions import Lower, Now
 
 from rme.core import addresses, ids
+from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.crm.models_platform import Platform
 from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
 
-__all__ = [
-    "Account",
-    "Case",
-    "CaseComment",
-    "Contact",
-    "Event",
-    "EventRegistration",
-    "Exhibitor",
-    "Platform",
-    "Record",
-    "RecordImport",
-    "RecordImportPart",
-    "Speaker",
-]
+
+class Platform(models.Model):
+    """An organization's platform and its credentials. Without one, its records are embedded."""
+
+    organization = models.OneToOneField(
+        Organization, models.CASCADE, primary_key=True, related_name="platform"
+    )
+    kind = models.CharField(max_length=32, default="embedded")
+    credentials = EncryptedTextField(blank=True, editable=False)
+    mapping: Any = models.JSONField(default=dict, blank=True, editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.organization}: {self.kind}"
 
 
 class Record(models.Model):

@@ -8,7 +8,7 @@ import orjson
 
 from rme.core.cache import TtlCache
 from rme.crm import mapping
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 
 EMBEDDED = "embedded"
 

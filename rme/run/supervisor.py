@@ -122,7 +122,7 @@ class Supervisor:
     def _web_answers(self) -> bool:
         """Return whether the web server answers; the environment's proxies are not used."""
         host = self.env.get("HOST", "127.0.0.1")
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound
         web = http.client.HTTPConnection(host, int(self.env.get("PORT", "8000")), timeout=1)
         try:
             web.request("GET", "/livez")

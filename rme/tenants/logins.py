@@ -24,7 +24,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, Script, limiter
 from rme.tenants.models import User
 
@@ -166,3 +166,9 @@ def count_request(request: HttpRequest, kind: str) -> None:
     """Count a request for an email from an address. Raise RateLimited."""
     place = _network(address_of(request))
     limiter.take(f"login:{kind}:{place}", *_address_limits()).require(MAIL_TEXT)
+
+
+def is_first_use(user_id: int, code: str) -> bool:
+    """Return whether a code of an app is used for the first time, in any process."""
+    digest = hashlib.sha256(code.encode()).hexdigest()[:32]
+    return limiter.take(f"login:used:{user_id}:{digest}", Limit(1, 120)).allowed

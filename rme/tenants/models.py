@@ -72,6 +72,11 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         validators=[MinValueValidator(1)],
         help_text="API calls in 24 hours.",
     )
+    second_factor_required = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="People of the organization set a second factor up before they see any page.",
+    )
     is_active = models.BooleanField(
         default=True, help_text="Off: no token or key of the organization is accepted."
     )
@@ -108,6 +113,25 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.organization}: {self.role}"
+
+
+class Invitation(models.Model):
+    """An invitation by email into an organization. Only the digest of its token is stored."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE, related_name="invitations")
+    email = models.EmailField()
+    role = models.CharField(max_length=20, choices=Membership.Role.choices)
+    invited_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, editable=False, related_name="invitations_sent"
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(editable=False)
+    accepted_at = models.DateTimeField(null=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.email} as {self.role} of {self.organization}"
 
 
 class Application(AbstractApplication):  # type: ignore[misc]  # has no types

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from rme.core.cache import TtlCache
+from rme.core.db import prepared_statements, sql
 from rme.tenants.models import Organization
 
 
@@ -36,6 +37,7 @@ FIELDS = (
     "calls_per_second",
     "calls_per_day",
 )
+_BY_ID = f"SELECT {', '.join(FIELDS)} FROM {Organization._meta.db_table} WHERE id = ANY(%s::text[])"
 
 
 def get(organization_id: str) -> OrganizationRecord:
@@ -50,7 +52,7 @@ def get_many(organization_ids: Collection[str]) -> dict[str, OrganizationRecord]
     """Return organizations by id; one query for those that are not cached."""
 
     def load(missing: list[str]) -> dict[str, OrganizationRecord]:
-        rows = Organization.objects.filter(pk__in=missing).values_list(*FIELDS)
+        rows = prepared_statements.execute(_BY_ID, [sql.array(missing)])
         return {row[0]: OrganizationRecord(*row) for row in rows}
 
     return _records.get_many(organization_ids, load)

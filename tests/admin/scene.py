@@ -18,11 +18,11 @@ from messaging.models import (
     Suppression,
     WebhookEndpoint,
 )
-from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Speaker
-from rme.crm.models_platform import Platform
+from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Platform, Speaker
 from rme.crm.presets import PRESETS
 from rme.tenants import api_keys
-from rme.tenants.models import Membership, User
+from rme.tenants.access import invitations
+from rme.tenants.models import Invitation, Membership, User
 from tests import factories
 from tests.rest import Api, message, work
 
@@ -83,6 +83,7 @@ def fill(org: Any) -> Api:
         organization=org, kind="odoo", credentials=secret, mapping=PRESETS["odoo"].mapping
     )
     BotSettings.objects.create(organization=org)
+    invitations.create(Invitation(organization=org, email="new@person.example", role="VIEWER"))
     Membership.objects.create(
         user=User.objects.create(username=f"member-{org.pk}"), organization=org, role="VIEWER"
     )

@@ -12,7 +12,7 @@ from messaging import providers
 from messaging.models import ProviderAccount
 from rme.core.credentials import REPEATED_VALUE_NEEDED, is_destination, is_secret, types_of
 from rme.crm.connectors import REMOTE
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
 from tests.admin.scene import page, person

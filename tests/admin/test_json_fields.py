@@ -4,7 +4,7 @@ import pytest
 from django import forms
 
 from messaging.models import SendingRules, TemplateVersion
-from rme.core.http.json import DEPTH_LIMIT, VALUES_LIMIT
+from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT
 from rme.tenants.admin.json_fields import JsonField
 from rme.tenants.models import ApiKey
 from tests.admin.scene import button, fill, page

@@ -20,7 +20,7 @@ from messaging.models import (
 from push.models import Device
 from rme.crm.models import Account, Contact
 from rme.tenants.masking import mask
-from rme.tenants.models import ApiKey, Application, Membership, Organization, User
+from rme.tenants.models import ApiKey, Application, Invitation, Membership, Organization, User
 from tests import factories
 from tests.admin.scene import MODELS, PASSWORD, button, fill, page, person
 
@@ -31,7 +31,7 @@ TENANT_MODELS = [
     model
     for model in MODELS
     if model._meta.app_label in ("messaging", "push", "crm")
-    or model in (Application, ApiKey, Membership, Organization)
+    or model in (Application, ApiKey, Invitation, Membership, Organization)
 ]
 
 
@@ -72,6 +72,7 @@ def test_strangers_have_no_buttons(org, model, name):
 
 ADD = {
     Membership: {"OWNER"},
+    Invitation: {"OWNER"},
     ProviderAccount: {"OWNER"},
     SenderDomain: {"OWNER"},
     ApiKey: {"OWNER", "DEVELOPER"},
@@ -100,6 +101,7 @@ def test_who_adds(org, model):
         (ApiKey, {"OWNER", "DEVELOPER"}),
         (Application, {"OWNER", "DEVELOPER"}),
         (Membership, {"OWNER"}),
+        (Invitation, {"OWNER"}),
         (Organization, {"OWNER"}),
         (Contact, {"OWNER", "OPERATOR", "VIEWER"}),
         (ProviderAccount, {"OWNER", "OPERATOR", "VIEWER", "DEVELOPER"}),

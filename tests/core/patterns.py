@@ -62,7 +62,10 @@ def calls() -> tuple[Call, ...]:
 
 
 def _calls(path: Path, module: ModuleType) -> Iterator[Call]:
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if not re.search(r"\bre\b", text):
+        return
+    tree = ast.parse(text)
     named = {
         id(node.value): node.targets[0].id
         for node in ast.walk(tree)

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from rme.crm.connectors.embedded.connector import EmbeddedConnector
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.tenants.models import Organization
 from tests import factories
 from tests.bot.conftest import Bot, bot_of

@@ -16,7 +16,7 @@ from rme.crm import contacts, platforms
 from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.connectors.odoo.connector import OdooConnector
 from rme.crm.connectors.salesforce.connector import SalesforceConnector
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from tests import factories
 from tests.crm import remote
 from tests.fakes.http1 import respond

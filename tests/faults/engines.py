@@ -127,6 +127,7 @@ def on_own_engines(var: Path, **env: str) -> Iterator[Broken]:
     engines = var / "engines"
     engines.mkdir()
     engines.chmod(0o755)
+    (var / "postgres").rename(engines / "postgres")
     postgres, valkey = Postgres(engines, ephemeral=True), Valkey(engines)
     postgres.start()
     valkey.start()

@@ -6,16 +6,14 @@ draws faults at random for minutes and writes docs/faults.md.
 
 import os
 import random
-import tempfile
 import time
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from tests.faults.accounting import WINDOW, Sink, Traffic, endure
 from tests.faults.inflict import FAULTS, LONG_FAULTS, WORKER
-from tests.service import ROOT, running
+from tests.service import ROOT, data_folder, running
 
 pytestmark = pytest.mark.xdist_group("service")
 QUICK = {"LEASE_SECONDS": "6", "UNKNOWN_SECONDS": "2"}
@@ -24,11 +22,11 @@ QUICK = {"LEASE_SECONDS": "6", "UNKNOWN_SECONDS": "2"}
 @pytest.fixture(scope="module")
 def scene():
     """Run a service with engines of its own, a mail server, and a program that sends."""
-    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
-        sink = Sink(Path(folder))
+    with data_folder() as folder:
+        sink = Sink(folder)
         try:
             with running(
-                Path(folder), SMTP_URL=f"smtp+plain://127.0.0.1:{sink.port}", **QUICK
+                folder, SMTP_URL=f"smtp+plain://127.0.0.1:{sink.port}", **QUICK
             ) as service:
                 yield service, sink, Traffic(service, sink)
         finally:

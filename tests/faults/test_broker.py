@@ -1,8 +1,6 @@
 """Without its broker, Redis or beat the service goes on sending, and says that it is slower."""
 
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 from redis import Redis
@@ -10,6 +8,7 @@ from redis import Redis
 from tests.faults.engines import BUSY_MACHINE, eventually, frozen, on_own_engines
 from tests.faults.rabbitmq import SERVER, RabbitMQ
 from tests.faults.test_database import soon
+from tests.service import data_folder
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -72,11 +71,11 @@ def test_without_beat_workers_run_due_work(broken, well):
 @pytest.mark.long
 @pytest.mark.skipif(not SERVER.exists(), reason="RabbitMQ is not installed: make broker")
 def test_workers_and_beat_survive_a_restart_of_rabbitmq():
-    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
-        rabbit = RabbitMQ(Path(folder) / "rabbitmq")
+    with data_folder() as folder:
+        rabbit = RabbitMQ(folder / "rabbitmq")
         rabbit.start()
         try:
-            with on_own_engines(Path(folder), CELERY_BROKER_URL=rabbit.url) as broken:
+            with on_own_engines(folder, CELERY_BROKER_URL=rabbit.url) as broken:
                 eventually(lambda: broken.health()["status"] == "ok", 20)
                 rabbit.stop()
                 started = time.monotonic()

@@ -3,16 +3,14 @@
 import collections
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 import requests
 from redis import Redis
 
 from rme.run.places import sockets
-from tests.service import ROOT, free_port, running
+from tests.service import ROOT, data_folder, free_port, running
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -65,14 +63,14 @@ def persistent_bulk(demo, token, note):
 
 def test_nothing_is_lost_and_doubles_are_bounded(sink):
     port, ids = sink
-    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
+    with data_folder() as folder:
         env = {
             "SMTP_URL": f"smtp+plain://127.0.0.1:{port}",
             "LEASE_SECONDS": "6",
             "UNKNOWN_SECONDS": "2",
             "UNKNOWN_BACKOFF_SECONDS": "0,1,1,1,1,1,1,1",  # the worker is killed that often
         }
-        with running(Path(folder), **env) as service:
+        with running(folder, **env) as service:
             demo = service.demo()
             token = service.token(demo)
             accepted = []

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -21,7 +20,7 @@ from redis import Redis
 from rme.beat import WAITING_LIMIT
 from rme.run.places import engine_env
 from tests.fakes.tcp import TcpServer
-from tests.service import ROOT, free_port, running
+from tests.service import ROOT, data_folder, free_port, running
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -61,8 +60,8 @@ def service(mail_server):
         "WORKER_CONCURRENCY": "2",
     }
     with (
-        tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder,
-        running(Path(folder), **env) as started,
+        data_folder() as var,
+        running(var, **env) as started,
     ):
         demo = started.demo()
         started.api = f"{demo['base_url']}/messages"

@@ -10,7 +10,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from itertools import cycle
@@ -19,9 +18,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.service import ROOT, free_port, running
+from tests.service import ROOT, data_folder, free_port, running
 
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("service-2")
 
 SECONDS = float(os.environ.get("FAULT_SECONDS", "60"))
 CATCH_UP_SECONDS = 60
@@ -208,8 +207,8 @@ def arrived(service, far_ends) -> Counter[str]:
 def test_nothing_is_lost_or_doubled_whatever_becomes_of_providers(far_ends):
     dice, deck = random.Random(SEED), []
     with (
-        tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder,
-        running(Path(folder), **ENV) as service,
+        data_folder() as var,
+        running(var, **ENV) as service,
     ):
         load = Load(service)
         accounts = json.dumps([each.account() for each in far_ends])

@@ -4,18 +4,16 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import requests
 
 from tests.fakes import tcp
 from tests.fakes.slow_smtp import SlowSmtp
-from tests.service import ROOT, running
+from tests.service import ROOT, data_folder, running
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -144,8 +142,8 @@ def test_a_broken_mail_server_delays_no_other(fault):
     with (
         broken,
         SlowSmtp(lambda recipient: False) as well,
-        tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder,
-        running(Path(folder), **ENV) as service,
+        data_folder() as var,
+        running(var, **ENV) as service,
     ):
         demo = service.demo()
         made = shell(service, SET_UP, demo["org"], str(broken.port), str(well.port))

@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import orjson
 import pytest
@@ -12,7 +10,7 @@ import requests
 from rme.transport.smpp.pdu import CommandId
 from tests.fakes.smpp import SmppServer
 from tests.fakes.smsc import Smsc, wait_for
-from tests.service import ROOT, running
+from tests.service import ROOT, data_folder, running
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -40,10 +38,9 @@ def statuses(service):
 
 
 def test_each_worker_listens_and_binds_again_and_leaves_politely():
-    folder = tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp")
-    with folder as var, Smsc() as smsc, SmppServer() as other:
+    with data_folder() as var, Smsc() as smsc, SmppServer() as other:
         env = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WORKER_CONCURRENCY": "2"}
-        with running(Path(var), **env) as service:
+        with running(var, **env) as service:
             add_account(service, 1, smsc.port)
             add_account(service, 2, other.port)
             wait_for(lambda: len(smsc.sessions) == LINKS, 20)

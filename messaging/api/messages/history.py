@@ -19,8 +19,18 @@ from messaging.api.openapi import query, responses
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.http.api import ApiView
-from rme.core.http.fields import CategoryName, ChannelName, Instant, RecordId, Upper
-from rme.core.http.queries import Cursor, Limit, Query, cursor_of, read_cursor
+from rme.core.http.fields import (
+    CategoryName,
+    ChannelName,
+    Cursor,
+    Instant,
+    Limit,
+    Query,
+    RecordId,
+    Upper,
+    cursor_of,
+    read_cursor,
+)
 
 StatusName = Literal[
     "ACCEPTED",

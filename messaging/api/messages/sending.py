@@ -47,8 +47,8 @@ from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.content import rendering
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
+from rme.core.http.fields import Query, Switch
 from rme.core.http.parsing import parse
-from rme.core.http.queries import Query, Switch
 from rme.core.provider import Email, Push, Sms
 
 

@@ -4,8 +4,8 @@ Checked when a message is accepted (`check`) and again right before it is sent (
 `gate_lock`). `current_consent` and `active_suppressions` can also be read alone.
 """
 
-from messaging.consent.gates.candidates import Candidate
 from messaging.consent.gates.checks import (
+    Candidate,
     GateResult,
     PendingCheck,
     Refusal,

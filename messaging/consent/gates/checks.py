@@ -1,19 +1,146 @@
 """The checks in their order: suppression, consent, frequency cap; and pauses, which only delay."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from messaging.consent.gates import active_suppressions, current_consent, pauses
+from django.db import connection
+
+from messaging.consent.gates import active_suppressions, current_consent
 from messaging.consent.gates.active_suppressions import ActiveSuppressions
-from messaging.consent.gates.candidates import Candidate
 from messaging.consent.gates.current_consent import CurrentConsent
-from messaging.consent.gates.frequency_caps import FrequencyCaps
-from messaging.consent.gates.pauses import Pauses
-from rme.core import errors
+from messaging.models import Delivery, Pause
+from messaging.policy.organization_policy import CategoryRules
+from rme.core import errors, ids
 from rme.core.db import prepared_statements, sql
 
 Refusal = type[errors.ApiError]
+
+_IN_FORCE = f"""
+SELECT organization_id, channel, category, template FROM {Pause._meta.db_table}
+WHERE organization_id = ANY(%s::text[]) AND (ends_at IS NULL OR ends_at > now())
+"""
+_RECENT = f"""
+SELECT w.organization_id, w.contact_id, w.category, recent.count
+FROM json_to_recordset(%s) w(organization_id text, contact_id text, category text, least uuid),
+LATERAL (
+  SELECT count(*) FROM {Delivery._meta.db_table}
+  WHERE organization_id = w.organization_id AND contact_id = w.contact_id
+    AND category = w.category AND message_id >= w.least AND id <> ALL(%s::uuid[])
+    AND status = ANY(%s::text[])) recent
+"""
+_COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
+_COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]
+
+
+class Candidate(NamedTuple):
+    """One contact on one channel at one address (None where the channel has none, like push)."""
+
+    organization_id: str
+    contact_id: str
+    channel: str
+    address: str | None
+    category: CategoryRules
+    delivery_id: str | None = None
+    """Set right before sending: the delivery itself does not count against its own cap."""
+
+
+# --- frequency caps -------------------------------------------------------------------------------
+
+
+class _Key(NamedTuple):
+    """What a cap counts by."""
+
+    organization_id: str
+    contact_id: str
+    category: str
+
+
+class FrequencyCaps:
+    """How many messages each contact had of each capped category within its window.
+
+    When a message is accepted, those under way count too; right before sending, only those that
+    have left.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self._counts: Counter[_Key] = Counter()
+        capped = {
+            _Key(each.organization_id, each.contact_id, each.category.name): each.category.cap
+            for each in candidates
+            if each.category.cap
+        }
+        if not capped:
+            return
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT now()")
+            (now,) = cursor.fetchone()
+        rows = [
+            {**key._asdict(), "least": ids.at_least(now - window)}
+            for key, (_, window) in capped.items()
+        ]
+        own = [each.delivery_id for each in candidates if each.delivery_id]
+        statuses = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
+        counted = sql.read_in_order(
+            _RECENT, [sql.as_json(rows), sql.array(own), sql.array(statuses)]
+        )
+        for *key, count in counted:
+            self._counts[_Key(*key)] = count
+
+    def reached(self, organization_id: str, contact_id: str, category: CategoryRules) -> bool:
+        """Return whether the cap is reached; if not, count one more message."""
+        if category.cap is None:
+            return False
+        limit, _ = category.cap
+        key = _Key(organization_id, contact_id, category.name)
+        if self._counts[key] >= limit:
+            return True
+        self._counts[key] += 1
+        return False
+
+
+# --- pauses ---------------------------------------------------------------------------------------
+
+
+class PauseScope(NamedTuple):
+    """What one pause covers. An empty part covers everything."""
+
+    channel: str
+    category: str
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """The pauses of one organization that are in force."""
+
+    scopes: Sequence[PauseScope]
+
+    def cover(self, channel: str, category: str, template: str | None) -> bool:
+        """Return whether any pause covers a delivery: every part it names is the delivery's."""
+        return any(
+            scope.channel in ("", channel)
+            and scope.category in ("", category)
+            and scope.template in ("", template)
+            for scope in self.scopes
+        )
+
+
+def _pauses_query(organization_ids: Collection[str]) -> sql.Step:
+    """Return the query for the pauses in force in organizations."""
+    return sql.Step(_IN_FORCE, [sql.array(organization_ids)])
+
+
+def _pauses(rows: sql.Rows) -> dict[str, Pauses]:
+    """Return the rows of `_pauses_query` by organization, without those that have no pause."""
+    found: defaultdict[str, list[PauseScope]] = defaultdict(list)
+    for organization_id, *scope in rows:
+        found[organization_id].append(PauseScope(*scope))
+    return {each: Pauses(scopes) for each, scopes in found.items()}
+
+
+# --- the checks -----------------------------------------------------------------------------------
 
 
 class GateResult(NamedTuple):
@@ -61,7 +188,7 @@ class PendingCheck:
         """Return what the database answered."""
         paused, suppressed, consent = sql.rows_of(self._answer)
         results = _results(self._candidates, self._caps, suppressed, consent)
-        return SendResults(pauses.parse(paused), results)
+        return SendResults(_pauses(paused), results)
 
 
 def begin_check(candidates: Sequence[Candidate]) -> PendingCheck:
@@ -71,7 +198,7 @@ def begin_check(candidates: Sequence[Candidate]) -> PendingCheck:
     """
     caps = FrequencyCaps(candidates)
     organization_ids = {candidate.organization_id for candidate in candidates}
-    queries = [pauses.query(organization_ids), *_queries(candidates)]
+    queries = [_pauses_query(organization_ids), *_queries(candidates)]
     return PendingCheck(candidates, caps, sql.send_queries(queries))
 
 

@@ -50,10 +50,10 @@ class AnymailSettings(http.HttpSettings):
     """The service and the log-in. A setting that the service does not have is refused."""
 
     service: Annotated[ServiceName, DESTINATION] = Field(
-        description="scaleway reports nothing to us: what it took stays SENT. sendgrid: its support"
-        " by django-anymail has ended; it is tested by its documentation alone."
+        description="scaleway sends no receipts: what it accepts stays SENT. sendgrid: its support "
+        "by django-anymail has ended; it is tested by its documentation alone."
     )
-    api_key: SecretStr = Field(description="Its API key or token; of Postmark the server token.")
+    api_key: SecretStr = Field(description="The API key or token; for Postmark the server token.")
     secret_key: SecretStr = Field(default=SecretStr(""), description="Mailjet: the second key.")
     sender_domain: Name = Field(
         default="", description="Mailgun: the sending domain; empty: that of the sender."
@@ -66,14 +66,14 @@ class AnymailSettings(http.HttpSettings):
     )
     callback_secret: SecretStr = Field(
         default=SecretStr(""),
-        description="Checks what it reports: its signing key, or user:password as they stand in the"
-        " address that it was given. Without one nothing is taken.",
+        description="Checks receipts: its signing key, or user:password as in the callback"
+        " URL that it was given. Without it no receipt is accepted.",
     )
     base_url: Annotated[str, DESTINATION] = Field(
         default="",
         pattern=r"^(https?://[\x21-\x7a\x7c\x7e]+)?$",
         max_length=500,
-        description="Its API, where it is not the usual one: another region, an own server.",
+        description="The API's URL, if not the usual one: another region, an own server.",
     )
 
     @model_validator(mode="after")

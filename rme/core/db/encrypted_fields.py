@@ -17,6 +17,11 @@ def keyring() -> MultiFernet:
     return _keys(tuple(settings.FIELD_KEYS))
 
 
+def decrypted(value: str) -> str:
+    """Return the text of a value as it is stored."""
+    return keyring().decrypt(value.encode()).decode() if value else value
+
+
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # in stubs only
     """A text that is encrypted in the database (Fernet: AES-128-CBC with HMAC-SHA256)."""
 
@@ -25,4 +30,4 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # in stub
         return text if text in (None, "") else keyring().encrypt(text.encode()).decode()
 
     def from_db_value(self, value: str | None, *_: object) -> str | None:
-        return value if value in (None, "") else keyring().decrypt(value.encode()).decode()
+        return value if value is None else decrypted(value)

@@ -23,9 +23,9 @@ from rest_framework.views import APIView
 
 from rme.core import errors, logs
 from rme.core.db import availability
-from rme.core.http import edge, proxies
-from rme.core.http.json import JsonRenderer
+from rme.core.http import edge
 from rme.core.http.pages import error_page
+from rme.core.http.parsing import JsonRenderer
 from rme.core.redis import counters
 
 log = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
-        proxies.normalize(request.META)  # before any header is read
+        edge.normalize(request.META)  # before any header is read
         identifier = new_request_id(request.headers.get("X-Request-Id"))
         cast(IdentifiedRequest, request).id = identifier
         of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})

@@ -1,10 +1,16 @@
 """Checks of every request before its view: its Host, whether it used TLS, and its size.
 
-Only `RequestMiddleware` calls these, so that they hold for every route. A refusal reads neither the
-body nor the database, but for uploads, which need the logged-in user.
+Only `RequestMiddleware` calls `check` and `bound_body`, so that they hold for every
+route. A refusal reads neither the body nor the database, but for uploads, which need the logged-in
+user.
+
+The client's address and the scheme are those that the proxy in front of us reports. WSGI has one
+name for `X-Forwarded-For` and `X_Forwarded_For`, and the web server shows no other: a proxy that
+passes headers with underscores lets its clients overwrite the header that it sets. `Forwarded`
+(RFC 7239) has no hyphen, so no other header can be taken for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from ipaddress import ip_address
 from typing import Any
 
@@ -14,9 +20,17 @@ from django.core.files.uploadhandler import MemoryFileUploadHandler, TemporaryFi
 from django.http import HttpRequest
 
 from rme.core import errors
-from rme.core.http import proxies
-from rme.core.http.json import BODY_LIMIT
+from rme.core.http.parsing import BODY_LIMIT
 
+FORWARDED = "forwarded"
+"""The value of `TLS_PROXY` with which only `Forwarded` is trusted."""
+
+_UNDERSCORED = ("HTTP_CONTENT_LENGTH", "HTTP_CONTENT_TYPE")
+"""Names of `Content_Length` and `Content_Type`; those with hyphens have no `HTTP_` prefix."""
+_FORWARDING = (
+    *("HTTP_X_FORWARDED", "HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_ORIGINAL", "HTTP_X_REAL_IP"),
+    *("HTTP_CF_", "HTTP_TRUE_CLIENT_IP", "HTTP_X_CLIENT", "HTTP_X_CLUSTER_CLIENT_IP"),
+)
 ANY_HOST = frozenset({"/livez", "/readyz", "/metrics"})
 """Requested by IP address; each of them decides who may read it."""
 SECRET_PREFIXES = ("/rme/v1/", "/services/")
@@ -50,7 +64,7 @@ def came_in_clear(request: HttpRequest) -> bool:
     only calls from this machine may be plain.
     """
     if settings.TLS_PROXY:
-        return proxies.scheme(request.META) not in ("", "https")
+        return scheme(request.META) not in ("", "https")
     if not settings.BASE_URL.startswith("https://") or request.is_secure():
         return False
     return not is_from_here(request)
@@ -93,3 +107,59 @@ def bound_body(request: HttpRequest, view: object) -> None:
         raise errors.PayloadTooLarge(
             None if limit == BODY_LIMIT else f"The file is larger than {limit // 1024**2} MB."
         )
+
+
+# --- proxies --------------------------------------------------------------------------------------
+
+
+def normalize(meta: MutableMapping[str, object]) -> None:
+    """Store the scheme of a request where Django reads it, and drop headers with underscores."""
+    for name in _UNDERSCORED:
+        meta.pop(name, None)
+    if settings.TLS_PROXY:
+        meta["wsgi.url_scheme"] = "https" if scheme(meta) == "https" else "http"
+
+
+def is_forwarded(meta: Mapping[str, object]) -> bool:
+    """Return whether any header shows that a proxy forwarded the request."""
+    return any(name.startswith(_FORWARDING) for name in meta)
+
+
+def scheme(meta: Mapping[str, object]) -> str:
+    """Return the scheme by which the request reached our proxy; "" where it sends none."""
+    if settings.TLS_PROXY_HEADER == FORWARDED:
+        return _pairs(meta).get("proto", "").lower()
+    return _last(meta, "HTTP_X_FORWARDED_PROTO").lower()
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return the client's address. A proxy's headers are trusted only with `TLS_PROXY`."""
+    meta = request.META
+    direct = str(meta.get("REMOTE_ADDR", ""))
+    if not settings.TLS_PROXY:
+        return direct
+    if settings.TLS_PROXY_HEADER == FORWARDED:
+        return _node(_pairs(meta).get("for", "")) or direct
+    return _last(meta, "HTTP_X_FORWARDED_FOR")[:64] or direct
+
+
+def _last(meta: Mapping[str, object], name: str) -> str:
+    """Return the last entry of a list: the nearest proxy, ours, appended it."""
+    return str(meta.get(name, "")).rpartition(",")[2].strip()
+
+
+def _pairs(meta: Mapping[str, object]) -> dict[str, str]:
+    """Parse the last element of `Forwarded`: `for=192.0.2.9;proto=https`."""
+    pairs = (pair.partition("=") for pair in _last(meta, "HTTP_FORWARDED").split(";"))
+    return {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+
+
+def _node(text: str) -> str:
+    """Parse an address with or without a port; "" for an obfuscated name (RFC 7239 §6)."""
+    bare = text.partition("]")[0].lstrip("[") if text.startswith("[") else text
+    if bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return ""

@@ -1,15 +1,123 @@
-"""Parsing a body by its schema; the InvalidPayload error names every field that is wrong."""
+"""Parsing the bodies of REST calls: JSON of bounded size, then a schema.
 
-from collections.abc import Sequence
-from typing import TypeVar
+The InvalidPayload error of a schema names every field that is wrong. Not in `api`, because settings
+load this module before it.
+"""
 
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
+from typing import IO, Any, TypeVar
+
+import orjson
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
 
-from rme.core.errors import Detail, InvalidPayload
-
-DETAILS_LIMIT = 20
+from rme.core.errors import Detail, InvalidPayload, PayloadTooLarge
 
 M = TypeVar("M", bound=BaseModel)
+
+BODY_LIMIT = 5 * 1024 * 1024
+DEPTH_LIMIT = 64
+"""The depth to which a body may nest."""
+VALUES_LIMIT = 100_000
+"""The number of values in a body: each takes some hundred bytes once it is parsed."""
+
+_NESTING = (dict, list)
+# The characters before each value but the first, and strings, in which they count as text. An
+# unterminated string ends with the body, so that each byte is looked at once.
+_TOKEN = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+
+
+class JsonParser(BaseParser):
+    """Parses JSON bodies of bounded size."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        assert parser_context is not None  # REST framework always passes it
+        request: HttpRequest = parser_context["request"]._request
+        try:
+            body = request.body
+        except RequestDataTooBig as error:
+            raise PayloadTooLarge from error
+        refuse_many_values(body)
+        try:
+            value = orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            # The library names the position ("line 1 column 5"), and quotes nothing.
+            raise InvalidPayload(f"The body is not valid JSON: {error}") from error
+        refuse_deep(value)
+        return value
+
+
+def refuse_many_values(body: bytes) -> None:
+    """Raise InvalidPayload for a JSON text of too many values, before it is parsed."""
+    if sum(map(body.count, (b",", b"[", b"{"))) < VALUES_LIMIT:
+        return  # few enough, even if those in strings are counted
+    tokens = (token for token in _TOKEN.finditer(body) if body[token.start()] != 0x22)
+    if next(islice(tokens, VALUES_LIMIT - 1, None), None):
+        raise InvalidPayload.at("body", f"holds more than {VALUES_LIMIT} values")
+
+
+def refuse_deep(value: object) -> None:
+    """Raise InvalidPayload for a value that nests deeper than DEPTH_LIMIT."""
+    level, depth = [value], -1
+    while level := [each for each in level if isinstance(each, _NESTING)]:
+        depth += 1
+        if depth > DEPTH_LIMIT:
+            raise InvalidPayload.at("body", f"nested deeper than {DEPTH_LIMIT} levels")
+        members = (each.values() if isinstance(each, dict) else each for each in level)
+        level = list(chain.from_iterable(members))
+
+
+def may_hold_nul(body: bytes) -> bool:
+    """Return whether a JSON text may hold a NUL character, so that its values have to be searched.
+
+    It may also be an escaped backslash before the text `u0000`, which is none.
+    """
+    return b"\\u0000" in body
+
+
+def refuse_nul(value: object, path: str = "", depth: int = 0) -> None:
+    """Raise InvalidPayload, with the path, for NUL characters: PostgreSQL cannot store them."""
+    if depth > DEPTH_LIMIT:
+        raise InvalidPayload.at(path, f"nested deeper than {DEPTH_LIMIT} levels")
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise InvalidPayload.at(path or "body", "must not contain NUL characters")
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            refuse_nul(key, path, depth)
+            refuse_nul(member, f"{path}.{key}" if path else key, depth + 1)
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            refuse_nul(member, f"{path}[{index}]", depth + 1)
+
+
+class JsonRenderer(BaseRenderer):
+    """Renders JSON (REST framework's hook; most views return `json_response`)."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(self, data: object, *_: object, **__: object) -> bytes:
+        return orjson.dumps(data)
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+
+DETAILS_LIMIT = 20
 
 _UNION_TAGS = {"LOCAL", "ORG", "AT", "function-before", "function-after"}
 _MESSAGES = {

@@ -9,7 +9,7 @@ from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable
 from rme.transport import Reply
 
 
-class Refusal(Enum):
+class RefusalMeaning(Enum):
     """What a refusal means."""
 
     LATER = "not taken now; another try may work"
@@ -21,18 +21,18 @@ class Refusal(Enum):
     def outcome(self, reason: str, seconds: float | None = None) -> Outcome:
         """Return the outcome; `seconds` is the wait that the provider asks for."""
         match self:
-            case Refusal.LATER:
+            case RefusalMeaning.LATER:
                 return Retryable(reason, seconds)
-            case Refusal.MISCONFIGURED:
+            case RefusalMeaning.MISCONFIGURED:
                 return Misconfigured(reason)
-            case Refusal.CONTENT:
+            case RefusalMeaning.CONTENT:
                 return Rejected(reason, Fault.CONTENT)
-        return Rejected(reason, hard=self is Refusal.DEAD)
+        return Rejected(reason, hard=self is RefusalMeaning.DEAD)
 
 
-LATER, MISCONFIGURED, DEAD, RECIPIENT, CONTENT = Refusal
+LATER, MISCONFIGURED, DEAD, RECIPIENT, CONTENT = RefusalMeaning
 
-Rows = Sequence[tuple[str, Refusal]]
+Rows = Sequence[tuple[str, RefusalMeaning]]
 """Patterns of refusals and what they mean; the first row that matches decides."""
 
 
@@ -42,7 +42,7 @@ class RefusalTable:
     def __init__(self, rows: Rows) -> None:
         self.rows = [(compile_row(row), meaning) for row, meaning in rows]
 
-    def find(self, key: str) -> Refusal | None:
+    def find(self, key: str) -> RefusalMeaning | None:
         """Return what a refusal means; None if no row matches."""
         return next((meaning for row, meaning in self.rows if row.fullmatch(key)), None)
 
@@ -59,7 +59,7 @@ def compile_row(row: str) -> re.Pattern[str]:
     return re.compile(first + later + end, re.IGNORECASE | re.DOTALL)
 
 
-BY_STATUS: Mapping[int, Refusal] = {
+BY_STATUS: Mapping[int, RefusalMeaning] = {
     400: CONTENT,
     401: MISCONFIGURED,
     403: MISCONFIGURED,
@@ -70,7 +70,9 @@ BY_STATUS: Mapping[int, Refusal] = {
 """What an HTTP status means for most services."""
 
 
-def by_status(reply: Reply, reason: str, meanings: Mapping[int, Refusal] = BY_STATUS) -> Outcome:
+def by_status(
+    reply: Reply, reason: str, meanings: Mapping[int, RefusalMeaning] = BY_STATUS
+) -> Outcome:
     """Return the outcome of a refusal by its HTTP status; Unknown for one without a meaning."""
     if meaning := meanings.get(reply.status):
         return meaning.outcome(reason, retry_after(reply))

@@ -17,7 +17,7 @@ from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError
 from rme.crm.connectors.conditions import Description
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.crm.platform_check import error_text
 from rme.crm.presets import PRESETS
 from rme.tenants.admin.choices import TenantForm

@@ -24,7 +24,7 @@ from rme.crm.admin.platform_form import (
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import MappingWrong, PlatformError
 from rme.crm.connectors.conditions import Description
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.crm.platform_check import describe, error_text, try_describe
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.roles import Permission

@@ -8,9 +8,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from rme.core import addresses
+from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outbound import outbound_transport
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
@@ -30,10 +33,9 @@ from rme.crm.connectors.records import (
     RegistrationRecord,
     SpeakerRecord,
 )
-from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.values import Row, Values
 from rme.crm.mapping import ObjectMapping, Scalar
-from rme.transport import Transport
+from rme.transport import Transport, origin_of
 
 SCAN = 200
 """Rows that a look-up reads to find the few that match exactly."""
@@ -42,6 +44,25 @@ LOOSE_SCAN = 2000
 _KINDS = ("Account", "Contact", "Case", "Event", "EventRegistration", "Speaker", "Exhibitor")
 """Kinds in the order in which an id is looked up."""
 _PARENTS = ("account_id", "contact_id")
+
+
+class RemoteSettings(BaseModel):
+    """The platform's address, and the certificate authorities to trust for it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    address: Annotated[str, DESTINATION]
+    ca_pem: CaPem = ""
+
+    @field_validator("address")
+    @classmethod
+    def _is_address(cls, given: str) -> str:
+        found = origin_of(given)
+        if found is None or not found.scheme.startswith("http"):
+            raise ValueError("an address like https://acme.example")
+        if "/" in given.split("//", 1)[1].rstrip("/") or {"?", "#"} & set(given):
+            raise ValueError("an address without a path")
+        return given.rstrip("/")
 
 
 class MappedConnector(Connector):

@@ -1,4 +1,4 @@
-"""`manage.py verify_consent`: check that nobody changed the consent ledger."""
+"""`manage.py verify_consent`: check the consent ledger for changes."""
 
 from argparse import ArgumentParser
 

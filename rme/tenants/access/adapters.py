@@ -5,6 +5,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from django.contrib import messages
@@ -12,7 +13,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from rme.core.db.encrypted_fields import keyring
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
+from rme.tenants.access import sessions
 from rme.tenants.models import User
 
 NO_ACCOUNT = (
@@ -38,12 +40,23 @@ class AccountAdapter(DefaultAccountAdapter):
         messages.error(request, "This account may not log in here.")
         return HttpResponseRedirect(reverse("admin:login"))
 
+    def login(self, request: HttpRequest, user: Any) -> None:
+        super().login(request, user)
+        sessions.begin(request)
+
     def get_client_ip(self, request: HttpRequest) -> str:
         return address_of(request)
 
 
 class MfaAdapter(DefaultMFAAdapter):
     """Secrets of second factors are encrypted at rest, by FIELD_KEYS."""
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        """Refuse to remove the last second factor of a person who needs one."""
+        factors = Authenticator.objects.filter(user_id=authenticator.user_id)
+        others = factors.exclude(pk=authenticator.pk)
+        others = others.exclude(type=Authenticator.Type.RECOVERY_CODES)
+        return others.exists() or not sessions.is_required(authenticator.user)
 
     def encrypt(self, text: str) -> str:
         return keyring().encrypt(text.encode()).decode()

@@ -6,6 +6,8 @@ from unfold.widgets import UnfoldAdminEmailInputWidget
 
 from rme.tenants import logins
 
+USED = "This code was used before. Wait for the next one."
+
 
 class LimitedCode(AuthenticateForm):
     """A code of the second factor at log-in. Raise RateLimited after too many wrong ones."""
@@ -13,6 +15,8 @@ class LimitedCode(AuthenticateForm):
     def clean_code(self) -> str:
         with logins.counted_code(self.user.pk):
             code: str = super().clean_code()
+            if not logins.is_first_use(self.user.pk, code):
+                raise forms.ValidationError(USED)
         return code
 
 
@@ -22,6 +26,8 @@ class LimitedCodeAgain(ReauthenticateForm):
     def clean_code(self) -> str:
         with logins.counted_code(self.user.pk):
             code: str = super().clean_code()
+            if not logins.is_first_use(self.user.pk, code):
+                raise forms.ValidationError(USED)
         return code
 
 

@@ -3,7 +3,7 @@
 import structlog
 from celery import shared_task
 
-from rme.tenants.access import mail, pages
+from rme.tenants.access import invitations, mail, pages
 
 log = structlog.get_logger(__name__)
 
@@ -12,3 +12,9 @@ log = structlog.get_logger(__name__)
 def send_password_reset(email: str) -> None:
     """Send links for a new password to the accounts of an address."""
     log.info("reset.sent", accounts=mail.send_password_resets(email))
+
+
+@shared_task(name=invitations.TASK)
+def send_invitation(invitation_id: str, token: str) -> None:
+    """Send the email of an invitation, unless it has been withdrawn."""
+    log.info("invitation.sent", found=invitations.send(invitation_id, token))

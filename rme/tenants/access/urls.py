@@ -5,7 +5,7 @@ from allauth.socialaccount import views as social
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from rme.tenants.access import pages
+from rme.tenants.access import invitation_page, pages
 
 urlpatterns = [
     path(
@@ -27,6 +27,7 @@ urlpatterns = [
         account.password_reset_from_key_done,
         name="account_reset_password_from_key_done",
     ),
+    path("invitation/<str:token>/", invitation_page.accept, name="invitation"),
     path("2fa/", include("allauth.mfa.urls")),
     path("sessions/", include("allauth.usersessions.urls")),
     path("sso/cancelled/", social.login_cancelled, name="socialaccount_login_cancelled"),

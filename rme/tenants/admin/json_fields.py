@@ -7,7 +7,7 @@ from django import forms
 from django.forms.fields import InvalidJSONInput
 
 from rme.core.errors import InvalidPayload
-from rme.core.http.json import refuse_deep, refuse_many_values, refuse_nul
+from rme.core.http.parsing import refuse_deep, refuse_many_values, refuse_nul
 
 
 class JsonField(forms.JSONField):

@@ -1,27 +1,39 @@
 """Admin pages for organizations and people, and the log of changes."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html_join
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from rme.tenants import change_log
+from rme.tenants.access import invitations
 from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.models import Membership, Organization, User
+from rme.tenants.models import Invitation, Membership, Organization, User
+from rme.tenants.roles import grantable
 
 admin.site.unregister(Group)  # replaces Django's page by ours
+
+
+class _RequestWithLink(HttpRequest):
+    """A request that has created an invitation, whose link its response may show once."""
+
+    _link: str
 
 
 class MembershipForm(TenantForm):
@@ -98,6 +110,58 @@ class MembershipAdmin(OwnerAdmin):
     search_fields = ("user__username", "organization__name")
 
 
+class InvitationForm(TenantForm):
+    """An invitation to somebody who has none that waits."""
+
+    def clean(self) -> dict[str, Any]:
+        """Check that no invitation of this person waits, and nobody is invited twice."""
+        given = super().clean()
+        organization, email = self.own_organization(), given.get("email", "")
+        if organization and email:
+            if invitations.waiting(organization.pk).filter(email__iexact=email).exists():
+                self.add_error("email", "An invitation waits for this person. Withdraw it first.")
+            elif Membership.objects.filter(organization=organization, user__email__iexact=email):
+                self.add_error("email", "This person has a role here already.")
+        return given
+
+
+@admin.register(Invitation)
+class InvitationAdmin(OwnerAdmin):
+    """Invitations by email. To delete one is to withdraw it."""
+
+    form = InvitationForm
+    fields = ("organization", "email", "role")
+    list_display = ("email", "role", "organization", "state", "invited_by", "expires_at")
+    list_filter = ("role",)
+    list_select_related = ("organization", "invited_by")
+    search_fields = ("email",)
+    ordering = ("-id",)
+
+    @admin.display(description="state")
+    def state(self, row: Invitation) -> str:
+        if row.accepted_at:
+            return "accepted"
+        return "waits" if row.expires_at > timezone.now() else "expired"
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def save_model(
+        self, request: HttpRequest, obj: Invitation, form: ModelForm, change: bool
+    ) -> None:
+        if obj.role not in grantable(request.user, obj.organization_id):
+            raise PermissionDenied
+        obj.invited_by = request.user
+        cast(_RequestWithLink, request)._link = invitations.create(obj)
+
+    def response_add(self, request: HttpRequest, obj: Invitation, *_: object) -> HttpResponse:
+        if settings.MAIL_ENABLED:
+            messages.success(request, f"An email with the invitation goes to {obj.email}.")
+            return HttpResponseRedirect(reverse("admin:tenants_invitation_changelist"))
+        link = cast(_RequestWithLink, request)._link
+        return self.show_once(request, obj, ("Link, as this deployment sends no mail", link))
+
+
 @admin.register(User)
 class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     form = UserChangeForm
@@ -109,6 +173,12 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
 
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
+
+    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+        """Lead to the invitation: people choose their passwords themselves."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return HttpResponseRedirect(reverse("admin:tenants_invitation_add"))
 
 
 @admin.register(Group)

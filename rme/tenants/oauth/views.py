@@ -18,7 +18,7 @@ from oauthlib.oauth2.rfc6749 import errors
 from rme.core.db import availability
 from rme.core.errors import ApiError
 from rme.core.http.api import set_error_renderer
-from rme.core.http.proxies import address_of
+from rme.core.http.edge import address_of
 from rme.tenants.oauth import throttle
 from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
 from rme.tenants.oauth.tokens import SCOPE

@@ -10,7 +10,7 @@ from django.urls import resolve
 from messaging.models import SuppressionImport
 from rme.core.csv_lines import BYTES_LIMIT
 from rme.core.http.edge import ANY_HOST, IN_CLEAR
-from rme.core.http.json import BODY_LIMIT
+from rme.core.http.parsing import BODY_LIMIT
 from rme.tenants.models import Membership
 from tests.admin.scene import page, person
 from tests.rest import FORM, REQUEST_ID, error

@@ -10,7 +10,7 @@ from django.db import connection
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.admin.platform_form import mapping_name
 from rme.crm.connectors import REMOTE
-from rme.crm.models_platform import Platform
+from rme.crm.models import Platform
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
 from rme.transport import per_thread

@@ -2,17 +2,15 @@
 clean.
 """
 
-import tempfile
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import requests
 
-from tests.service import Service
+from tests.service import Service, data_folder
 
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("service-2")
 
 
 def wait_for(condition, seconds=30):
@@ -46,9 +44,8 @@ def item(contact_id, **fields):
 
 
 def test_a_restart_loses_nothing_doubles_nothing_and_keeps_to_the_time():
-    with tempfile.TemporaryDirectory(prefix="rme-test-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o755)
-        service = Service(Path(folder))
+    with data_folder() as var:
+        service = Service(var)
         began = time.monotonic()
         service.start()
         try:

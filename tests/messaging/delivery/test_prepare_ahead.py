@@ -36,7 +36,7 @@ def test_statements_do_not_grow_with_the_organizations(count):
     names = _organizations(count)
     with CaptureQueriesContext(connection) as captured:
         rooms = admission.rate_rooms(dict.fromkeys(names, 50), "EMAIL")
-    assert (rooms, len(captured)) == (dict.fromkeys(names, 50), 4)  # a policy
+    assert (rooms, len(captured)) == (dict.fromkeys(names, 50), 1)  # policies
     with CaptureQueriesContext(connection) as captured:
         batches = claims.claim_many("EMAIL", 0, rooms)
     assert len(captured) == 2  # by index, claim
@@ -52,6 +52,14 @@ def test_statements_do_not_grow_with_the_organizations(count):
     with CaptureQueriesContext(connection) as captured:
         prepare.read_ahead(batches)
     assert len(captured) == 1  # contacts
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_the_room_of_a_process_is_read_for_all_organizations_at_once(count):
+    wanted = dict.fromkeys(_organizations(count), 50)
+    with CaptureQueriesContext(connection) as captured:
+        assert admission.process_rooms(wanted, "EMAIL") == wanted
+    assert len(captured) == 1  # policies
 
 
 @pytest.mark.parametrize("count", [2, 12])

@@ -6,6 +6,7 @@ from messaging import providers
 from messaging.consent import ledger
 from messaging.content import compose, links, templates
 from messaging.models import Category, ProviderAccount
+from messaging.policy import organization_policy
 from messaging.providers.simulator import Simulator
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
@@ -28,6 +29,7 @@ def render_request(org, person, version=None, category=""):
             "content": {"subject": "News", "text": "There is some."},
         },
         template=found,
+        policy=organization_policy.of(org.pk),
         category=category,
     )
 

@@ -11,6 +11,16 @@ from rme.transport import Transport
 
 TOKENS = {"IOS": "ab" * 32, "ANDROID": "fcm:token", "PLATFORM": "0055g00000AbCdE", "WEB": ""}
 
+EVERYTHING = {
+    "data": {"order": "7"},
+    "badge": 3,
+    "image": "https://x.test/a.png",
+    "link": "https://x.test/",
+    "ttl": 60,
+    "collapse_key": "order-7",
+}
+"""Every optional field of a push."""
+
 
 def dispatch(number: int = 1, *, platform: str = "IOS", token: str = "", **fields: Any) -> Dispatch:
     """Return a dispatch. Its attempt's id is the number."""

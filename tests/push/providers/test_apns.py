@@ -13,21 +13,13 @@ from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Re
 from rme.core.redis.connection import redis_client
 from tests.fakes.apns import KEY, apple
 from tests.push.providers.apns_scene import OTHER, TOKEN, made
-from tests.push.providers.attempts import dispatch, outcome
+from tests.push.providers.attempts import EVERYTHING, dispatch, outcome
 
 
 # --- what leaves ----------------------------------------------------------------------------------
 def test_a_push_is_written_as_apple_wants_it(transport):
-    content = {
-        "data": {"order": "7"},
-        "badge": 3,
-        "image": "https://x.test/a.png",
-        "link": "https://x.test/",
-        "ttl": 60,
-        "collapse_key": "order-7",
-    }
     with apple() as service:
-        found = outcome(made(service), transport, dispatch(1, **content))
+        found = outcome(made(service), transport, dispatch(1, **EVERYTHING))
         (seen,) = service.seen
     assert found == Accepted("00000000-0000-0000-0000-000000000001")
     expires = int(seen.headers.pop("apns-expiration"))

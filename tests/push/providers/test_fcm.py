@@ -8,7 +8,7 @@ from push.providers.fcm import FcmSettings
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
 from tests.fakes.fcm import account, google
-from tests.push.providers.attempts import dispatch, outcome, provider
+from tests.push.providers.attempts import EVERYTHING, dispatch, outcome, provider
 
 TOKEN = "token-1"
 FID = "cGx7Qm2sTkyWvR9b0aZ1-_"
@@ -35,16 +35,8 @@ def failure(code, status, *violations):
 
 # --- what leaves ----------------------------------------------------------------------------------
 def test_a_push_is_written_as_google_wants_it(transport):
-    content = {
-        "data": {"order": "7"},
-        "badge": 3,
-        "image": "https://x.test/a.png",
-        "link": "https://x.test/",
-        "ttl": 60,
-        "collapse_key": "order-7",
-    }
     with google() as service:
-        found = outcome(made(service), transport, to(**content))
+        found = outcome(made(service), transport, to(**EVERYTHING))
         (seen,) = service.sent
     assert found == Accepted("projects/example-project/messages/1")
     assert seen.headers["authorization"] == "Bearer access-1"

@@ -12,7 +12,7 @@ from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Re
 from rme.core.redis.connection import redis_client
 from rme.transport import Transport
 from tests.fakes.webpush import push_service
-from tests.push.providers.attempts import dispatch, outcome, provider
+from tests.push.providers.attempts import EVERYTHING, dispatch, outcome, provider
 from tests.push.subscriptions import Browser
 
 KEY_MISMATCH = b'{"reason":"VapidPkHashMismatch"}'
@@ -28,17 +28,9 @@ def to(browser, number=1, **fields):
 
 # --- what leaves ----------------------------------------------------------------------------------
 def test_a_push_is_read_by_its_browser_alone(transport):
-    content = {
-        "data": {"order": "7"},
-        "badge": 3,
-        "image": "https://x.test/a.png",
-        "link": "https://x.test/",
-        "ttl": 60,
-        "collapse_key": "order-7",
-    }
     with push_service() as service:
         browser = service.browser()
-        found = outcome(made(service), transport, to(browser, **content))
+        found = outcome(made(service), transport, to(browser, **EVERYTHING))
         (seen,) = service.seen
         claims = service.claims(seen)
     assert found == Accepted("/m/1")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from rme.core.http.json import BODY_LIMIT
+from rme.core.http.parsing import BODY_LIMIT
 from rme.run import programs
 from tests.service import ROOT, free_port
 from tests.tenants.oauth.test_real_server import answers, environment

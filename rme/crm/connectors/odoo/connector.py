@@ -22,11 +22,10 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.conditions import Where, phone_digits
-from rme.crm.connectors.mapped import SCAN, MappedConnector
+from rme.crm.connectors.mapped import SCAN, MappedConnector, RemoteSettings
 from rme.crm.connectors.odoo.errors import Parent, error_of
 from rme.crm.connectors.platform_calls import json_of, limit_of
 from rme.crm.connectors.records import New
-from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Scalar
 from rme.transport import InvalidRequest
@@ -48,8 +47,8 @@ class OdooSettings(RemoteSettings):
     """The address of an organization's Odoo, and the credentials."""
 
     address: Annotated[str, DESTINATION] = Field(description="Like https://acme.odoo.com.")
-    database: str = Field(default="", description="Needed where the server has several.")
-    api_key: SecretStr = Field(description="Of the user that we act as, under its preferences.")
+    database: str = Field(default="", description="Needed if the server has several databases.")
+    api_key: SecretStr = Field(description="An API key of the integration user.")
 
 
 class OdooConnector(MappedConnector):

@@ -14,9 +14,8 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.conditions import Where, phone_digits
-from rme.crm.connectors.mapped import SCAN, MappedConnector
+from rme.crm.connectors.mapped import SCAN, MappedConnector, RemoteSettings
 from rme.crm.connectors.records import New
-from rme.crm.connectors.remote_settings import RemoteSettings
 from rme.crm.connectors.salesforce import sessions
 from rme.crm.connectors.salesforce.errors import codes_of, error_of
 from rme.crm.connectors.salesforce.sessions import SalesforceClient

@@ -5,8 +5,8 @@ import re
 import pytest
 from django.test import Client, RequestFactory
 
-from rme.core.http import proxies
-from rme.core.http.proxies import address_of
+from rme.core.http import edge
+from rme.core.http.edge import address_of
 from tests.service import ROOT
 
 DIRECT = "198.51.100.7"
@@ -16,7 +16,7 @@ def origin(settings, mode, **headers):
     """Return the address and the scheme of a request under a value of `TLS_PROXY`."""
     settings.TLS_PROXY, settings.TLS_PROXY_HEADER = bool(mode), mode
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR=DIRECT)
-    proxies.normalize(request.META)
+    edge.normalize(request.META)
     return address_of(request), request.scheme
 
 
@@ -69,7 +69,7 @@ def test_nothing_else_reads_where_a_request_came_from():
         for path in (ROOT / app).rglob("*.py")
         if names.search(re.sub(r'"""[^"]*"""|#.*', "", path.read_text()))
     }
-    where = {"rme/core/http/proxies.py", "rme/core/http/edge.py", "rme/settings.py"}
+    where = {"rme/core/http/edge.py", "rme/settings.py"}
     assert readers == where | {"rme/core/http/gateway.py"}  # which writes them for the others
 
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from rme.core import errors
-from rme.core.http.json import DEPTH_LIMIT, VALUES_LIMIT, refuse_deep, refuse_many_values
+from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT, refuse_deep, refuse_many_values
 from tests import factories
 from tests.rest import error, message
 

@@ -1,0 +1,94 @@
+"""Invitations into an organization: created by who grants roles, accepted once, for a week."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from rme.core.process import task_requests
+from rme.tenants.access import mail
+from rme.tenants.models import Invitation, Membership, User
+from rme.tenants.roles import grantable
+
+TASK = "tenants.send_invitation"
+VALID = timedelta(days=7)
+
+
+class NotValid(Exception):
+    """The invitation is unknown, used, expired, or its author may not grant the role any more."""
+
+
+def create(invitation: Invitation) -> str:
+    """Store an invitation, request its email after the commit, and return its link."""
+    token = secrets.token_urlsafe(32)
+    invitation.digest = _digest(token)
+    invitation.expires_at = timezone.now() + VALID
+    invitation.save()
+    if settings.MAIL_ENABLED:
+        key = str(invitation.pk)
+        transaction.on_commit(lambda: task_requests.request_with(TASK, key, token))
+    return _link(token)
+
+
+def waiting(organization_id: str) -> QuerySet[Invitation]:
+    """Return the invitations of an organization that can be accepted."""
+    rows = Invitation.objects.filter(organization_id=organization_id)
+    return rows.filter(accepted_at=None, expires_at__gt=timezone.now())
+
+
+def send(invitation_id: str, token: str) -> bool:
+    """Send the email of an invitation; return whether there still is one."""
+    rows = Invitation.objects.select_related("organization", "invited_by")
+    row = rows.filter(pk=UUID(invitation_id), accepted_at=None, digest=_digest(token)).first()
+    if row is None:
+        return False
+    context = {"invitation": row, "role": row.get_role_display(), "url": _link(token)}
+    mail.send("invitation", f"You are invited to {row.organization}", row.email, context)
+    return True
+
+
+def find(token: str) -> Invitation:
+    """Return the invitation of a token. Raise NotValid."""
+    rows = Invitation.objects.select_related("organization", "invited_by")
+    row = rows.filter(digest=_digest(token)).first()
+    if row is None or row.accepted_at or row.expires_at <= timezone.now():
+        raise NotValid
+    author = row.invited_by
+    if author is None or row.role not in grantable(author, row.organization_id):
+        raise NotValid
+    return row
+
+
+def account_of(invitation: Invitation) -> User | None:
+    """Return the account that has the invited address already."""
+    rows = User.objects.filter(email__iexact=invitation.email, is_staff=True, is_active=True)
+    return rows.order_by("pk").first()
+
+
+def accept(token: str, user: User) -> None:
+    """Give a person, who may be new, the role of an invitation. Raise NotValid."""
+    with transaction.atomic():
+        locked = Invitation.objects.select_for_update().filter(digest=_digest(token))
+        list(locked)  # two who accept at once come one after the other
+        row = find(token)
+        if user._state.adding:
+            user.save()
+        Membership.objects.get_or_create(
+            user=user, organization=row.organization, defaults={"role": row.role}
+        )
+        row.accepted_at = timezone.now()
+        row.save(update_fields=["accepted_at"])
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _link(token: str) -> str:
+    return f"{settings.BASE_URL}{reverse('invitation', args=[token])}"

@@ -1,0 +1,79 @@
+"""Limits of the console's sessions, and the second factor that somebody needs before any page."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from allauth.mfa.utils import is_mfa_enabled
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import SESSION_KEY, logout
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from rme.core.cache import TtlCache
+from rme.tenants.models import Membership
+
+CONSOLE = ("/admin/", "/push-demo")
+OPEN = ("/admin/account/", "/admin/logout/", "/admin/login/", "/admin/password_change/")
+"""Paths that a person without the required second factor may open, to set one up."""
+BEGAN, SEEN = "rme_began", "rme_seen"
+SEEN_EVERY = 60
+"""Seconds after which a request stores again that the session is in use."""
+
+_has_what_it_needs: TtlCache[int, bool] = TtlCache(seconds=30)
+"""The people who need no second factor, or have one."""
+
+
+def begin(request: HttpRequest) -> None:
+    """Start the times of a session, at log-in."""
+    request.session[BEGAN] = request.session[SEEN] = int(time.time())
+
+
+def is_required(user: Any) -> bool:
+    """Return whether the deployment or an organization of a person requires a second factor."""
+    rows = Membership.objects.filter(user_id=user.pk, organization__second_factor_required=True)
+    return bool(settings.SECOND_FACTOR_REQUIRED or rows.exists())
+
+
+class SessionMiddleware:
+    """Ends sessions that are too old, and leads people to a second factor that they need."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path_info.startswith(CONSOLE) or SESSION_KEY not in request.session:
+            return self.get_response(request)
+        if self._is_over(request):
+            logout(request)
+            messages.info(request, "Your session has ended. Log in again.")
+            query = urlencode({"next": request.get_full_path()} if request.method == "GET" else {})
+            return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
+        if self._lacks_factor(request):
+            messages.warning(request, "You need a second factor here. Set one up first.")
+            return HttpResponseRedirect(reverse("mfa_index"))
+        return self.get_response(request)
+
+    def _is_over(self, request: HttpRequest) -> bool:
+        """Return whether a session is too old or was idle for too long; store that it is used."""
+        session, now = request.session, int(time.time())
+        began, seen = session.get(BEGAN, now), session.get(SEEN, now)
+        if now - began >= settings.SESSION_SECONDS or now - seen >= settings.SESSION_IDLE_SECONDS:
+            return True
+        if BEGAN not in session:  # begun by a release before
+            session[BEGAN] = session[SEEN] = now
+        elif now - seen >= SEEN_EVERY:
+            session[SEEN] = now
+        return False
+
+    def _lacks_factor(self, request: HttpRequest) -> bool:
+        user = request.user
+        if request.path_info.startswith(OPEN) or not user.is_authenticated:
+            return False
+
+        def load() -> bool | None:
+            return True if not is_required(user) or is_mfa_enabled(user) else None
+
+        return not _has_what_it_needs.get(user.pk, load)

@@ -1,0 +1,145 @@
+"""Access in a real browser: invitation, authenticator app, passkey, lock-out."""
+
+import pytest
+from playwright.sync_api import expect
+
+from rme.tenants.models import Membership, Organization, User
+from tests import factories
+from tests.admin.scene import MODELS, fill, page
+from tests.routes import every_route
+from tests.tenants.access.scene import PASSWORD, code_of, member
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+OPEN = (
+    *("/admin/login/", "/admin/logout/", "/admin/password_change/", "/admin/account/"),
+    *("/admin/messaging/message/", "/admin/messaging/delivery/"),
+    *("/admin/jsi18n/", "/admin/autocomplete/", "/admin/search/"),
+)
+"""What support may open, beside the first page."""
+
+
+@pytest.fixture
+def tab(chromium, live_server, transactional_db):
+    context = chromium.new_context(viewport={"width": 390, "height": 844})
+    tab = context.new_page()
+    tab.set_default_timeout(20_000)
+    problems = []
+    tab.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    yield tab
+    context.close()
+    assert [each for each in problems if not each.startswith("Failed to load resource")] == []
+
+
+def log_in(tab, live_server, name, password=PASSWORD):
+    tab.goto(f"{live_server.url}/admin/login/")
+    tab.get_by_label("Username").fill(name)
+    tab.locator("input[name=password]").fill(password)
+    tab.get_by_role("button", name="Log in", exact=True).click()
+
+
+def log_out(tab):
+    tab.context.clear_cookies()
+
+
+def fits(tab):
+    """Check that a page can be read on a phone without scrolling sideways."""
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_area_alone(
+    tab, live_server, settings
+):
+    settings.BASE_URL = live_server.url
+    org, other = factories.organization(), factories.organization("other")
+    for each in (org, other):
+        factories.welcome(each)
+        fill(each)
+    member(org, "OWNER", "olga")
+    log_in(tab, live_server, "olga")
+    tab.goto(f"{live_server.url}/admin/tenants/invitation/add/")
+    fits(tab)
+    tab.locator("input[name=email]").fill("sam@example.com")
+    tab.locator("select[name=role]").select_option("SUPPORT")
+    tab.get_by_role("button", name="Save", exact=True).click()
+    link = tab.locator("code").inner_text()
+    Organization.objects.filter(pk=org.pk).update(second_factor_required=True)
+    log_out(tab)
+
+    tab.goto(link)
+    fits(tab)
+    for label, text in (("First name", "Sam"), ("Last name", "Lee")):
+        tab.get_by_label(label).fill(text)
+    for name in ("password1", "password2"):
+        tab.locator(f"input[name={name}]").fill(PASSWORD)
+    tab.get_by_role("button", name="Accept").click()
+    expect(tab.get_by_text("You need a second factor here")).to_be_visible()
+    fits(tab)
+    tab.get_by_role("link", name="Activate").click()
+    secret = tab.locator("#authenticator_secret").input_value()
+    fits(tab)
+    tab.locator("input[name=code]").fill(code_of(secret))
+    tab.get_by_role("button", name="Activate").click()
+    expect(tab.get_by_role("heading", name="Recovery Codes")).to_be_visible()
+    fits(tab)
+    log_out(tab)
+
+    log_in(tab, live_server, "sam@example.com")
+    tab.locator("input[name=code]").fill(code_of(secret))
+    fits(tab)
+    tab.get_by_role("button", name="Sign In").click()
+    expect(tab).to_have_url(f"{live_server.url}/admin/")
+
+    def status(path):
+        # the address of a row leads to that of its page
+        return tab.request.get(f"{live_server.url}{path}").status
+
+    routes = {each for each in every_route() if each.startswith("/admin/") and each != "/admin/"}
+    areas = sorted(each for each in routes if not each.startswith(OPEN))
+    theirs = [
+        page(model, "change", row.pk)
+        for model in MODELS
+        for row in model._default_manager.all()
+        if getattr(row, "organization_id", None) == other.pk
+    ]
+    assert len(areas) + len(theirs) > 60
+    assert {path: status(path) for path in areas if status(path) not in (403, 404)} == {}
+    assert {path: status(path) for path in theirs if status(path) != 404} == {}
+    assert status("/admin/messaging/message/") == 200
+    assert Membership.objects.get(user__username="sam@example.com").role == "SUPPORT"
+
+
+def test_a_passkey_logs_in_without_a_password(tab, live_server):
+    member(factories.organization())
+    devtools = tab.context.new_cdp_session(tab)
+    devtools.send("WebAuthn.enable")
+    options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True,
+               "hasUserVerification": True, "isUserVerified": True,
+               "automaticPresenceSimulation": True}  # fmt: skip
+    devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    log_in(tab, live_server, "sam")
+    expect(tab).to_have_url(f"{live_server.url}/admin/")
+    tab.goto(f"{live_server.url}/admin/account/2fa/webauthn/add/")
+    fits(tab)
+    tab.locator("input[name=name]").fill("laptop")
+    tab.locator("input[name=passwordless]").check()
+    tab.get_by_role("button", name="Add").click()
+    expect(tab.get_by_role("heading", name="Recovery Codes")).to_be_visible()
+    log_out(tab)
+    tab.goto(f"{live_server.url}/admin/login/")
+    tab.get_by_role("button", name="Log in with a passkey").click()
+    expect(tab).to_have_url(f"{live_server.url}/admin/")
+    tab.goto(f"{live_server.url}/admin/account/sessions/")
+    expect(tab.get_by_text("127.0.0.1").first).to_be_visible()
+    fits(tab)
+
+
+def test_who_guesses_is_locked_out(tab, live_server):
+    member(factories.organization())
+    for _ in range(5):
+        log_in(tab, live_server, "sam", "wrong")
+        expect(tab.get_by_text("Please enter the correct username and password")).to_be_visible()
+        fits(tab)
+    log_in(tab, live_server, "sam")
+    expect(tab.get_by_role("heading", name="Too many attempts to log in")).to_be_visible()
+    assert User.objects.get().last_login is None

@@ -1,0 +1,98 @@
+"""Sessions end; whoever needs a second factor sees nothing before."""
+
+import pytest
+import time_machine
+from allauth.mfa.models import Authenticator
+
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
+from tests import factories
+from tests.tenants.access.scene import browser, code_of, is_in, log_in, member, with_totp
+
+pytestmark = pytest.mark.django_db
+START = 1_900_000_000
+
+
+def at(seconds):
+    return time_machine.travel(START + seconds, tick=False)
+
+
+def test_an_idle_session_ends(org, settings):
+    settings.SESSION_IDLE_SECONDS, settings.SESSION_SECONDS = 600, 6000
+    member(org)
+    client = browser()
+    with at(0):
+        log_in(client)
+    for seconds in (500, 1000, 1599):
+        with at(seconds):
+            assert is_in(client)
+    with at(2199):
+        answer = client.get("/admin/messaging/message/")
+    assert answer["Location"] == "/admin/login/?next=%2Fadmin%2Fmessaging%2Fmessage%2F"
+    with at(2200):
+        assert not is_in(client)
+
+
+def test_a_session_in_use_ends_too_and_a_new_log_in_begins_a_new_one(org, settings):
+    settings.SESSION_IDLE_SECONDS, settings.SESSION_SECONDS = 600, 1200
+    member(org)
+    client = browser()
+    with at(0):
+        log_in(client)
+    found = []
+    for seconds in range(300, 1501, 300):
+        with at(seconds):
+            found.append(is_in(client))
+    assert found == [True, True, True, False, False]
+    with at(1600):
+        log_in(client)
+        assert is_in(client)
+    with at(2100):
+        assert is_in(client)
+
+
+def test_a_session_of_the_release_before_goes_on(org):
+    client = browser()
+    client.force_login(member(org))
+    assert is_in(client)
+    assert is_in(client)
+
+
+@pytest.mark.parametrize("everybody", [True, False])
+def test_who_needs_a_second_factor_is_led_to_set_it_up(org, settings, everybody):
+    settings.SECOND_FACTOR_REQUIRED = everybody
+    Organization.objects.update(second_factor_required=not everybody)
+    member(org, "OWNER")
+    client = browser()
+    log_in(client)
+    for method, path in (("get", "/admin/"), ("get", "/admin/messaging/message/"),
+                         ("post", "/admin/crm/contact/add/"), ("get", "/push-demo")):  # fmt: skip
+        answer = getattr(client, method)(path)
+        assert (path, answer.status_code, answer["Location"]) == (path, 302, "/admin/account/2fa/")
+    setup = "/admin/account/2fa/totp/activate/"
+    secret = client.get(setup).context["form"].secret
+    client.post(setup, {"code": code_of(secret)})
+    assert is_in(client)
+
+
+def test_another_organization_requires_nothing_of_me(org):
+    factories.organization("other", second_factor_required=True)
+    member(org)
+    client = browser()
+    log_in(client)
+    assert is_in(client)
+
+
+def test_the_last_factor_is_kept_while_it_is_needed(org, settings):
+    settings.SECOND_FACTOR_REQUIRED = True
+    user = with_totp(member(org))
+    client = browser()
+    log_in(client)
+    client.post("/admin/account/2fa/authenticate/", {"code": code_of()})
+    client.post("/admin/account/reauthenticate/", {"password": "correct horse battery"})
+    assert client.post("/admin/account/2fa/totp/deactivate/").status_code == 200
+    assert Authenticator.objects.filter(user=user, type="totp").exists()
+    settings.SECOND_FACTOR_REQUIRED = False
+    TtlCache.clear_all()
+    assert client.post("/admin/account/2fa/totp/deactivate/").status_code == 302
+    assert not Authenticator.objects.filter(user=user).exists()

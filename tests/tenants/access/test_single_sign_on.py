@@ -1,0 +1,116 @@
+"""Single sign-on against a real provider: django-oauth-toolkit in a process of its own."""
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+import requests
+from allauth.socialaccount.models import SocialAccount
+
+from rme.tenants.models import User
+from tests.service import ROOT, free_port
+from tests.tenants.access.scene import CODE, browser, is_in, member, with_totp
+
+pytestmark = pytest.mark.django_db
+START = "/admin/account/oidc/sso/login/"
+CALLBACK = f"http://testserver{START}callback/"
+
+
+@contextmanager
+def provider(settings, email="sam@example.com", verified="yes"):
+    """Run a provider and set it up; it logs a person with this address in."""
+    port = free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fakes.oidc_provider",
+        str(port),
+        CALLBACK,
+        email,
+        verified,
+    ]
+    process = subprocess.Popen(command, cwd=ROOT)
+    issuer = f"http://127.0.0.1:{port}"
+    app = {"provider_id": "sso", "name": "Acme ID", "client_id": "console",
+           "secret": "console-secret", "settings": {"server_url": issuer}}  # fmt: skip
+    settings.OIDC_URL, settings.OIDC_NAME = issuer, "Acme ID"
+    settings.SOCIALACCOUNT_PROVIDERS = {
+        "openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}
+    }
+    try:
+        wait_for(f"{issuer}/.well-known/openid-configuration")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(url):
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return requests.get(url, timeout=5).raise_for_status()
+        except requests.ConnectionError:
+            assert time.monotonic() < until, "the provider did not start"
+            time.sleep(0.1)
+
+
+def sign_on(client):
+    """Go to the provider, and come back; return the answer to what it sent along."""
+    there = client.post(START)
+    back = requests.get(there["Location"], allow_redirects=False, timeout=20)
+    assert back.status_code == 302, back.text
+    assert back.headers["Location"].startswith(CALLBACK)
+    return client.get(back.headers["Location"].removeprefix("http://testserver"))
+
+
+def test_people_are_found_by_their_verified_address_and_then_by_their_id(org, settings):
+    user = member(org)
+    with provider(settings):
+        assert b"Log in with Acme ID" in browser().get("/admin/login/").content
+        client = browser()
+        assert sign_on(client)["Location"] == "/admin/"
+        assert is_in(client)
+        User.objects.update(email="renamed@example.com")
+        again = browser()
+        sign_on(again)
+        assert is_in(again)
+        assert list(SocialAccount.objects.values_list("user_id", flat=True)) == [user.pk]
+        with_totp(user)
+        assert sign_on(browser())["Location"] == CODE  # a second factor is asked for here, too
+        User.objects.update(is_active=False)
+        refused = browser()
+        sign_on(refused)
+        assert not is_in(refused)
+
+
+@pytest.mark.parametrize(
+    ("verified", "fields"),
+    [("no", {}), ("yes", {"email": "else@example.com"}), ("yes", {"is_staff": False})],
+    ids=["not verified", "unknown", "a program's user"],
+)
+def test_nobody_else_comes_in(org, settings, verified, fields):
+    member(org, **fields)
+    with provider(settings, verified=verified):
+        client = browser()
+        answer = sign_on(client)
+        assert answer["Location"] == "/admin/login/"
+        assert b"Ask an owner" in client.get("/admin/login/").content
+        assert not is_in(client)
+    assert (User.objects.count(), SocialAccount.objects.count()) == (1, 0)
+
+
+def test_an_address_of_two_accounts_names_neither(org, settings):
+    for name in ("sam", "sam2"):
+        member(org, name=name, email="Sam@example.com")
+    with provider(settings):
+        client = browser()
+        sign_on(client)
+        assert not is_in(client)
+
+
+def test_without_a_provider_there_is_no_such_page(org):
+    assert browser().post(START).status_code == 404
+    assert b"Log in with single" not in browser().get("/admin/login/").content
