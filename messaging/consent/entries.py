@@ -58,13 +58,13 @@ def _decision(stated: ConsentInput, now: datetime, recorded_by: str) -> ledger.C
         category=stated.category,
         status=stated.status,
         source=stated.source,
-        occurred_at=_occurred_at(stated.occurred_at, now),
+        occurred_at=occurred_at(stated.occurred_at, now),
         evidence=stated.evidence,
         recorded_by=recorded_by,
     )
 
 
-def _occurred_at(stated: datetime | None, now: datetime) -> datetime | None:
+def occurred_at(stated: datetime | None, now: datetime) -> datetime | None:
     """Return the stated time in UTC. Raises InvalidPayload if it lies in the future."""
     if stated is None:
         return None
