@@ -111,4 +111,4 @@ def test_a_search_asks_as_often_for_many_results_as_for_few(root, org):
         with CaptureQueriesContext(connection) as captured:
             search(root, "first")
         counts.append(len(captured))
-    assert counts == [9, 9]
+    assert counts == [10, 10]
