@@ -55,7 +55,11 @@ class Scene:
         Organization.objects.filter(pk="bench").delete()
         User.objects.filter(username="bench").delete()
         org = Organization.objects.create(
-            id="bench", name="Bench", calls_per_second=1_000_000, calls_per_day=1_000_000_000
+            id="bench",
+            name="Bench",
+            simulator=True,
+            calls_per_second=1_000_000,
+            calls_per_day=1_000_000_000,
         )
         SenderDomain.objects.create(
             organization=org, domain="bench.example", is_default=True, verified_at=datetime.now(UTC)

@@ -69,6 +69,8 @@ def ensure(path: Path, *, base_url: str) -> dict[str, Any]:
         with transaction.atomic():
             made = _make()
             _keep(path, made)
+    # A demo of an earlier release was not set to the simulator.
+    Organization.objects.filter(pk__in=["demo", "other"]).update(simulator=True)
     return {**_addresses(base_url), **made}
 
 
@@ -122,7 +124,7 @@ def _make() -> dict[str, object]:
 
 
 def _organization(identifier: str, name: str) -> Organization:
-    organization = Organization.objects.create(id=identifier, name=name)
+    organization = Organization.objects.create(id=identifier, name=name, simulator=True)
     domain = DOMAIN if identifier == "demo" else f"{identifier}.rme.test"
     SenderDomain.objects.create(
         organization=organization,

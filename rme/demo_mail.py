@@ -3,7 +3,6 @@
 import orjson
 
 from messaging.models import ProviderAccount
-from messaging.providers.simulator import Simulator
 from messaging.providers.smtp import Smtp
 from rme.core import smtp_url
 
@@ -21,9 +20,3 @@ def use(url: str, organization_id: str) -> None:
             "credentials": orjson.dumps(settings).decode(),
         },
     )
-    for channel in ("SMS", "PUSH"):  # the simulator is the default only without any account
-        ProviderAccount.objects.get_or_create(
-            organization_id=organization_id,
-            name=f"simulator-{channel.lower()}",
-            defaults={"kind": Simulator.kind, "channel": channel},
-        )

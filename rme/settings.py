@@ -407,10 +407,15 @@ UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "rme",
     "SITE_HEADER": "rme",
     "SITE_SYMBOL": "send",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}push/icon.svg"}
+    ],
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
+    "STYLES": [f"{STATIC_URL}console/console.css"],
+    "SCRIPTS": [f"{STATIC_URL}console/console.js"],
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",

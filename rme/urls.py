@@ -5,6 +5,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from messaging.admin import first_steps
 from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probes
@@ -33,5 +34,11 @@ urlpatterns = [
     path("admin/login/", access_pages.LogInPage.as_view()),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
+    path("admin/console/", include("messaging.console.urls")),
+    path(
+        "admin/first-steps/<str:organization_id>/",
+        admin.site.admin_view(first_steps.show),
+        name="first_steps",
+    ),
     path("admin/", admin.site.urls),
 ]

@@ -15,8 +15,9 @@ from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, Use
 
 
 def organization(identifier: str = "acme", **fields: Any) -> Organization:
-    """Make an organization with a verified sender domain."""
-    row = Organization.objects.create(id=identifier, name=identifier.title(), **fields)
+    """Make an organization with a verified sender domain, set to the simulator."""
+    given = {"name": identifier.title(), "simulator": True, **fields}
+    row = Organization.objects.create(id=identifier, **given)
     SenderDomain.objects.create(
         organization=row,
         domain=f"{identifier}.example",

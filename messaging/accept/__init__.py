@@ -5,7 +5,7 @@ Other packages use the names below, and the modules `requests` (the schemas of w
 """
 
 from messaging.accept.acceptance import RECIPIENTS_LIMIT, Submission, accept, accept_bulk
-from messaging.accept.programmatic import MessageResult, send_push
+from messaging.accept.programmatic import MessageResult, send, send_push
 
 __all__ = [
     "RECIPIENTS_LIMIT",
@@ -13,5 +13,6 @@ __all__ = [
     "Submission",
     "accept",
     "accept_bulk",
+    "send",
     "send_push",
 ]

@@ -334,7 +334,7 @@ def _take_route(
         policy, option.channel, option.address, devices=option.devices, test=caller.test
     )
     if not accounts:
-        return errors.ProviderError(f"No provider is configured for {option.channel}.")
+        return errors.ProviderError(f"No provider account for {option.channel}.")
     if recipient.scheduled_for is None:
         try:
             provider_accounts.require_rate(

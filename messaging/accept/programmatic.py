@@ -58,6 +58,16 @@ def send_push(
         "to": [{"contactId": contact_id}],
         "content": {name: value for name, value in content.items() if value is not None},
     }
+    return send(organization, request, idempotency_key=idempotency_key)
+
+
+def send(
+    organization: Organization | str,
+    request: dict[str, Any],
+    *,
+    idempotency_key: str | None = None,
+) -> MessageResult:
+    """Send by the body of a REST call. Raises the ApiError that REST would answer with."""
     message = parse(MESSAGE, request)
     refuse_nul(request)
     key = idempotency.key_of(idempotency_key, request)

@@ -1,5 +1,28 @@
-"""Admin pages of the messaging service, by noun. Importing them registers them."""
+"""Admin pages of the messaging service, by noun. Importing them registers them.
 
-from messaging.admin import accounts, endpoints, manual_review, messages, people, policy, templates
+Other packages use `first_steps`, the checklist of an organization.
+"""
 
-__all__ = ["accounts", "endpoints", "manual_review", "messages", "people", "policy", "templates"]
+from messaging.admin import (
+    accounts,
+    categories,
+    contacts,
+    endpoints,
+    manual_review,
+    messages,
+    people,
+    policy,
+    templates,
+)
+
+__all__ = [
+    "accounts",
+    "categories",
+    "contacts",
+    "endpoints",
+    "manual_review",
+    "messages",
+    "people",
+    "policy",
+    "templates",
+]

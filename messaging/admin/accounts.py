@@ -20,7 +20,7 @@ from rme.core import addresses, ids
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.provider import Content, Dispatch, Email, Push, Sms
-from rme.tenants.roles import Permission
+from rme.tenants.roles import Permission, organizations_for
 
 ORDER = ("priority", "weight")
 
@@ -167,9 +167,27 @@ class ProviderAccountAdmin(PolicyAdmin):
             self.note(request, row, f"Order: {', '.join(steps)} ({given['reason']})")
 
     @admin.action(description="Pause", permissions=["change"])
-    def pause(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
-        """Pause accounts."""
-        self._set_state(request, queryset, ProviderAccount.State.PAUSED)
+    def pause(
+        self, request: HttpRequest, queryset: QuerySet[ProviderAccount]
+    ) -> HttpResponse | None:
+        """Pause accounts, after a question for the reason."""
+        form = ReasonForm(request.POST if "reason" in request.POST else None)
+        if form.is_valid():
+            state, reason = ProviderAccount.State.PAUSED, form.cleaned_data["reason"]
+            self._set_state(request, queryset, state, reason)
+            return None
+        own = organizations_for(request, self.write_permission)
+        rows = list(queryset.filter(organization__in=own))
+        names = ", ".join(row.name for row in rows)
+        context = {
+            "title": "Pause",
+            "chosen": [row.pk for row in rows],
+            "action": "pause",
+            "statement": f"Pause {names}? Other accounts of the channel take over; without one, "
+            "messages wait.",
+            "form": form,
+        }
+        return self.show(request, "decide", None, **context)
 
     @admin.action(description="Activate", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[ProviderAccount]) -> None:
@@ -188,6 +206,12 @@ class ProviderAccountAdmin(PolicyAdmin):
         question = f"Send a test through {row.name}. No message is recorded."
         context = {"title": "Test send", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
+
+
+class ReasonForm(forms.Form):
+    """The reason of a pause, which the list of accounts and the change log show."""
+
+    reason = forms.CharField(max_length=500, widget=UnfoldAdminTextInputWidget)
 
 
 class StateForm(forms.Form):

@@ -1,15 +1,19 @@
 """The dashboard: deliveries of the last day, and tasks for administrators. A handful of queries."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Q
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.db.models import Count, Model, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from messaging.admin import first_steps
 from messaging.models import Delivery, Pause
 from messaging.models.statuses import Status
 from messaging.reports import configuration
@@ -43,7 +47,14 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     found = _counts.get(tuple(counted), lambda: _day(counted)) or {}
     columns = [status for status in Status if any(status in row for row in found.values())]
     rows = [(channel, [row.get(status, 0) for status in columns]) for channel, row in found.items()]
-    return {**context, "columns": columns, "rows": rows, "tasks": tasks(checked)}
+    return {
+        **context,
+        "columns": columns,
+        "rows": rows,
+        "tasks": tasks(checked),
+        "recent": recent_actions(request),
+        "first_steps": first_steps.lists(checked),
+    }
 
 
 def _day(organizations: Collection[str]) -> Counts:
@@ -93,4 +104,49 @@ def _pauses(organizations: dict[str, str]) -> list[Task]:
         Task(f"{organizations[row.organization_id]}: {row}: {row.reason}", url)
         for row in rows
         if (url := reverse("admin:messaging_pause_change", args=[row.pk]))
+    ]
+
+
+RECENT = 10
+"""How many of a person's last actions are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAction:
+    """An action of a person; `url` is empty if its row has no page any more."""
+
+    name: str
+    kind: str
+    at: datetime
+    url: str
+
+
+def recent_actions(request: HttpRequest) -> list[RecentAction]:
+    """Return the person's last actions: one statement, and one for each kind of row."""
+    entries = LogEntry.objects.filter(user=request.user.pk).select_related("content_type")
+    shown = list(entries.order_by("-action_time")[:RECENT])
+    ids: dict[type[Model], set[str]] = defaultdict(set)
+    for entry in shown:
+        model = entry.content_type.model_class() if entry.content_type else None
+        if model and entry.object_id and admin.site.is_registered(model):
+            ids[model].add(entry.object_id)
+    urls = {
+        (model._meta.label_lower, str(key)): reverse(
+            f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key]
+        )
+        for model, keys in ids.items()
+        for key in admin.site.get_model_admin(model)
+        .get_queryset(request)
+        .filter(pk__in=keys)
+        .values_list("pk", flat=True)
+    }
+    return [
+        RecentAction(
+            name=entry.object_repr,
+            kind=kind.name if kind else "",
+            at=entry.action_time,
+            url=urls.get((f"{kind.app_label}.{kind.model}", entry.object_id), "") if kind else "",
+        )
+        for entry in shown
+        for kind in [entry.content_type]
     ]

@@ -20,8 +20,8 @@ from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from rme.core.db.clock import iso
-from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.roles import Permission
 
 REPLAY_DAYS = 3
@@ -62,7 +62,7 @@ class EndpointForm(TenantForm):
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(TenantAdmin):
+class WebhookEndpointAdmin(ShownOnce):
     read_permission: Permission = Permission.SEE_SETTINGS
     write_permission: Permission = Permission.CHANGE_WEBHOOKS
     form = EndpointForm

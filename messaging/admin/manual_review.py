@@ -124,7 +124,9 @@ class HeldAdmin(ReadOnly, TenantAdmin):
         chosen = list(rows.values_list("organization_id", "pk")[:MAX_SELECTED])
         form = ReasonForm(request.POST if "reason" in request.POST else None)
         if not form.is_valid():
-            context = {"title": TITLES[decision], "question": QUESTIONS[decision], "form": form}
+            noun = "delivery" if len(chosen) == 1 else "deliveries"
+            statement = f"{len(chosen)} chosen {noun}: they {QUESTIONS[decision]}"
+            context = {"title": TITLES[decision], "statement": statement, "form": form}
             keys = [str(key) for _, key in chosen]
             return self.show(
                 request, "decide", None, chosen=keys, action=decision.lower(), **context

@@ -1,7 +1,9 @@
 """Pages for consent and suppressions."""
 
+from datetime import datetime
 from typing import Any, ClassVar, cast
 
+import pydantic
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.forms import ModelForm
@@ -9,11 +11,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from messaging.admin.imports import ImportPages
-from messaging.consent import gate_lock, ledger, suppressions
+from messaging.consent import entries, gate_lock, ledger, suppressions
+from messaging.consent.entry_inputs import EVIDENCE
 from messaging.models import ConsentEntry, Suppression
 from messaging.policy import organization_policy
 from rme.core import errors
+from rme.core.addresses import valid_phone
 from rme.core.channels import ALL
+from rme.core.db import clock
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import Permission, organizations_for
@@ -25,12 +30,77 @@ class _CheckedRequest(HttpRequest):
     contact_problem: str
 
 
-class ConsentForm(TenantForm):
-    """An entry of the consent ledger."""
+class ContactForm(TenantForm):
+    """A form with the id of a contact, which must exist."""
+
+    contact_problem: ClassVar[str] = ""
+    """The problem of the contact, if any: its platform is queried before the form is validated."""
+
+    def check_contact(self) -> None:
+        """Report the problem of the contact at its field."""
+        if self.contact_problem:
+            self.add_error("contact_id", self.contact_problem)
+
+
+class ContactAdmin(TenantAdmin):
+    """A page whose form holds the id of a contact of any platform."""
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: object = None,
+    ) -> HttpResponse:
+        """Look up the contact before Django's view opens its transaction."""
+        if request.method == "POST" and object_id is None:
+            # Django keeps no other place for what belongs to a request.
+            checked = cast(_CheckedRequest, request)
+            checked.contact_problem = self._contact_problem(request)
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _contact_problem(self, request: HttpRequest) -> str:
+        contact_id = request.POST.get("contact_id", "").strip()
+        chosen = request.POST.get("organization", "")
+        own = organizations_for(request, self.write_permission).values_list("pk", flat=True)
+        if chosen not in own:
+            return ""  # the form refuses it
+        try:
+            missing = suppressions.missing_contacts(chosen, [contact_id])
+        except errors.Unavailable as error:
+            return error.message
+        return "There is no such contact." if missing else ""
+
+    def get_form(
+        self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
+        form.contact_problem = getattr(request, "contact_problem", "")
+        return form
+
+
+class ConsentForm(ContactForm):
+    """An entry of the consent ledger, checked as REST checks it."""
+
+    def clean_evidence(self) -> dict[str, str]:
+        """Require an object of texts."""
+        try:
+            return EVIDENCE.validate_python(self.cleaned_data["evidence"] or {})
+        except pydantic.ValidationError as error:
+            message = 'Like {"form": "Newsletter, footer"}: at most 20 names, each with a text.'
+            raise ValidationError(message) from error
+
+    def clean_occurred_at(self) -> datetime | None:
+        """Refuse a time in the future."""
+        try:
+            return entries.occurred_at(self.cleaned_data["occurred_at"], clock.now())
+        except errors.InvalidPayload as error:
+            raise ValidationError(f"This time {error.details[0].message}.") from error
 
     def clean(self) -> dict[str, Any]:
         """Normalize the category, and check that it exists."""
         given = super().clean()
+        self.check_contact()
         organization, category = self.own_organization(), given.get("category", "").upper()
         if organization and category:
             known = {ALL, *organization_policy.of(organization.pk).categories}
@@ -41,7 +111,7 @@ class ConsentForm(TenantForm):
 
 
 @admin.register(ConsentEntry)
-class ConsentEntryAdmin(TenantAdmin):
+class ConsentEntryAdmin(ContactAdmin):
     """The ledger: entries are added, never changed or deleted."""
 
     read_permission: Permission = Permission.SEE_PEOPLE
@@ -95,11 +165,8 @@ class ConsentEntryAdmin(TenantAdmin):
         obj.pk = entry.pk
 
 
-class SuppressionForm(TenantForm):
+class SuppressionForm(ContactForm):
     """An entry of the suppression list, with its address in the normal form."""
-
-    contact_problem: ClassVar[str] = ""
-    """The problem of the contact, if any: its platform is queried before the form is validated."""
 
     def clean(self) -> dict[str, Any]:
         """Require an address or a contact id, not both."""
@@ -109,20 +176,20 @@ class SuppressionForm(TenantForm):
         address = given.get("address", "")
         if bool(address) == bool(given.get("contact_id")):
             raise ValidationError("Give an address or a contact id, not both.")
-        if self.contact_problem:
-            self.add_error("contact_id", self.contact_problem)
+        self.check_contact()
         if address:
             organization = self.own_organization()
             region = organization.region if organization else None
             normal = suppressions.normalize_address(given.get("channel", ""), address, region)
-            if normal is None:
+            is_national = "@" not in address and not address.lstrip().startswith("+")
+            if normal is None or (is_national and valid_phone(address, region) is None):
                 self.add_error("address", "This is not an address of that channel.")
             given["address"] = normal or address
         return given
 
 
 @admin.register(Suppression)
-class SuppressionAdmin(ImportPages):
+class SuppressionAdmin(ImportPages, ContactAdmin):
     read_permission: Permission = Permission.SEE_PEOPLE
     write_permission: Permission = Permission.CHANGE_PEOPLE
     form = SuppressionForm
@@ -146,39 +213,6 @@ class SuppressionAdmin(ImportPages):
         fixed = super().get_readonly_fields(request, obj)
         # An expiry in the past would lift it without a reason.
         return (*fixed, "expires_at") if obj and obj.reason in suppressions.PROTECTED else fixed
-
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: object = None,
-    ) -> HttpResponse:
-        """Look up the contact before Django's view opens its transaction."""
-        if request.method == "POST" and object_id is None:
-            # Django keeps no other place for what belongs to a request.
-            checked = cast(_CheckedRequest, request)
-            checked.contact_problem = self._contact_problem(request)
-        return super().changeform_view(request, object_id, form_url, extra_context)
-
-    def _contact_problem(self, request: HttpRequest) -> str:
-        contact_id = request.POST.get("contact_id", "").strip()
-        chosen = request.POST.get("organization", "")
-        own = organizations_for(request, self.write_permission).values_list("pk", flat=True)
-        if chosen not in own:
-            return ""  # the form refuses it
-        try:
-            missing = suppressions.missing_contacts(chosen, [contact_id])
-        except errors.Unavailable as error:
-            return error.message
-        return "There is no such contact." if missing else ""
-
-    def get_form(
-        self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
-    ) -> Any:
-        form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
-        form.contact_problem = getattr(request, "contact_problem", "")
-        return form
 
     def save_model(
         self, request: HttpRequest, obj: Suppression, form: ModelForm, change: bool

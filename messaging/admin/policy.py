@@ -1,4 +1,4 @@
-"""Pages for categories, sending rules, pauses and sender domains."""
+"""Pages for sending rules, pauses and sender domains."""
 
 import re
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from messaging.models import Category, Pause, SenderDomain, SendingRules
+from messaging.models import Pause, SenderDomain, SendingRules
 from messaging.policy import organization_policy, pausing
 from rme.core.channels import Channel
 from rme.tenants.admin.base import TenantAdmin
@@ -43,14 +43,6 @@ class PolicyAdmin(TenantAdmin):
         super().delete_queryset(request, queryset)
         for organization_id in organizations:
             self.changed(organization_id)
-
-
-@admin.register(Category)
-class CategoryAdmin(PolicyAdmin):
-    list_display = ("name", "regime", "on_unknown", "expires_after", "cap_count", "organization")
-    list_filter = ("regime", "on_unknown")
-    search_fields = ("name",)
-    fixed_fields = ("organization", "name")  # templates, consent and messages hold the name
 
 
 class SendingRulesForm(TenantForm):

@@ -10,7 +10,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 from messaging.content import compose, rendering, templates
 from messaging.models import TemplateVersion
 from messaging.policy import organization_policy
-from rme.crm import connectors
+from rme.core import addresses
+from rme.crm import connectors, lookups
+from rme.crm.connectors.base import Connector, Deadline
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants import organizations
 from rme.tenants.admin.json_fields import JsonField
@@ -25,6 +27,7 @@ SAMPLE = ContactRecord(
     zone="Europe/London",
 )
 """The recipient of a preview without a contact."""
+LOOKUP_SECONDS = 5.0
 
 
 def sample_variables(schema: dict[str, object]) -> dict[str, Any]:
@@ -47,8 +50,8 @@ class PreviewForm(forms.Form):
 
     contact = forms.CharField(
         required=False,
-        max_length=64,
-        help_text="A contact's id; empty: a sample person.",
+        max_length=254,
+        help_text="A contact's email address or id; empty: a sample person.",
         widget=UnfoldAdminTextInputWidget,
     )
     variables = JsonField(required=False, widget=UnfoldAdminTextareaWidget)
@@ -65,11 +68,24 @@ class PreviewForm(forms.Form):
         contact_id: str = self.cleaned_data["contact"].strip()
         if contact_id:
             platform = connectors.REGISTRY["embedded"](self.organization_id)
+            if "@" in contact_id:
+                return self._by_email(platform, contact_id)
             found = platform.get_contacts([contact_id]).get(contact_id)
             if found is None:
                 raise forms.ValidationError("There is no such contact.")
             self.person = found
         return contact_id
+
+    def _by_email(self, platform: Connector, typed: str) -> str:
+        """Find the contact with an email address, which no other one may have."""
+        deadline = Deadline.after(LOOKUP_SECONDS)
+        email = addresses.email(typed) or ""
+        found = lookups.contacts_by_email(platform, email, limit=2, deadline=deadline)
+        if len(found) != 1:
+            problem = "Several contacts have" if found else "No contact has"
+            raise forms.ValidationError(f"{problem} this email address.")
+        self.person = found[0]
+        return found[0].id
 
     def clean_variables(self) -> dict[str, object]:
         """Require an object."""
@@ -77,6 +93,15 @@ class PreviewForm(forms.Form):
         if not isinstance(given, dict):
             raise forms.ValidationError('An object, like {"note": "hello"}.')
         return given
+
+
+class SendForm(PreviewForm):
+    """The contact and the variables of a message that is sent by the active version."""
+
+    def __init__(self, version: TemplateVersion, *args: object) -> None:
+        super().__init__(version, *args)
+        self.fields["contact"].required = True
+        self.fields["contact"].help_text = "The email address or id of a contact, such as yourself."
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action
 
-from messaging.admin.preview import SAMPLE, PreviewForm, preview, sample_variables
+from messaging import accept
+from messaging.admin.preview import SAMPLE, PreviewForm, SendForm, preview, sample_variables
 from messaging.content import partials, rendering, templates
 from messaging.models import Partial, Template, TemplateVersion
 from messaging.policy import organization_policy
-from rme.core.errors import InvalidPayload
+from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.languages import is_language
 from rme.tenants.roles import Permission
 
 TEXTS = {
@@ -25,6 +27,13 @@ TEXTS = {
     "PUSH": ("title", "body", "data", "badge", "image", "link"),
 }
 """The texts of a version, by channel."""
+
+
+USED = (
+    "{}: it has a version that is or was active, and messages refer to it. To stop sending it, add "
+    "a pause that names the template (Sending, Pauses)."
+)
+"""Why a template cannot be deleted, and what to do instead."""
 
 
 def page_of(version: TemplateVersion) -> str:
@@ -53,6 +62,8 @@ class TemplateForm(TenantForm):
     def clean(self) -> dict[str, Any]:
         """Check that the category exists."""
         given = super().clean()
+        if given.get("language") and not is_language(given["language"]):
+            self.add_error("language", "There is no such language or country.")
         organization, category = self.own_organization(), given.get("category", "")
         if organization and category:
             known = organization_policy.of(organization.pk).categories
@@ -88,6 +99,15 @@ class TemplateAdmin(TenantAdmin):
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Report templates that have sent as protected: their messages refer to the versions."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        used = TemplateVersion.objects.exclude(state=TemplateVersion.State.DRAFT)
+        kept = used.filter(template__in=objs).values_list("template", flat=True)
+        reasons = [USED.format(row) for row in objs if row.pk in set(kept)]
+        missing.discard(str(TemplateVersion._meta.verbose_name))
+        return deleted, counts, missing, [*protected, *reasons]
+
     @action(description="New version", permissions=["change"])
     def new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Open the form of a new version, filled with the newest one's text."""
@@ -110,7 +130,7 @@ class TemplateVersionAdmin(TenantAdmin):
     ordering = ("-id",)
     autocomplete_fields = ("template",)
     readonly_fields = ("version", "state", "created_at", "activated_at", "shown")
-    actions_detail: ClassVar[list[str]] = ["preview", "activate", "copy"]
+    actions_detail: ClassVar[list[str]] = ["preview", "send_test", "activate", "copy"]
 
     # --- the form -------------------------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
@@ -196,6 +216,39 @@ class TemplateVersionAdmin(TenantAdmin):
         elif not form.is_bound:
             found = preview(row, SAMPLE, sample_variables(row.variables))
         return self.show(request, "preview", row, title=f"Preview: {row}", form=form, found=found)
+
+    def has_send_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return self.may(request, Permission.OPERATE, obj)
+
+    @action(description="Send a test", url_path="send-test", permissions=["send"])
+    def send_test(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Send one message by the template to a contact, as REST would."""
+        row = self.get_object(request, object_id)
+        template = row.template
+        if row.state != TemplateVersion.State.ACTIVE:
+            messages.warning(request, "Messages are sent by the active version: activate this one.")
+            return HttpResponseRedirect(page_of(row))
+        form = SendForm(row, request.POST or None)
+        if form.is_valid():
+            body = {
+                "channel": template.channel,
+                "category": template.category,
+                "to": [{"contactId": form.cleaned_data["contact"]}],
+                "template": {"name": template.name, "language": template.language},
+                "context": {"variables": form.cleaned_data["variables"]},
+            }
+            try:
+                message_id = accept.send(template.organization_id, body).message_id
+            except ApiError as error:
+                form.add_error(None, error.message)
+            else:
+                self.note(request, row, f"Test sent: {message_id}")
+                url = reverse("admin:messaging_message_change", args=[message_id])
+                return HttpResponseRedirect(url)
+        question = f"Send a message by {template} to a contact, through the provider. Consent, "
+        question += "suppressions and pauses count as for any message."
+        context = {"title": "Send a test", "question": question, "form": form}
+        return self.show(request, "ask", row, **context)
 
     @admin.display(description="preview for a sample contact")
     def shown(self, row: TemplateVersion) -> str:

@@ -124,17 +124,36 @@ def _lock_chain(organization_id: str) -> datetime:
     return now.astimezone(UTC)
 
 
+MERGED_FROM = "mergedFrom"
+"""In the evidence of entries that a merge recorded: the id of the contact that was merged."""
+
+
+def _own_and_merged(organization_id: str, contact_id: str) -> list[tuple[UUID, str, object]]:
+    """Return id, contact and evidence of a contact's entries, and of those merged into it."""
+    found: list[tuple[UUID, str, object]] = []
+    known, added = {contact_id}, {contact_id}
+    while added:
+        rows = ConsentEntry.objects.filter(
+            organization_id=organization_id, contact_id__in=added
+        ).values_list("id", "contact_id", "evidence")
+        found += rows
+        named = (each.get(MERGED_FROM) for *_, each in rows if isinstance(each, dict))
+        added = {str(each) for each in named if each} - known
+        known |= added
+    return found
+
+
 def erase(organization_id: str, contact_id: str) -> int:
     """Erase the contact and all evidence from a contact's entries; return their number.
 
-    The decision, its time and the seal stay, so `verify` still holds. Two statements.
+    The decision, its time and the seal stay, so `verify` still holds. Entries of contacts that were
+    merged into this one are erased, too.
     """
     with transaction.atomic():
         _lock_chain(organization_id)
-        own = ConsentEntry.objects.filter(organization_id=organization_id, contact_id=contact_id)
         rows = [
-            {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(contact_id, evidence)}}
-            for key, evidence in own.values_list("id", "evidence")
+            {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(owner, evidence)}}
+            for key, owner, evidence in _own_and_merged(organization_id, contact_id)
         ]
         sql.update(ConsentEntry, rows)
     return len(rows)

@@ -21,6 +21,7 @@ from rme.core.channels import Channel
 from rme.core.db import sql
 from rme.core.db.encrypted_fields import decrypted
 from rme.core.provider import Provider
+from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
 
@@ -106,6 +107,8 @@ class Policy:
     default_domain: Domain | None
     accounts: tuple[Account, ...]
     sending: SendingRulesRecord
+    simulated: bool = False
+    """The simulator serves channels without an account, as in the demo organization."""
 
     def rules(self, category: str) -> CategoryRules:
         """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
@@ -262,13 +265,20 @@ _QUERIES = (
 )
 
 
+_SIMULATED = (
+    f"SELECT id FROM {Organization._meta.db_table} WHERE id = ANY(%s::text[]) AND simulator"
+)
+
+
 def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
     """Read the policies of organizations, by one statement however many there are.
 
     The ORM takes longer to build four queries than all else that an organization costs which has
     only a few deliveries in a claim.
     """
-    answers = sql.read([query.step(organization_ids) for query in _QUERIES])
+    steps = [query.step(organization_ids) for query in _QUERIES]
+    *answers, simulated = sql.read([*steps, sql.Step(_SIMULATED, [sql.array(organization_ids)])])
+    with_simulator = {organization_id for (organization_id,) in simulated}
     categories, domains, accounts, rules = (
         query.by_organization(rows) for query, rows in zip(_QUERIES, answers, strict=True)
     )
@@ -276,7 +286,9 @@ def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
         for row in rows:
             row.credentials = decrypted(row.credentials)
     return {
-        each: _policy(categories[each], domains[each], accounts[each], rules[each])
+        each: _policy(
+            categories[each], domains[each], accounts[each], rules[each], each in with_simulator
+        )
         for each in organization_ids
     }
 
@@ -286,6 +298,7 @@ def _policy(
     verified: Sequence[SenderDomain],
     accounts: Sequence[ProviderAccount],
     rules: Sequence[SendingRules],
+    simulated: bool,
 ) -> Policy:
     domains = [Domain(row.domain, row.local_part, row.name) for row in verified]
     return Policy(
@@ -294,6 +307,7 @@ def _policy(
         default_domain=domains[0] if domains else None,
         accounts=tuple(account_of(row) for row in accounts),
         sending=_sending(rules[0]) if rules else _default_sending(),
+        simulated=simulated,
     )
 
 

@@ -3,9 +3,11 @@
 Other packages use:
 
 - `queries`: a message with its events, and the history in pages
+- `delivery_list`: deliveries by filters that combine, in pages
 - `trace`: the steps of a message's recipients
 - `health`: an organization's health report
 - `configuration`: findings in the configuration
+- `first_steps`: what an organization lacks before its first delivered message
 - `account_hour`: provider accounts in the last hour, for the admin
 - `metrics`: the gauges that are read from the database
 """

@@ -3,10 +3,10 @@
 The health report and the admin's first page show them, for one organization or for many.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TypedDict
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypedDict
 
 from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
@@ -17,7 +17,6 @@ from messaging import providers
 from messaging.delivery import manual_review
 from messaging.models import (
     ProviderAccount,
-    SenderDomain,
     Template,
     TemplateVersion,
     WebhookEndpoint,
@@ -27,6 +26,7 @@ from messaging.webhooks.endpoints import DISABLED_BY_HAND
 from push import devices
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.tenants.models import Organization
 
 TEMPLATES_LIMIT = 50
 
@@ -64,11 +64,12 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
+    domains = _read_domains(organization_ids)
     return [
         *_broken_accounts(accounts),
-        *_unserved_channels(accounts),
+        *_unserved_channels(accounts, {row.organization_id for row in domains if row.simulator}),
         *_vapid_key(accounts),
-        *_sender_domains(organization_ids),
+        *_sender_domains(organization_ids, domains),
         *_template_languages(organization_ids),
         *_manual_review(organization_ids),
         *_webhook_endpoints(organization_ids),
@@ -88,17 +89,17 @@ def _broken_accounts(accounts: Accounts) -> list[Finding]:
     ]
 
 
-def _unserved_channels(accounts: Accounts) -> list[Finding]:
-    """Find channels without an active provider."""
+def _unserved_channels(accounts: Accounts, simulated: Collection[str]) -> list[Finding]:
+    """Find channels without an active provider. `simulated`: organizations with the simulator."""
     found = []
     for organization_id, rows in accounts.items():
         for channel in Channel:
             states = {row.state for row in rows if row.channel == channel}
-            if not rows:  # as in routing: without any account the simulator is used
-                text = f"no provider for {channel}: the simulator takes what is sent."
+            if not states and organization_id in simulated:  # as in routing
+                text = f"no provider account for {channel}: the simulator takes what is sent."
                 found.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
             elif not states:
-                text = f"no provider for {channel}: what is sent there is refused."
+                text = f"no provider account for {channel}: what is sent there is refused."
                 found.append(Finding(organization_id, ERROR, "NO_PROVIDER", text))
             elif ProviderAccount.State.ACTIVE not in states:
                 text = f"no provider account for {channel} is active."
@@ -127,13 +128,25 @@ def _reaches_browsers(row: ProviderAccount) -> bool:
     return kind is not None and "WEB" in kind.platforms
 
 
-def _sender_domains(organization_ids: Sequence[str]) -> list[Finding]:
-    rows = list(
-        SenderDomain.objects.filter(organization_id__in=organization_ids)
-        .order_by("id")
-        .values_list("organization_id", "id", "domain", "verified_at")
-    )
-    verified = {owner for owner, _, _, verified_at in rows if verified_at}
+class _DomainRow(NamedTuple):
+    """A sender domain with its organization; an organization without one has a row of its own."""
+
+    organization_id: str
+    simulator: bool
+    id: int | None
+    domain: str | None
+    verified_at: datetime | None
+
+
+def _read_domains(organization_ids: Sequence[str]) -> list[_DomainRow]:
+    rows = Organization.objects.filter(pk__in=organization_ids).order_by("sender_domains__id")
+    names = ("id", "domain", "verified_at")
+    joined = rows.values_list("pk", "simulator", *(f"sender_domains__{name}" for name in names))
+    return [_DomainRow(*row) for row in joined]
+
+
+def _sender_domains(organization_ids: Sequence[str], rows: Sequence[_DomainRow]) -> list[Finding]:
+    verified = {row.organization_id for row in rows if row.verified_at}
     missing = "no verified sender domain: email cannot be sent."
     text = "the sender domain {} is not verified: nothing can be sent from it."
     return [
@@ -143,9 +156,15 @@ def _sender_domains(organization_ids: Sequence[str]) -> list[Finding]:
             if each not in verified
         ),
         *(
-            Finding(owner, WARNING, "SENDER_DOMAIN_UNVERIFIED", text.format(domain), row_id)
-            for owner, row_id, domain, verified_at in rows
-            if not verified_at
+            Finding(
+                row.organization_id,
+                WARNING,
+                "SENDER_DOMAIN_UNVERIFIED",
+                text.format(row.domain),
+                row.id,
+            )
+            for row in rows
+            if row.id and not row.verified_at
         ),
     ]
 

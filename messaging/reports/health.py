@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypedDict
 
-from messaging.delivery.accounts import SIMULATORS, Availability, look
+from messaging.delivery.accounts import Availability, look, serving
 from messaging.policy import organization_policy
 from messaging.reports import account_hour, checks, configuration
 from messaging.reports.account_hour import AccountOutcomes
@@ -84,7 +84,7 @@ def report(organization_id: str) -> HealthReport:
 def _figures(organization_id: str) -> Figures:
     records = account_hour.read_organization(organization_id)
     found = configuration.findings([organization_id])
-    accounts = organization_policy.of(organization_id).accounts
+    accounts = serving(organization_policy.of(organization_id))
     failing = [
         _refused(organization_id, account)
         for account in accounts
@@ -118,7 +118,6 @@ def _providers(
     accounts: Sequence[organization_policy.Account],
     records: Mapping[tuple[int | None, str], AccountOutcomes],
 ) -> list[ProviderStatus]:
-    serving = accounts or tuple(SIMULATORS.values())
     found = look([account.id for account in accounts if account.id])
     return [
         _provider(
@@ -126,7 +125,7 @@ def _providers(
             records.get((account.id, account.channel), AccountOutcomes()),
             found.get(account.id or 0, Availability()),
         )
-        for account in serving
+        for account in accounts
     ]
 
 

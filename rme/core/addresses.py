@@ -65,6 +65,18 @@ def phone(text: str, region: str | None) -> str | None:
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
 
 
+def valid_phone(text: str, region: str | None) -> str | None:
+    """Return a phone number as E.164 if its country has such numbers, or None.
+
+    `phone` accepts every number of a possible length, which reads a national number of another
+    country as one of `region`. What a person types is checked by this.
+    """
+    number = phone(text, region)
+    if number is None or not phonenumbers.is_valid_number(phonenumbers.parse(number)):
+        return None
+    return number
+
+
 def domain(text: str) -> str | None:
     """Return a domain name in lower case, as IDNA and without a final dot, or None."""
     folded = email(f"a@{text}")

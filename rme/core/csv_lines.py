@@ -107,14 +107,8 @@ def header(line: str, columns: Collection[str], more: Collection[str]) -> tuple[
 
     It may name `columns`, and `more`, which are ignored, in upper or lower case. Raises Unreadable.
     """
-    delimiter = ";" if line.count(";") > line.count(",") else ","
+    given, delimiter = titles(line)
     known = {name.lower(): name for name in (*columns, *more)}
-    try:
-        given = [cell.strip() for cell in cells(line, delimiter)]
-    except csv.Error:
-        raise Unreadable("The first line has quotes that do not match.") from None
-    while given and not given[-1]:
-        given.pop()
     unknown = [name for name in given if name.lower() not in known]
     named = [known[name.lower()] for name in given if name.lower() in known]
     if unknown:
@@ -124,6 +118,29 @@ def header(line: str, columns: Collection[str], more: Collection[str]) -> tuple[
     if len(set(named)) < len(named):
         raise Unreadable("The first line names a column twice.")
     return named, delimiter
+
+
+def titles(line: str) -> tuple[list[str], str]:
+    """Parse the first line, whatever it names; return its cells and the delimiter.
+
+    Raises Unreadable.
+    """
+    delimiter = ";" if line.count(";") > line.count(",") else ","
+    try:
+        given = [cell.strip() for cell in cells(line, delimiter)]
+    except csv.Error:
+        raise Unreadable("The first line has quotes that do not match.") from None
+    while given and not given[-1]:
+        given.pop()
+    return given, delimiter
+
+
+def sample_cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line as they are shown to a person, whatever its quotes."""
+    try:
+        return [unguard(cell.strip()) for cell in cells(line, delimiter)]
+    except csv.Error:
+        return [line]
 
 
 def cells(line: str, delimiter: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower, Now
@@ -11,6 +12,7 @@ from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
 from rme.tenants.imports import FileImport, FilePart
+from rme.tenants.languages import is_language
 from rme.tenants.models import Organization
 
 
@@ -88,21 +90,38 @@ class Contact(Record):
                 condition=~models.Q(mobile=""),
                 name="contact_by_mobile",
             ),
+            # both read by people.find, which searches for the beginning of a name
+            models.Index(
+                "organization",
+                OpClass(Lower("last_name"), name="text_pattern_ops"),
+                name="contact_by_last_name",
+            ),
+            models.Index(
+                "organization",
+                OpClass(Lower("first_name"), name="text_pattern_ops"),
+                name="contact_by_first_name",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.first_name} {self.last_name}".strip()
 
     def clean(self) -> None:
-        """Convert phones to E.164 by the organization's region. Raise ValidationError."""
+        """Check language and email, and convert phones to E.164. Raise ValidationError."""
         errors: dict[str, str] = {}
+        if self.language and not is_language(self.language):
+            errors["language"] = "There is no such language or country: like en_GB or de."
         if self.email and addresses.email(self.email) is None:
             errors["email"] = "This is not an email address."
         for name in ("phone", "mobile"):
             typed = getattr(self, name)
-            number = addresses.phone(typed, self.organization.region) if typed else ""
+            region = self.organization.region
+            number = addresses.valid_phone(typed, region) if typed else ""
             if number is None:
-                errors[name] = "This is not a phone number."
+                errors[name] = (
+                    f"This is not a phone number of {region}: a number of another country begins "
+                    "with its code, like +41."
+                )
             else:
                 setattr(self, name, number)
         if errors:
@@ -214,7 +233,18 @@ class Exhibitor(Record):
 class RecordImport(FileImport):
     """An import of a file of records of one kind."""
 
+    class State(models.TextChoices):
+        PREPARED = "PREPARED", "Waiting for its columns"
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+        CANCELLED = "CANCELLED", "Cancelled"
+
     kind = models.CharField(max_length=40)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
+    by_email = models.BooleanField(default=False, db_default=False)
+    """A row without an id changes the contact that has its email, if there is one."""
+    dry_run = models.BooleanField(default=False, db_default=False)
+    """All checks, nothing stored. The file is kept until it is imported or cancelled."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
@@ -226,11 +256,22 @@ class RecordImport(FileImport):
             )
         ]
 
+    def open_parts(self) -> models.QuerySet[Any]:
+        return self.parts.filter(checked=False) if self.dry_run else super().open_parts()
+
+    def close_part(self, part: Any) -> list[str]:
+        if not self.dry_run:
+            return super().close_part(part)
+        part.checked = True
+        return ["checked"]
+
 
 class RecordImportPart(FilePart):
     """Some lines of such a file."""
 
     run = models.ForeignKey(RecordImport, models.CASCADE, related_name="parts", db_index=False)
+    checked = models.BooleanField(default=False, db_default=False)
+    """A dry run has read it."""
 
     class Meta:
         constraints: ClassVar[list[Any]] = [

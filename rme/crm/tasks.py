@@ -21,6 +21,7 @@ def request_import() -> None:
 @availability.unlimited()
 def import_records() -> None:
     """Import files of records, part by part."""
+    import_file.discard_abandoned()
     until = time.monotonic() + IMPORT_SECONDS
     while import_file.import_next_part():
         if time.monotonic() > until:

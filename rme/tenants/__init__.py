@@ -2,5 +2,5 @@
 
 Other packages import `models`, `organizations`, `authentication`, `api_keys`, `applications`,
 `roles`, `access`, `imports`, `call_limits`, `change_log`, the base classes of `admin`,
-`logins`, `masking`, `oauth` and `urls`.
+`languages`, `logins`, `masking`, `oauth` and `urls`.
 """

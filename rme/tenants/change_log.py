@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.db.models import Model
 from django.forms import BaseForm
 
@@ -59,6 +59,18 @@ def log_deletion(user_id: Any, row: Model, secrets: frozenset[str], reason: str 
         user_id=user_id,
         queryset=[row],
         action_flag=DELETION,
+        change_message=message,
+        single_object=True,
+    )
+
+
+def log_change(user_id: int, row: Model, values: Values, reason: str) -> None:
+    """Log a change of a row that no form made, with its values and its reason."""
+    message: list[dict[str, object]] = [{"values": values}, {"reason": reason}]
+    LogEntry.objects.log_actions(
+        user_id=user_id,
+        queryset=[row],
+        action_flag=CHANGE,
         change_message=message,
         single_object=True,
     )

@@ -70,6 +70,17 @@ class FileImport(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def open_parts(self) -> models.QuerySet[Any]:
+        """Return the parts that are not imported yet."""
+        run: Any = self  # its parts are the subclass's
+        found: models.QuerySet[Any] = run.parts.filter(content__isnull=False)
+        return found
+
+    def close_part(self, part: Any) -> list[str]:
+        """Mark a part as imported; return the fields that changed."""
+        part.content = None
+        return ["content"]
+
     @property
     def unchanged(self) -> int:
         """Return how many rows changed nothing."""
@@ -172,7 +183,7 @@ def import_part_of(runs: object, run_id: UUID, take: Apply, read: Read = unparse
 def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, object]:
     """Return the number of the next part and its parsed rows; -1 if there is none."""
     run = runs.objects.get(pk=run_id)
-    part = run.parts.filter(content__isnull=False).order_by("number").first()
+    part = run.open_parts().order_by("number").first()
     return (part.number, read(run, _rows(part))) if part else (-1, None)
 
 
@@ -180,13 +191,13 @@ def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> obj
     """Import a parsed part if it is still the next one; return the run."""
     with transaction.atomic():
         run = runs.objects.select_for_update().get(pk=run_id)
-        part = run.parts.filter(content__isnull=False).defer("content").order_by("number").first()
+        part = run.open_parts().defer("content").order_by("number").first()
         running = run.state == FileImport.State.RUNNING
         if not running or part is None or part.number != number:
             return run
         outcome = take(run, rows)
-        part.content, part.problems = None, outcome.problems
-        part.save(update_fields=["content", "problems"])
+        part.problems = outcome.problems
+        part.save(update_fields=["problems", *run.close_part(part)])
         for name in ("added", "replaced", "rejected"):
             setattr(run, name, getattr(run, name) + getattr(outcome, name))
         run.done += outcome.rows

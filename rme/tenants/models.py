@@ -72,6 +72,11 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         validators=[MinValueValidator(1)],
         help_text="API calls in 24 hours.",
     )
+    simulator = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="The simulator, which delivers nothing, serves channels without an account.",
+    )
     second_factor_required = models.BooleanField(
         default=False,
         db_default=False,

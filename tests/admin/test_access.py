@@ -11,7 +11,7 @@ from rme.crm.models import Contact
 from rme.tenants import api_keys, applications, change_log
 from rme.tenants.models import ApiKey, Application, ApplicationKey
 from tests import factories
-from tests.admin.scene import button, fill, page
+from tests.admin.scene import button, fill, page, person
 from tests.rest import token
 from tests.tenants.conftest import KEY, public_pem
 
@@ -31,7 +31,7 @@ def everywhere(root, *models):
 def test_an_applications_secret_is_shown_once(root, org):
     user = factories.integration_user("robot")
     form = {"organization": org.pk, "name": "CRM", "user": user.pk, "mode": "LIVE"}
-    made = root.post(page(Application, "add"), form)
+    made = root.post(page(Application, "add"), form, follow=True)
     row = Application.objects.get(name="CRM")
     (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
     assert token(row.client_id, secret).status_code == 200
@@ -48,7 +48,7 @@ def test_a_new_secret_takes_the_place_of_the_old_one(root, org):
     assert "access tokens stop working within 30 seconds" in asked
     row.refresh_from_db()
     assert row.client_secret == before  # asking does nothing
-    made = root.post(button(Application, row, "rotate"))
+    made = root.post(button(Application, row, "rotate"), follow=True)
     (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
     assert token(row.client_id, secret).status_code == 200
     assert secret not in everywhere(root, Application)
@@ -88,7 +88,14 @@ def test_tokens_end_with_the_key_that_signed_for_them(root, org, changes, left):
 def test_an_api_key_is_shown_once_and_can_be_revoked(root, org):
     form = {"organization": org.pk, "name": "bot", "networks": ""}
     made = root.post(page(ApiKey, "add"), form)
-    (text,) = re.findall(r"(rme_[a-z0-9]{16}_[\w-]{43})", made.content.decode())
+    assert made.status_code == 302
+    stolen = person("other", org, "OWNER")
+    stolen.cookies.update(made.cookies)
+    pattern = r"(rme_[a-z0-9]{16}_[\w-]{43})"
+    assert re.findall(pattern, stolen.get(made["Location"]).content.decode()) == []
+    (text,) = re.findall(pattern, root.get(made["Location"]).content.decode())
+    assert re.findall(pattern, root.get(made["Location"]).content.decode()) == []
+    assert ApiKey.objects.count() == 1
     assert api_keys.verify(text, org.pk) is not None
     row = ApiKey.objects.get()
     shown = everywhere(root, ApiKey)

@@ -62,6 +62,7 @@ def test_strangers_see_nothing(org, model, role):
     [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "test-send"),
      (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
      (TemplateVersion, "copy"), (WebhookEndpoint, "rotate"), (WebhookEndpoint, "replay"),
+     (WebhookEndpoint, "secret"), (ApiKey, "secret"), (Application, "secret"),
      (WebhookEndpoint, "switch"), (WebhookEndpoint, "test-event")],
 )  # fmt: skip
 def test_strangers_have_no_buttons(org, model, name):

@@ -8,7 +8,7 @@ reports the results of its sends to `circuits` and `concurrency`.
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
 from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
 from messaging.delivery.accounts.rates import require as require_rate
-from messaging.delivery.accounts.routing import SIMULATORS, Router, configured, expected
+from messaging.delivery.accounts.routing import SIMULATORS, Router, configured, expected, serving
 
 __all__ = [
     "SIMULATORS",
@@ -23,4 +23,5 @@ __all__ = [
     "process_rooms",
     "require_rate",
     "rooms",
+    "serving",
 ]

@@ -18,7 +18,7 @@ from messaging.delivery.accounts.availability import (
 )
 from messaging.delivery.next_steps import BACKOFF_LIMIT, NO_ROOM_SECONDS, OutgoingDelivery
 from messaging.policy import organization_policy
-from messaging.policy.organization_policy import Account
+from messaging.policy.organization_policy import Account, Policy
 from rme.core.channels import Channel
 
 WAITING_FOR_RATE = "RATE"
@@ -30,7 +30,6 @@ WAITING_FOR_RATE = "RATE"
 
 def rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
     """Return how many of those wanted of each organization may be claimed now."""
-    organization_policy.of_many(list(wanted))  # read for all at once
     free = process_rooms(wanted, channel)
     some = {each: count for each, count in free.items() if count}
     return {**free, **rate_rooms(some, channel)}
@@ -40,7 +39,8 @@ def process_rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
     """Return how many of those wanted of each organization this process may hand over now."""
     if not concurrency.window():
         return dict.fromkeys(wanted, 0)
-    accounts = {each: _active(each, channel) for each in wanted}
+    policies = organization_policy.of_many(list(wanted))
+    accounts = {each: _active(policies[each], channel) for each in wanted}
     found = concurrency.availability(account for some in accounts.values() for account in some)
     return {
         each: _room([found[key_of(account)] for account in accounts[each]], count)
@@ -70,11 +70,9 @@ def rate_rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
     }
 
 
-def _active(organization_id: str, channel: str) -> list[Account]:
+def _active(policy: Policy, channel: str) -> list[Account]:
     accounts = [
-        account
-        for account in organization_policy.of(organization_id).accounts
-        if account.channel == channel and account.active
+        account for account in policy.accounts if account.channel == channel and account.active
     ]
     # The simulator sends for organizations without accounts. Where all accounts are paused, the
     # deliveries are claimed as well, and wait for an account one by one.

@@ -15,7 +15,7 @@ SIMULATORS = {
     channel: Account(None, "simulator", channel, Simulator(ProviderSettings()))
     for channel in Channel
 }
-"""The accounts of TEST applications, and of organizations that have no provider yet."""
+"""The accounts of TEST applications, and of organizations that are set to the simulator."""
 
 Devices = frozenset[tuple[str, str]]
 """A recipient's devices, for PUSH: (platform, app)."""
@@ -45,6 +45,13 @@ def reaches(account: Account, platform: str, app: str) -> bool:
     return not account.match or not {platform, app}.isdisjoint(account.match)
 
 
+def serving(policy: Policy) -> list[Account]:
+    """Return an organization's accounts, and the simulator where it is set to it and has none."""
+    served = {account.channel for account in policy.accounts}
+    simulators = [row for row in SIMULATORS.values() if row.channel not in served]
+    return [*policy.accounts, *(simulators if policy.simulated else [])]
+
+
 def configured(
     policy: Policy,
     channel: str,
@@ -57,14 +64,13 @@ def configured(
 
     Paused ones are among them, since messages may wait for them; draining ones are not.
     """
-    if test or not policy.accounts:
+    accounts = [account for account in policy.accounts if account.channel == channel]
+    if test or (policy.simulated and not accounts):
         return [SIMULATORS[Channel(channel)]]
     return [
         account
-        for account in policy.accounts
-        if account.channel == channel
-        and not account.draining
-        and _matches(account, address, devices)
+        for account in accounts
+        if not account.draining and _matches(account, address, devices)
     ]
 
 

@@ -1,4 +1,7 @@
-"""Admin pages of the embedded records and of platforms. Importing this registers them."""
+"""Admin pages of the embedded records and of platforms. Importing this registers them.
+
+Other packages extend the pages of `pages`.
+"""
 
 from rme.crm.admin import pages, platforms
 

@@ -1,7 +1,7 @@
 """Admin pages of the embedded records."""
 
 from collections.abc import Iterable
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db import models
@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from rme.crm import tasks
+from rme.crm.admin.prepared_imports import PreparedImports
 from rme.crm.models import (
     Account,
     Case,
@@ -20,13 +21,12 @@ from rme.crm.models import (
     RecordImport,
     Speaker,
 )
-from rme.crm.records import export, files, import_file
+from rme.crm.records import export, files
 from rme.tenants.admin.base import TenantInline
-from rme.tenants.admin.imports import FilePages
 from rme.tenants.roles import Permission
 
 
-class RecordAdmin(FilePages):
+class RecordAdmin(PreparedImports):
     """Base of the pages: id and time are read-only; records can be imported and exported."""
 
     read_permission: Permission = Permission.SEE_PEOPLE
@@ -44,11 +44,6 @@ class RecordAdmin(FilePages):
 
     def import_runs(self) -> QuerySet[RecordImport]:
         return RecordImport.objects.filter(kind=self.model.__name__)
-
-    def start_import(
-        self, organization_id: str, name: str, file: IO[bytes], by: str
-    ) -> RecordImport:
-        return import_file.start(organization_id, self.model, name, file, started_by=by)
 
     def request_import(self) -> None:
         tasks.request_import()

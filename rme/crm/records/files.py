@@ -14,6 +14,7 @@ from django.db import models
 
 from rme.core import addresses, ids, zones
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
+from rme.tenants.languages import is_language
 
 Read = Callable[[str, str], Any]
 """Parses a cell; the second argument is the organization's region. Raises ValueError, whose text is
@@ -56,10 +57,16 @@ def _email(cell: str, region: str) -> str:
 
 
 def _phone(cell: str, region: str) -> str:
-    number = addresses.phone(cell, region)
+    number = addresses.valid_phone(cell, region)
     if number is None:
         raise ValueError("is not a phone number")
     return number
+
+
+def _language(cell: str, region: str) -> str:
+    if not is_language(cell):
+        raise ValueError("is not a language like en_GB or de")
+    return cell
 
 
 def _zone(cell: str, region: str) -> str:
@@ -136,7 +143,7 @@ COLUMNS: Mapping[type[models.Model], tuple[Column, ...]] = {
         Column("email", "email", _email),
         Column("phone", "phone", _phone),
         Column("mobile", "mobile", _phone),
-        Column("language", "language", _text(16)),
+        Column("language", "language", _language),
         Column("zone", "zone", _zone),
         _ACCOUNT,
     ),

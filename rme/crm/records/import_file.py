@@ -1,27 +1,32 @@
 """Import of a file of records (see `rme.tenants.imports`).
 
-A row with an id changes that record, in the columns of the file; a row without one adds a record.
-The number of SQL statements for a part does not depend on its rows.
+A row with an id changes that record, in the columns of the file; a row without one adds a record,
+or changes the contact with its email if the import matches by email. The number of SQL statements
+for a part does not depend on its rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import IO, Any
 from uuid import UUID
 
-from django.db import models
+from django.db import models, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from rme.core import csv_lines, ids
 from rme.core.csv_lines import Reader, Unreadable
 from rme.core.db import sql
 from rme.crm import folding
-from rme.crm.models import Account, Case, RecordImport
+from rme.crm.models import Account, Case, Contact, RecordImport
 from rme.crm.records import files
 from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column
 from rme.tenants import imports, organizations
 from rme.tenants.imports import PartResult, Rows
 
 PART_ROWS = 1000
+MISSING = "is missing"
 LINE_LIMIT = 256 * 1024
 """Bytes of one line: twice the longest case."""
 
@@ -56,6 +61,106 @@ def start(
     return run
 
 
+def prepare(
+    organization_id: str,
+    model: type[models.Model],
+    name: str,
+    file: IO[bytes],
+    *,
+    started_by: str,
+) -> RecordImport:
+    """Store a file whose columns a person will choose: `begin` starts it. Raise Unreadable."""
+    reader = Reader(file, PART_ROWS, LINE_LIMIT)
+    titles, delimiter = csv_lines.titles(reader.read_line() or "")
+    run = RecordImport(
+        organization_id=organization_id,
+        kind=model.__name__,
+        name=name,
+        columns=titles,
+        delimiter=delimiter,
+        started_by=started_by,
+        state=RecordImport.State.PREPARED,
+    )
+    imports.store(run, reader)
+    return run
+
+
+def sample(run: RecordImport, count: int = 3) -> list[list[str]]:
+    """Return the cells of the first rows of a file."""
+    part = run.parts.order_by("number").first()
+    lines = bytes(part.content or b"").decode().split("\n") if part else []
+    rows = [csv_lines.sample_cells(line, run.delimiter) for line in lines if line.strip()]
+    return rows[:count]
+
+
+def problem_of(model: type[models.Model], columns: Sequence[str], *, by_email: bool) -> str:
+    """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
+    named = [column for column in columns if column]
+    twice = sorted({column for column in named if named.count(column) > 1})
+    if twice:
+        return f"Two columns are {twice[0]}: choose one of them."
+    if by_email and "email" not in named:
+        return "Choose the column with the email address, which rows are matched by."
+    if "id" in named or by_email:
+        return ""
+    wanted = [column.name for column in COLUMNS[model] if column.required]
+    missing = [name for name in wanted if name not in named]
+    return f"No column is {missing[0]}, which every new record needs." if missing else ""
+
+
+def begin(run: RecordImport, columns: Sequence[str], *, by_email: bool, dry_run: bool) -> bool:
+    """Start a prepared file by its columns ("": left out); return whether it was to be started."""
+    prepared = RecordImport.objects.filter(pk=run.pk, state=RecordImport.State.PREPARED)
+    return bool(
+        prepared.update(
+            columns=list(columns),
+            by_email=by_email,
+            dry_run=dry_run,
+            state=RecordImport.State.RUNNING,
+            turn_at=Now(),
+        )
+    )
+
+
+def import_checked(run: RecordImport) -> bool:
+    """Import a file whose dry run has ended; return whether that was to be done."""
+    state = RecordImport.State
+    with transaction.atomic():
+        ended = RecordImport.objects.filter(pk=run.pk, state=state.DONE, dry_run=True).update(
+            state=state.RUNNING,
+            dry_run=False,
+            turn_at=Now(),
+            finished_at=None,
+            **dict.fromkeys(("done", "added", "replaced", "rejected"), 0),
+        )
+        if ended:
+            run.parts.update(problems=[])
+    return bool(ended)
+
+
+def discard(run: RecordImport) -> bool:
+    """Discard a file that is prepared, or whose dry run has ended; return whether it was."""
+    state = RecordImport.State
+    with transaction.atomic():
+        ended = RecordImport.objects.filter(_WAITS, pk=run.pk).update(
+            state=state.CANCELLED, finished_at=Now()
+        )
+        if ended:
+            run.parts.all().delete()
+    return bool(ended)
+
+
+_WAITS = Q(state=RecordImport.State.PREPARED) | Q(state=RecordImport.State.DONE, dry_run=True)
+WAITS_FOR = timedelta(days=1)
+
+
+def discard_abandoned() -> int:
+    """Discard the files that nobody has imported within a day; return their number."""
+    before = Now() - WAITS_FOR
+    old = list(RecordImport.objects.filter(_WAITS, turn_at__lt=before)[:100])
+    return sum(discard(run) for run in old)
+
+
 def import_next_part() -> bool:
     """Import one part of the file that has waited longest; return whether more may be waiting."""
     return imports.import_next_part(RecordImport, _import_part)
@@ -78,6 +183,8 @@ def _import_part(run: RecordImport, lines: Rows) -> PartResult:
     model = KINDS[run.kind]
     region = organizations.get(run.organization_id).region
     rows = [_read(run, number, line, COLUMNS[model], region) for number, line in lines]
+    if run.by_email:
+        _match_by_email(run.organization_id, rows)
     _check_references(run.organization_id, model, rows)
     _check_numbers(run.organization_id, model, rows)
     outcome = PartResult(rows=len(rows))
@@ -87,8 +194,9 @@ def _import_part(run: RecordImport, lines: Rows) -> PartResult:
     good = [row for row in rows if not row.problems]
     added = [_complete(model, run.organization_id, row.values) for row in good if not row.id]
     changed = {row.id: _with_derived(model, row.values) for row in good if row.id}
-    sql.insert({model: added})
-    sql.update(model, list(changed.values()))
+    if not run.dry_run:
+        sql.insert({model: added})
+        sql.update(model, list(changed.values()))
     outcome.added, outcome.replaced = len(added), len(good) - len(added)
     return outcome
 
@@ -107,7 +215,7 @@ def _read(
         if column.name in run.columns:
             _read_cell(row, model, column, cells.get(column.name, ""), region)
         elif column.required and not cells.get("id"):
-            row.problems.append((column.name, "is missing"))
+            row.problems.append((column.name, MISSING))
     return row
 
 
@@ -116,13 +224,41 @@ def _read_cell(
 ) -> None:
     if not cell:
         if column.required:
-            row.problems.append((column.name, "is missing"))
+            row.problems.append((column.name, MISSING))
         row.values[column.column] = None if column.name == "id" else _default(model, column.column)
         return
     try:
         row.values[column.column] = column.read(cell, region)
     except ValueError as error:
         row.problems.append((column.name, str(error)))
+
+
+# --- matching -----------------------------------------------------------------------------------
+def _match_by_email(organization_id: str, rows: list[ParsedRow]) -> None:
+    """Give each row without an id that of the contact with its email: one query.
+
+    Cells that are empty change nothing in a contact that was found.
+    """
+    open_rows = [row for row in rows if not row.id and row.values.get("email")]
+    emails = {str(row.values["email"]).lower() for row in open_rows}
+    own = Contact.objects.filter(organization_id=organization_id, email_folded__in=emails)
+    owners: dict[str, list[str]] = {}
+    for email, key in own.values_list("email_folded", "pk"):
+        owners.setdefault(email, []).append(str(key))
+    lines: dict[str, int] = {}
+    for row in open_rows:
+        email = str(row.values["email"]).lower()
+        found = owners.get(email, [])
+        if email in lines:
+            row.problems.append(("email", f"is that of line {lines[email]}, too"))
+        elif len(found) > 1:
+            row.problems.append(("email", "is that of several contacts: name one by its id"))
+        elif found:
+            row.problems = [each for each in row.problems if each[1] != MISSING]
+            row.values = {name: value for name, value in row.values.items() if value} | {
+                "id": found[0]
+            }
+        lines.setdefault(email, row.line)
 
 
 # --- checks against other rows ------------------------------------------------------------------

@@ -189,12 +189,6 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         common = {**self.admin_site.each_context(request), "opts": self.opts, "original": row}
         return render(request, f"admin/rme/{template}.html", {**common, **context})
 
-    def show_once(self, request: HttpRequest, row: object, *pairs: tuple[str, str]) -> HttpResponse:
-        """Return the only page that ever shows these secrets, given as pairs of label and value."""
-        response = self.show(request, "secret", row, title=str(row), pairs=pairs)
-        response["Cache-Control"] = "no-store"
-        return response
-
     def ask(self, request: HttpRequest, title: str, question: str) -> HttpResponse:
         """Return a confirmation page; its form POSTs to the same address."""
         return self.show(request, "ask", None, title=title, question=question)

@@ -71,6 +71,15 @@ class OwnChoices:
             kwargs.setdefault("form_class", JsonField)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
+    def formfield_for_choice_field(
+        self, db_field: Any, request: HttpRequest, **kwargs: object
+    ) -> object:
+        """Preselect only a declared default; the theme would preselect the first choice."""
+        if not db_field.has_default():
+            blank = [("", "Select value")]
+            kwargs.setdefault("choices", db_field.get_choices(blank_choice=blank))
+        return super().formfield_for_choice_field(db_field, request, **kwargs)
+
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[object, object], request: HttpRequest, **kwargs: object
     ) -> Any:

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, Streami
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
 from unfold.decorators import action
-from unfold.widgets import UnfoldAdminSelectWidget
+from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminSelectWidget
 
 from rme.core import csv_lines
 from rme.core.http import edge
@@ -40,7 +40,10 @@ class OrganizationForm(forms.Form):
 class ImportForm(OrganizationForm):
     """A file to import."""
 
-    file = forms.FileField(widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}))
+    file = forms.FileField(
+        # the theme's script expects the theme's own markup
+        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,text/csv"})
+    )
 
     def __init__(self, columns: Sequence[str], *args: object) -> None:
         super().__init__(*args)
@@ -133,6 +136,9 @@ class FilePages(TenantAdmin):
         except csv_lines.Unreadable as error:
             form.add_error("file", str(error))
             return None
+        if run.state != FileImport.State.RUNNING:
+            self.note(request, run, f"File of {run.rows} rows uploaded")
+            return run
         self.note(request, run, f"Import of {run.rows} rows started")
         self.request_import()
         return run

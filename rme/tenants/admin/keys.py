@@ -18,8 +18,9 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from rme.tenants import api_keys, applications
-from rme.tenants.admin.base import TenantAdmin, TenantInline
+from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import (
     INTEGRATION_GROUP,
     ApiKey,
@@ -60,7 +61,7 @@ class ApplicationKeyInline(TenantInline):
 
 
 @admin.register(Application)
-class ApplicationAdmin(TenantAdmin):
+class ApplicationAdmin(ShownOnce):
     read_permission: Permission = Permission.CHANGE_KEYS
     write_permission: Permission = Permission.CHANGE_KEYS
     list_display = ("name", "organization", "mode", "client_id", "user", "created")
@@ -181,7 +182,7 @@ class ApiKeyForm(TenantForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(TenantAdmin):
+class ApiKeyAdmin(ShownOnce):
     read_permission: Permission = Permission.CHANGE_KEYS
     write_permission: Permission = Permission.CHANGE_KEYS
     form = ApiKeyForm

@@ -70,7 +70,7 @@ class OrganizationsInline(TenantInline):
     fields = ("organization", "role")
 
 
-SUPERUSER_FIELDS = ("is_active", "calls_per_second", "calls_per_day")
+SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day")
 
 
 @admin.register(Organization)

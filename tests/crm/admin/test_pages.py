@@ -24,6 +24,11 @@ def inline(*texts: str, existing: int = 0, **more: str):
     return form | {f"comments-{existing + i}-text": text for i, text in enumerate(texts)}
 
 
+NO_PHONE = (
+    "This is not a phone number of US: a number of another country begins with its code, like +41."
+)
+
+
 def case_form(org, **more: str):
     given = {"organization": org.pk, "number": "7", "subject": "S", "issue": "I"}
     return given | {"status": "New", "priority": "Medium"} | more
@@ -35,9 +40,28 @@ def test_phones_are_kept_as_e164_and_what_is_none_is_refused(org, editor):
     assert Contact.objects.get().mobile == "+12127365000"
     shown = editor.post(page(Contact, "add"), given | {"phone": "x", "email": "y"})
     assert {name: [*each] for name, each in shown.context["adminform"].form.errors.items()} == {
-        "phone": ["This is not a phone number."],
+        "phone": [NO_PHONE],
         "email": ["This is not an email address."],
     }
+
+
+@pytest.mark.parametrize("field", ["phone", "mobile"])
+@pytest.mark.parametrize("typed", ["079 123 45 67", "555 0100", "+1 079 123 4567", "+999 12345"])
+def test_a_number_that_is_not_valid_is_refused_unaltered(org, editor, field, typed):
+    form = {"organization": org.pk, "last_name": "L", field: typed}
+    shown = editor.post(page(Contact, "add"), form).context["adminform"].form
+    assert {name: [*each] for name, each in shown.errors.items()} == {field: [NO_PHONE]}
+    assert shown[field].value() == typed
+
+
+@pytest.mark.parametrize(("language", "taken"), [("gsw_CH", True), ("de", True), ("xx", False),
+    ("en_ZZ", False), ("english", False), ("EN", False)])  # fmt: skip
+def test_a_language_must_exist(org, editor, language, taken):
+    form = {"organization": org.pk, "last_name": "L", "language": language}
+    shown = editor.post(page(Contact, "add"), form)
+    assert (shown.status_code == 302) is taken
+    if not taken:
+        assert set(shown.context["adminform"].form.errors) == {"language"}
 
 
 def test_an_accounts_folded_name_follows_its_name(org, editor):

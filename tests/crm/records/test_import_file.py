@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from rme.core.cache import TtlCache
 from rme.core.csv_lines import Unreadable
 from rme.crm.models import (
     Account,
@@ -221,6 +222,9 @@ def test_a_file_is_imported_by_a_person(org, redis):
     answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
     made = RecordImport.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, page(Contact, "import", made.pk))
+    assert not import_file.import_next_part()  # nothing is imported before the columns are chosen
+    columns = {"column_0": "lastName", "column_1": "email", "do": "import"}
+    assert editor.post(answer["Location"], columns).status_code == 302
     assert b'aria-valuenow="0"' in editor.get(answer["Location"]).content
     assert import_file.import_next_part()
     assert b'aria-valuenow="100"' in editor.get(answer["Location"]).content
@@ -230,7 +234,133 @@ def test_a_file_is_imported_by_a_person(org, redis):
     )
     assert b"people.csv" in editor.get(page(Contact, "imports")).content
     assert b"people.csv" not in editor.get(page(Account, "imports")).content
-    assert LogEntry.objects.get().change_message == "Import of 2 rows started"
+    assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == [
+        "File of 2 rows uploaded",
+        "Import of 2 rows started",
+    ]
+
+
+PEOPLE = (
+    "Family name;E-Mail;Notes\n"
+    "Lovelace;ADA@simulator.rme.test;x\nHopper;h@x.example;y\n;z@x.example;\n"
+)
+
+
+def upload(editor, org, text=PEOPLE):
+    file = SimpleUploadedFile("people.csv", text.encode())
+    answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
+    return answer["Location"]
+
+
+def finish():
+    while import_file.import_next_part():
+        pass
+    run = RecordImport.objects.get()
+    return run.state, run.added, run.replaced, run.rejected
+
+
+CHOSEN = {"column_0": "lastName", "column_1": "email", "column_2": "", "by_email": "on"}
+
+
+def test_a_file_is_tried_and_then_imported_by_its_emails(org, redis):
+    ada = factories.contact(org)
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org)
+    shown = editor.get(url).content.decode()
+    for text in ("Family name", "Lovelace, Hopper", "E-Mail", "Leave out"):
+        assert text in shown
+    assert editor.post(url, CHOSEN | {"do": "try"}).status_code == 302
+    assert finish() == ("DONE", 1, 1, 1)
+    assert Contact.objects.get() == ada
+    assert b"nothing of people.csv is stored yet" in editor.get(url).content
+    report = editor.get(page(Contact, "import_report", RecordImport.objects.get().pk))
+    assert b"4,lastName,is missing" in b"".join(report.streaming_content)
+    editor.post(url, {"do": "import"})
+    assert finish() == ("DONE", 1, 1, 1)
+    rows = Contact.objects.order_by("pk").values_list("first_name", "last_name", "email", "mobile")
+    assert list(rows) == [
+        ("Ada", "Lovelace", "ADA@simulator.rme.test", "+12125550100"),
+        ("", "Hopper", "h@x.example", ""),
+    ]
+    assert not RecordImport.objects.get().parts.exclude(content=None).exists()
+    editor.post(url, {"do": "import"})  # once more
+    assert finish() == ("DONE", 1, 1, 1)
+    assert Contact.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"column_1": "lastName"}, "Two columns are lastName"),
+        ({"column_1": ""}, "Choose the column with the email address"),
+        ({"column_0": "", "by_email": ""}, "No column is lastName"),
+        ({"column_0": "nonsense"}, "Select a valid choice"),
+    ],
+)
+def test_columns_that_make_no_record_are_refused(org, redis, chosen, why):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org)
+    assert why in editor.post(url, CHOSEN | {"do": "try"} | chosen).content.decode()
+    assert RecordImport.objects.get().state == "PREPARED"
+
+
+def test_an_email_that_names_no_one_contact_is_rejected(org, redis):
+    twin = {"email": "twin@x.example"}
+    factories.contact(org, **twin)
+    factories.contact(org, **twin)
+    factories.contact(factories.organization("other"), email="new@x.example")
+    editor = person("editor", org, Role.OPERATOR)
+    text = "lastName,email\nA,twin@x.example\nB,new@x.example\nC,NEW@x.example\n"
+    url = upload(editor, org, text)
+    editor.post(
+        url, {"column_0": "lastName", "column_1": "email", "by_email": "on", "do": "import"}
+    )
+    assert finish() == ("DONE", 1, 0, 2)
+    assert list(imports.rejected_rows(RecordImport.objects.get()))[1:] == [
+        ("2", "email", "is that of several contacts: name one by its id"),
+        ("4", "email", "is that of line 3, too"),
+    ]
+
+
+def test_matching_asks_no_more_for_more_rows(org, redis):
+    found = []
+    for count in (3, 300):
+        lines = "".join(f"L{i},p{i}x{count}@x.example\n" for i in range(count))
+        made = import_file.prepare(
+            org.pk,
+            Contact,
+            "f.csv",
+            io.BytesIO(f"lastName,email\n{lines}".encode()),
+            started_by="g",
+        )
+        import_file.begin(made, ["lastName", "email"], by_email=True, dry_run=False)
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            assert import_file.import_next_part()
+        found.append(len(captured))
+        import_file.import_next_part()
+    assert found == [15, 15]
+
+
+def test_a_file_that_nobody_imports_is_discarded(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org)
+    assert import_file.discard_abandoned() == 0
+    RecordImport.objects.update(turn_at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert import_file.discard_abandoned() == 1
+    run = RecordImport.objects.get()
+    assert (run.state, run.parts.count()) == ("CANCELLED", 0)
+    assert editor.get(url).status_code == 200
+    assert editor.post(url, {"do": "discard"}).status_code == 302
+
+
+def test_strangers_do_not_choose_columns(org, redis):
+    url = upload(person("editor", org, Role.OPERATOR), org)
+    stranger = person("stranger", factories.organization("other"), Role.OWNER)
+    assert stranger.get(url).status_code == 404
+    assert stranger.post(url, CHOSEN | {"do": "import"}).status_code == 404
+    assert person("viewer", org, Role.VIEWER).post(url, CHOSEN).status_code == 403
+    assert RecordImport.objects.get().state == "PREPARED"
 
 
 def test_records_leave_as_a_file(org):

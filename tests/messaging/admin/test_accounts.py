@@ -201,3 +201,16 @@ def test_missing_settings_of_a_service_are_errors_in_the_form(root, org, changes
     assert expected in response.content
     assert b"key-secret-1" not in response.content
     assert not ProviderAccount.objects.exists()
+
+
+def test_the_list_pauses_with_a_reason(root, org, account):
+    url, chosen = page(ProviderAccount, "changelist"), {"action": "pause"}
+    chosen["_selected_action"] = [account.pk]
+    for more in ({}, {"reason": " "}):
+        shown = root.post(url, {**chosen, **more})
+        assert account.name in shown.content.decode()
+        account.refresh_from_db()
+        assert (account.state, account.state_reason) == ("ACTIVE", "")
+    root.post(url, {**chosen, "reason": "maintenance"})
+    account.refresh_from_db()
+    assert (account.state, account.state_reason) == ("PAUSED", "maintenance")

@@ -23,9 +23,9 @@ URL = "https://hooks.example.com/rme"
 SECRET = r"whsec_[A-Za-z0-9+/]{43}="
 
 
-def add(browser, org, **fields):
+def add(browser, org, *, follow=True, **fields):
     form = {"organization": org.pk, "url": URL, "types": ["message.sent"], **fields}
-    return browser.post(page(WebhookEndpoint, "add"), form)
+    return browser.post(page(WebhookEndpoint, "add"), form, follow=follow)
 
 
 def errors(response):
@@ -37,17 +37,22 @@ def logged():
 
 
 def test_the_secret_is_shown_once(root, org):
-    made = add(root, org, types=["message.sent", "message.bounced"])
-    (secret,) = re.findall(SECRET, made.content.decode().replace("&#x2B;", "+"))
+    made = add(root, org, follow=False, types=["message.sent", "message.bounced"])
     row = WebhookEndpoint.objects.get()
+    assert (made.status_code, made["Location"]) == (302, button(WebhookEndpoint, row, "secret"))
+    assert row.secret not in made.cookies["rme_new_secret"].value
+    shown = root.get(made["Location"])
+    (secret,) = re.findall(SECRET, shown.content.decode().replace("&#x2B;", "+"))
     assert (row.url, row.types, row.secret, row.enabled) == (
         URL,
         ["message.sent", "message.bounced"],
         secret,
         True,
     )
-    assert "no-store" in made["Cache-Control"]
-    for name in ("change", "history", "delete"):
+    assert "no-store" in shown["Cache-Control"]
+    again = root.get(made["Location"])
+    assert "was shown once" in again.content.decode()
+    for name in ("change", "history", "delete", "secret"):
         assert "whsec_" not in root.get(page(WebhookEndpoint, name, row.pk)).content.decode()
     assert "whsec_" not in root.get(page(WebhookEndpoint, "changelist")).content.decode()
 
@@ -124,7 +129,7 @@ def test_a_new_secret_and_the_former_both_sign(root, org, settings):
         url = button(WebhookEndpoint, row, "rotate")
         assert root.get(url).status_code == 200
         assert WebhookEndpoint.objects.get().secret == row.secret  # asking does nothing
-        shown = root.post(url).content.decode().replace("&#x2B;", "+")
+        shown = root.post(url, follow=True).content.decode().replace("&#x2B;", "+")
         (secret,) = re.findall(SECRET, shown)
         assert logged() == ["New secret"]
         asked = root.post(button(WebhookEndpoint, row, "test-event"))

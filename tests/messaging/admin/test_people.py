@@ -12,13 +12,25 @@ from tests.admin.scene import page
 pytestmark = pytest.mark.django_db
 
 CONSENT = {
-    "contact_id": "ada", "channel": "EMAIL", "category": "marketing", "status": "OPTED_IN",
+    "channel": "EMAIL", "category": "marketing", "status": "OPTED_IN",
     "evidence": "{}", "occurred_at_0": "2026-01-01", "occurred_at_1": "10:00",
 }  # fmt: skip
 
 
+def consent(org, **fields):
+    """Return the form of a decision of a contact, who exists."""
+    return {"organization": org.pk, "contact_id": factories.contact(org).pk, **CONSENT, **fields}
+
+
+def refused(root, form):
+    """Return the errors of a decision that was not recorded."""
+    errors = root.post(page(ConsentEntry, "add"), form).context["adminform"].form.errors
+    assert not ConsentEntry.objects.exists()
+    return errors
+
+
 def test_consent_is_added_and_never_changed(root, org):
-    form = {"organization": org.pk, **CONSENT}
+    form = consent(org)
     response = root.post(page(ConsentEntry, "add"), form)
     assert response.status_code == 302, response.context["errors"]
     row = ConsentEntry.objects.get()
@@ -31,9 +43,31 @@ def test_consent_is_added_and_never_changed(root, org):
 
 
 def test_consent_to_an_unknown_category_is_refused(root, org):
-    form = {"organization": org.pk, **CONSENT, "category": "nonsense"}
-    errors = root.post(page(ConsentEntry, "add"), form).context["adminform"].form.errors
-    assert set(errors) == {"category"}
+    assert set(refused(root, consent(org, category="nonsense"))) == {"category"}
+
+
+def test_consent_of_an_unknown_contact_is_refused(root, org):
+    theirs = factories.contact(factories.organization("other"))
+    for contact_id in (str(theirs.pk), "ada@simulator.rme.test"):
+        found = refused(root, consent(org, contact_id=contact_id))
+        assert found == {"contact_id": ["There is no such contact."]}
+
+
+@pytest.mark.parametrize("evidence", ["[1]", '"by phone"', "7", '{"form": {"page": 1}}'])
+def test_evidence_that_is_not_an_object_of_texts_is_refused(root, org, evidence):
+    assert set(refused(root, consent(org, evidence=evidence))) == {"evidence"}
+
+
+def test_a_decision_of_the_future_is_refused(root, org):
+    found = refused(root, consent(org, occurred_at_0="2999-01-01"))
+    assert found == {"occurred_at": ["This time lies in the future."]}
+
+
+def test_no_decision_is_preselected(root, org):
+    form = root.get(page(ConsentEntry, "add")).context["adminform"].form
+    for name in ("status", "channel"):
+        assert form.fields[name].choices[0] == ("", "Select value")
+    assert set(refused(root, consent(org, status=""))) == {"status"}
 
 
 def suppression(**fields):
@@ -58,6 +92,7 @@ def test_addresses_are_normalised(root, org, channel, typed, kept):
     ("fields", "wrong"),
     [
         ({"address": "nobody"}, "address"),
+        ({"channel": "SMS", "address": "079 123 45 67"}, "address"),
         ({"address": ""}, "__all__"),
         ({"contact_id": "ada"}, "__all__"),
     ],

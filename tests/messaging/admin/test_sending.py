@@ -83,7 +83,7 @@ def test_accounts_are_paused_and_activated(root, org):
         organization=org, name="sim", kind="simulator", channel="EMAIL"
     )
     for name, state in (("pause", "PAUSED"), ("activate", "ACTIVE")):
-        chosen = {"action": name, "_selected_action": [row.pk]}
+        chosen = {"action": name, "_selected_action": [row.pk], "reason": "maintenance"}
         assert root.post(page(ProviderAccount, "changelist"), chosen).status_code == 302
         row.refresh_from_db()
         assert row.state == state
@@ -149,7 +149,7 @@ def test_the_first_page_tells_what_there_is_to_do(root, org):
     )
     shown = root.get("/admin/").content.decode()
     for text in (
-        "Acme: no provider for PUSH: what is sent there is refused.",
+        "Acme: no provider account for PUSH: the simulator takes what is sent.",
         "Acme: no provider account for SMS is active.",
         "Acme: the settings of bad are broken.",
         "Acme: Pause of SMS: maintenance",
@@ -175,4 +175,32 @@ def test_the_first_page_asks_no_more_for_more_organizations(root, org):
         with CaptureQueriesContext(connection) as captured:
             root.get("/admin/")
         found.append(len(captured))
-    assert found == [13, 13]
+    assert found == [14, 14]
+
+
+def test_recent_actions_link_only_to_rows_that_are_there(root, org):
+    form = {"organization": org.pk, "reason": "first"}
+    root.post(page(Pause, "add"), form)
+    root.post(page(Pause, "add"), {**form, "reason": "second"})
+    gone, kept = Pause.objects.order_by("pk")
+    Pause.objects.filter(pk=gone.pk).delete()
+    root.get("/admin/")  # which shows the messages of the saved pauses
+    shown = root.get("/admin/")
+    assert [action.url for action in shown.context["recent"]] == [
+        page(Pause, "change", kept.pk),
+        "",
+    ]
+    assert page(Pause, "change", gone.pk) not in shown.content.decode()
+
+
+def test_names_in_titles_keep_their_case(root, org):
+    row = ProviderAccount.objects.create(
+        organization=org, name="eMail", kind="simulator", channel="EMAIL"
+    )
+    shown = root.get(page(ProviderAccount, "change", row.pk)).content.decode()
+    assert ">EMail" not in shown.replace("\n", "").replace(" ", "")
+    assert ">eMail" in shown.replace("\n", "").replace(" ", "")
+
+
+def test_pages_have_an_icon(root):
+    assert '<link rel="icon" href="/static/push/icon.svg"' in root.get("/admin/").content.decode()

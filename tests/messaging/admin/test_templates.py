@@ -74,9 +74,29 @@ def test_what_was_active_is_neither_edited_nor_deleted(root, org):
         assert root.post(url, VERSION).status_code == 403
         url = page(TemplateVersion, "delete", row.pk)
         assert root.post(url, {"post": "yes"}).status_code == 403
-    assert root.post(page(Template, "delete", template.pk), {"post": "yes"}).status_code == 403
+    shown = root.post(page(Template, "delete", template.pk), {"post": "yes"}).content.decode()
+    assert "it has a version that is or was active" in shown
+    assert "permission" not in shown
+    assert Template.objects.filter(pk=template.pk).exists()
     old.refresh_from_db()
     assert old.subject == factories.TEXTS["EMAIL"]["subject"]
+
+
+def test_a_template_that_was_never_active_is_deleted(root, org):
+    template = Template.objects.create(
+        organization=org, name="x", language="de", channel="SMS", category="MARKETING"
+    )
+    templates.add_draft(template, {"text": "Hi"})
+    deleted = root.post(page(Template, "delete", template.pk), {"post": "yes"})
+    assert deleted.status_code == 302
+    assert not Template.objects.filter(pk=template.pk).exists()
+
+
+@pytest.mark.parametrize("language", ["xx", "de_ZZ", "qqq", "en_XX"])
+def test_a_template_of_a_language_that_does_not_exist_is_refused(root, org, language):
+    form = {"organization": org.pk, "name": "x", "channel": "SMS", "category": "MARKETING"}
+    shown = root.post(page(Template, "add"), {**form, "language": language})
+    assert set(shown.context["adminform"].form.errors) == {"language"}
 
 
 def test_a_draft_is_edited(root, org):

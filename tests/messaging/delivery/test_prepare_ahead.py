@@ -55,6 +55,14 @@ def test_statements_do_not_grow_with_the_organizations(count):
 
 
 @pytest.mark.parametrize("count", [2, 12])
+def test_the_room_of_a_process_is_read_for_all_organizations_at_once(count):
+    wanted = dict.fromkeys(_organizations(count), 50)
+    with CaptureQueriesContext(connection) as captured:
+        assert admission.process_rooms(wanted, "EMAIL") == wanted
+    assert len(captured) == 1  # policies
+
+
+@pytest.mark.parametrize("count", [2, 12])
 def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
     names = _organizations(count)
     batches = claims.claim_many("EMAIL", 0, admission.rate_rooms(dict.fromkeys(names, 50), "EMAIL"))

@@ -18,17 +18,17 @@ def account(org, name, channel, **fields):
 
 
 def test_every_finding(org):
-    Organization.objects.filter(pk=org.pk).update(language="de")
+    Organization.objects.filter(pk=org.pk).update(language="de", simulator=False)
     broken = account(org, "bad", "EMAIL")
     account(org, "texts", "SMS", state="DRAINING", credentials=SMTP)
     pending = SenderDomain.objects.create(organization=org, domain="new.example")
-    lonely = Organization.objects.create(id="lonely", name="Lonely")
+    lonely = Organization.objects.create(id="lonely", name="Lonely", simulator=True)
     ok = factories.organization("fine")
     factories.template(ok)
     factories.template(ok, "SMS", name="only-french", language="fr")
     error, warning = configuration.ERROR, configuration.WARNING
     none = "the template {} has no active version for {} in {}, the organization's language."
-    stands = "no provider for {}: the simulator takes what is sent."
+    stands = "no provider account for {}: the simulator takes what is sent."
 
     def simulated(owner):
         return [
@@ -40,7 +40,10 @@ def test_every_finding(org):
         Finding("acme", error, "ACCOUNT_BROKEN", "the settings of bad are broken.", broken.pk),
         Finding("acme", error, "NO_ACTIVE_PROVIDER", "no provider account for SMS is active."),
         Finding(
-            "acme", error, "NO_PROVIDER", "no provider for PUSH: what is sent there is refused."
+            "acme",
+            error,
+            "NO_PROVIDER",
+            "no provider account for PUSH: what is sent there is refused.",
         ),
         *simulated("lonely"),
         *simulated("fine"),

@@ -14,6 +14,7 @@ from rme.core.cache import TtlCache
 from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.heartbeats import Heartbeat
+from rme.tenants.models import Organization
 from tests import factories
 from tests.rest import Api, instant, message
 
@@ -59,11 +60,12 @@ def stands_in(channel):
     return {
         "severity": "warning",
         "code": "SIMULATOR_SERVES",
-        "message": f"no provider for {channel}: the simulator takes what is sent.",
+        "message": f"no provider account for {channel}: the simulator takes what is sent.",
     }
 
 
 def account(org, name="mail", channel="EMAIL", **fields):
+    Organization.objects.filter(pk=org.pk).update(simulator=False)
     given = {"kind": "smtp", "credentials": SMTP, **fields}
     return ProviderAccount.objects.create(organization=org, name=name, channel=channel, **given)
 

@@ -6,6 +6,8 @@ import pytest
 
 from messaging.consent import ledger
 from messaging.models import Category, Delivery, Message, ProviderAccount, Suppression
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
 from tests import factories
 from tests.messaging.api.test_errors import check
 from tests.rest import Api, error, events, message
@@ -109,15 +111,19 @@ def test_unreachable_leaves_a_message(api, org):
     )
 
 
-def test_provider_error_where_no_provider_is_configured(api, org):
-    ProviderAccount.objects.create(organization=org, name="mail", kind="smtp", channel="EMAIL")
+@pytest.mark.parametrize("has_another", [False, True], ids=["no account", "another channel's"])
+def test_provider_error_where_no_provider_is_configured(api, org, has_another):
+    Organization.objects.update(simulator=False)
+    TtlCache.clear_all()
+    if has_another:
+        ProviderAccount.objects.create(organization=org, name="mail", kind="smtp", channel="EMAIL")
     response = api.send(message(factories.contact(org), channel="SMS"))
     check(
         response,
         502,
         error(
             "PROVIDER_ERROR",
-            "No provider is configured for SMS.",
+            "No provider account for SMS.",
             message_id=str(Message.objects.get().pk),
         ),
     )

@@ -207,7 +207,12 @@ def test_health_shows_the_circuit(api, org, told):
     told("bad", Misconfigured("wrong key"))
     send(api, factories.contacts(org, 1))
     shown = api.call("GET", "/health").json()["providers"]
-    assert [(each["name"], each["circuit"]) for each in shown] == [("bad", "OPEN")]
+    circuits = [(each["name"], each["channel"], each["circuit"]) for each in shown]
+    assert circuits == [
+        ("bad", "EMAIL", "OPEN"),
+        ("simulator", "SMS", "CLOSED"),
+        ("simulator", "PUSH", "CLOSED"),
+    ]
 
 
 # --- the route that is named when a message is accepted -------------------------------------------
@@ -246,7 +251,7 @@ def test_a_push_goes_by_an_account_that_reaches_the_device(api, org, told):
     (person,) = factories.contacts(org, 1)
     factories.device(org, person)  # ANDROID
     push = message(person, channel="PUSH")
-    assert api.send(push).json()["error"]["message"] == "No provider is configured for PUSH."
+    assert api.send(push).json()["error"]["message"] == "No provider account for PUSH."
     told("google", Accepted("1"), channel="PUSH", priority=2, match=["ANDROID"])
     TtlCache.clear_all()
     assert api.send(push).json()["provider"] == "google"

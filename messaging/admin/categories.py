@@ -1,0 +1,117 @@
+"""The page for categories. Only an owner makes one opt-out, and sees the effect before."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.db.models import CharField, Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Cast
+from django.http import HttpRequest
+from unfold.widgets import UnfoldBooleanSwitchWidget
+
+from messaging.admin.policy import PolicyAdmin
+from messaging.models import Category, ConsentEntry
+from messaging.policy import organization_policy
+from push.models import Device
+from rme.core.channels import ALL, Channel
+from rme.crm import platforms
+from rme.crm.models import Contact
+from rme.tenants.admin.choices import TenantForm
+from rme.tenants.models import Organization
+from rme.tenants.roles import Permission, organizations_for
+
+OPT_OUT = Category.Regime.OPT_OUT
+_CONTACT_ID = Cast(OuterRef("pk"), CharField())
+
+
+def newly_reachable(organization_id: str, category: str) -> str:
+    """Return in words who can be reached once a category is opt-out: who has decided nothing.
+
+    One statement; contacts of a remote platform are not counted.
+    """
+    if platforms.get(organization_id).kind != platforms.EMBEDDED:
+        return "everybody on the platform who has neither agreed nor objected"
+    devices = Device.objects.filter(
+        organization_id=organization_id, contact_id=_CONTACT_ID, active=True
+    )
+    addresses = {
+        Channel.EMAIL: ~Q(email=""),
+        Channel.SMS: ~Q(mobile=""),
+        Channel.PUSH: Q(Exists(devices)),
+    }
+    counts = Contact.objects.filter(organization_id=organization_id).aggregate(
+        **{
+            channel: Count("pk", filter=has_address & ~_decided(organization_id, channel, category))
+            for channel, has_address in addresses.items()
+        }
+    )
+    return ", ".join(f"{count:,} people by {channel}" for channel, count in counts.items())
+
+
+def _decided(organization_id: str, channel: str, category: str) -> Exists:
+    return Exists(
+        ConsentEntry.objects.filter(
+            organization_id=organization_id,
+            contact_id=_CONTACT_ID,
+            channel__in=(channel, ALL),
+            category__in=(category, ALL),
+        )
+    )
+
+
+class CategoryForm(TenantForm):
+    """A category. A change to opt-out shows its effect before it is saved."""
+
+    owned: ClassVar[QuerySet[Organization]] = Organization.objects.none()
+    """The organizations whose settings the person may change."""
+    accept_effect = forms.BooleanField(
+        label="Write to people who have not agreed",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Needed when a category becomes opt-out. The form first shows how many they are.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a change to opt-out, unless an owner has seen its effect."""
+        given = super().clean()
+        organization, name = self.own_organization(), given.get("name") or self.instance.name
+        if not organization or not name or given.get("regime") != OPT_OUT:
+            return given
+        if not organization_policy.of(organization.pk).rules(name).opt_in:
+            return given
+        if not self.owned.filter(pk=organization.pk).exists():
+            self.add_error("regime", "Only an owner lets messages leave without consent.")
+        elif not given.get("accept_effect"):
+            reached = newly_reachable(organization.pk, name)
+            self.add_error(
+                "accept_effect",
+                f"Messages of {name} may then reach {reached}, who have not agreed. Nothing is "
+                "saved yet: switch this on to save.",
+            )
+        return given
+
+
+@admin.register(Category)
+class CategoryAdmin(PolicyAdmin):
+    form = CategoryForm
+    list_display = ("name", "regime", "on_unknown", "expires_after", "cap_count", "organization")
+    list_filter = ("regime", "on_unknown")
+    search_fields = ("name",)
+    fixed_fields = ("organization", "name")  # templates, consent and messages hold the name
+    fields = (
+        *("organization", "name", "regime", "accept_effect", "on_unknown", "expires_after"),
+        *("cap_count", "cap_window", "channel_order"),
+    )
+    conditional_fields: ClassVar[dict[str, str]] = {"accept_effect": f"regime === '{OPT_OUT}'"}
+
+    def get_fields(self, request: HttpRequest, obj: object = None) -> object:
+        # a reader has no form, which the switch belongs to
+        writes = obj is None or self.has_change_permission(request, obj)
+        return [name for name in self.fields if writes or name != "accept_effect"]
+
+    def get_form(
+        self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
+        form.owned = organizations_for(request, Permission.CHANGE_SETTINGS)
+        return form

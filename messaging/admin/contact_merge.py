@@ -1,0 +1,210 @@
+"""Merging two contacts of the embedded platform into one.
+
+Messages, devices, suppressions and records follow to the contact that stays, and its empty fields
+take the other's values. What the merged contact must not receive is what either of the two had
+objected to. The consent ledger is never edited: what changes for the contact that stays is
+recorded as new entries.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from messaging.consent import gate_lock, ledger, suppressions
+from messaging.models import ConsentEntry, Delivery, Suppression
+from messaging.policy import organization_policy
+from push.models import Device
+from rme.core.channels import ALL, Channel
+from rme.core.db import clock
+from rme.crm.models import Case, Contact, EventRegistration, Exhibitor, Speaker
+from rme.tenants import change_log
+
+FILLED = ("first_name", "email", "phone", "mobile", "language", "zone", "account_id")
+"""Fields that take the other contact's value where they are empty."""
+RECORDS: tuple[type[Case | EventRegistration | Speaker | Exhibitor], ...] = (
+    Case,
+    EventRegistration,
+    Speaker,
+    Exhibitor,
+)
+
+IN, OUT = ledger.OPTED_IN, ledger.OPTED_OUT
+Pair = tuple[str, str]
+"""Channel and category; either may be ALL."""
+Newest = dict[Pair, tuple[datetime, str]]
+"""The time and the status of a contact's newest decision on each pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a merge would do."""
+
+    counts: Mapping[str, int]
+    """Rows that follow, by kind."""
+    filled: Mapping[str, str]
+    """Values that the contact that stays takes from the other."""
+    consent: list[tuple[str, str, str]]
+    """Decisions that are recorded: channel, category, status."""
+
+
+def preview(stays: Contact, goes: Contact) -> Preview:
+    """Return what a merge would do; changes nothing."""
+    own = {"organization_id": stays.organization_id, "contact_id": str(goes.pk)}
+    records = {model: model._default_manager.filter(contact=goes).count() for model in RECORDS}
+    return Preview(
+        counts={
+            "messages": Delivery.objects.filter(**own).count(),
+            "devices": Device.objects.filter(**own).count(),
+            "suppressions": Suppression.objects.filter(**own).count(),
+            **{str(model._meta.verbose_name_plural): count for model, count in records.items()},
+        },
+        filled={name: str(value) for name, value in _filled(stays, goes).items()},
+        consent=[(*pair, status) for pair, status, _ in _decisions(stays, goes, clock.now())],
+    )
+
+
+def merge(stays: Contact, goes: Contact, *, user_id: int, username: str, reason: str) -> None:
+    """Merge a contact into another of its organization. The statements do not grow with rows."""
+    organization_id = stays.organization_id
+    if goes.organization_id != organization_id or goes.pk == stays.pk:
+        raise ValueError("Two contacts of one organization are merged.")
+    own = {"organization_id": organization_id, "contact_id": str(goes.pk)}
+    with transaction.atomic():
+        gate_lock.take_exclusive([organization_id])
+        _record_consent(stays, goes, username, reason)
+        _move_suppressions(stays, goes)
+        for rows in (Delivery.objects, Device.objects):
+            rows.filter(**own).update(contact_id=str(stays.pk))
+        for model in RECORDS:
+            model._default_manager.filter(contact=goes).update(contact=stays)
+        filled = _filled(stays, goes)
+        Contact.objects.filter(pk=stays.pk).update(**filled)
+        values = {name: [str(getattr(stays, name) or ""), str(filled[name])] for name in filled}
+        change_log.log_change(user_id, stays, values, f"merged with {goes.pk}: {reason}")
+        goes.delete()
+
+
+def _filled(stays: Contact, goes: Contact) -> dict[str, object]:
+    return {
+        name: getattr(goes, name)
+        for name in FILLED
+        if getattr(goes, name) and not getattr(stays, name)
+    }
+
+
+# --- consent --------------------------------------------------------------------------------------
+def _newest(contact: Contact) -> Newest:
+    rows = ConsentEntry.objects.filter(
+        organization_id=contact.organization_id, contact_id=str(contact.pk)
+    )
+    # Of entries of one instant OPTED_OUT counts, and it sorts last.
+    found = rows.order_by("occurred_at", "status").values_list(
+        "channel", "category", "occurred_at", "status"
+    )
+    return {(channel, category): (at, status) for channel, category, at, status in found}
+
+
+def _effective(newest: Newest, channel: str, category: str) -> str | None:
+    """Return what a contact decided for a pair, by the rule of the gates; None: nothing."""
+    levels = ([(channel, category)], [(channel, ALL), (ALL, category)], [(ALL, ALL)])
+    found = [[newest[pair] for pair in level if pair in newest] for level in levels]
+    deciding = next((level for level in found if level), None)
+    if deciding is None:
+        return None
+    at, status = max(deciding)
+    objected = any(each[1] == OUT and each[0] > at for level in found for each in level)
+    return OUT if objected else status
+
+
+def _stricter(first: str | None, second: str | None) -> str | None:
+    return OUT if OUT in (first, second) else first or second
+
+
+def _decisions(stays: Contact, goes: Contact, now: datetime) -> list[tuple[Pair, str, datetime]]:
+    """Return the decisions to record for the contact that stays: pair, status and time.
+
+    Those with a wildcard come first and a moment earlier, so that those on one channel and one
+    category decide.
+    """
+    kept, gone = _newest(stays), _newest(goes)
+    if not gone:
+        return []
+    wild = sorted(pair for pair in {*kept, *gone} if ALL in pair)
+    general: list[tuple[Pair, str]] = []
+    for pair in wild:
+        before = kept[pair][1] if pair in kept else None
+        after = _stricter(before, gone[pair][1] if pair in gone else None)
+        # what the other contact decided is always recorded, so that an erasure finds its entries
+        if after and (after != before or pair in gone):
+            general.append((pair, after))
+    categories = {
+        *organization_policy.of(stays.organization_id).categories,
+        *(category for _, category in (*kept, *gone) if category != ALL),
+    }
+    earlier = now - timedelta(milliseconds=1)
+    after_general = kept | {pair: (earlier, status) for pair, status in general}
+    exact: list[tuple[Pair, str]] = []
+    for channel in Channel:
+        for category in sorted(categories):
+            pair = (str(channel), category)
+            wanted = _stricter(_effective(kept, *pair), _effective(gone, *pair))
+            if wanted and (wanted != _effective(after_general, *pair) or pair in gone):
+                exact.append((pair, wanted))
+    return [
+        *((pair, status, earlier) for pair, status in general),
+        *((pair, status, now) for pair, status in exact),
+    ]
+
+
+def _record_consent(stays: Contact, goes: Contact, username: str, reason: str) -> None:
+    ledger.record(
+        stays.organization_id,
+        [
+            ledger.ConsentDecision(
+                contact_id=str(stays.pk),
+                channel=channel,
+                category=category,
+                status=status,
+                source=ConsentEntry.Source.ADMIN,
+                occurred_at=at,
+                evidence={ledger.MERGED_FROM: str(goes.pk), "reason": reason},
+                recorded_by=username,
+            )
+            for (channel, category), status, at in _decisions(stays, goes, clock.now())
+        ],
+    )
+
+
+# --- suppressions ---------------------------------------------------------------------------------
+def _move_suppressions(stays: Contact, goes: Contact) -> None:
+    """Move suppressions of the contact; of two on one channel the stronger and longer stays.
+
+    A contact has at most one on each channel, so the statements are bounded.
+    """
+    organization_id, key = stays.organization_id, str(stays.pk)
+    rows = Suppression.objects.filter(organization_id=organization_id)
+    moved = list(rows.filter(contact_id=str(goes.pk)))
+    rows.filter(contact_id=str(goes.pk)).delete()
+    suppressions.suppress(
+        [
+            suppressions.NewSuppression(
+                organization_id=organization_id,
+                channel=row.channel,
+                address="",
+                contact_id=key,
+                reason=row.reason,
+                note=row.note,
+                source=row.source,
+                expires_at=row.expires_at,
+            )
+            for row in moved
+        ]
+    )
+    for row in moved:
+        listed = rows.filter(contact_id=key, channel=row.channel, expires_at__isnull=False)
+        if row.expires_at is None:
+            listed.update(expires_at=None)
+        else:
+            listed.filter(expires_at__lt=row.expires_at).update(expires_at=row.expires_at)

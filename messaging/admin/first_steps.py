@@ -1,0 +1,100 @@
+"""The checklist of a new organization: what is done, and the page where the next step is done."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.contrib import admin
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from messaging.reports import first_steps
+from messaging.reports.first_steps import Progress
+from rme.tenants.roles import Permission, organizations_for
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the checklist."""
+
+    text: str
+    help: str
+    done: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """The steps of an organization."""
+
+    name: str
+    url: str
+    steps: list[Step]
+
+
+def lists(organization_ids: Collection[str]) -> list[Checklist]:
+    """Return the checklists of the organizations that lack a step."""
+    return [_checklist(progress) for progress in first_steps.incomplete(organization_ids)]
+
+
+def show(request: HttpRequest, organization_id: str) -> HttpResponse:
+    """Return the page of one organization's checklist. Raise Http404."""
+    own = organizations_for(request, Permission.SEE_SETTINGS).filter(pk=organization_id)
+    found = first_steps.read(own.values_list("pk", flat=True))
+    if not found:
+        raise Http404
+    context = {
+        **admin.site.each_context(request),
+        "title": f"First steps of {found[0].name}",
+        "checklist": _checklist(found[0]),
+    }
+    return render(request, "admin/rme/first_steps.html", context)
+
+
+def _checklist(progress: Progress) -> Checklist:
+    def page(name: str) -> str:
+        url = reverse(f"admin:{name}")
+        query = "&" if "?" in url else "?"
+        return f"{url}{query}organization={progress.organization_id}"
+
+    def listed_or_new(model: str, *, exists: bool) -> str:
+        return page(f"{model}_{'changelist' if exists else 'add'}")
+
+    organization = reverse("admin:tenants_organization_change", args=[progress.organization_id])
+    steps = [
+        Step("Organization", "Its name, time zone, language and region.", True, organization),
+        Step(
+            "Sender domain",
+            "The domain that email comes from, verified by a superuser.",
+            progress.domain,
+            page(f"messaging_senderdomain_{'changelist' if progress.has_domain else 'add'}"),
+        ),
+        Step(
+            "Provider",
+            "An active account; check it by the button Test send on its page.",
+            progress.provider,
+            listed_or_new("messaging_provideraccount", exists=progress.provider),
+        ),
+        Step(
+            "Template",
+            "One with an active version.",
+            progress.template,
+            listed_or_new("messaging_template", exists=progress.has_template),
+        ),
+        Step(
+            "First message",
+            "Add yourself as a contact, then use Send a test on the page of a template's version.",
+            progress.delivered,
+            page("messaging_templateversion_changelist").partition("?")[0]
+            if progress.template
+            else page("messaging_template_changelist"),
+        ),
+        Step(
+            "Keys for your developers",
+            "An application for REST, or an API key for bots.",
+            progress.keys,
+            listed_or_new("tenants_application", exists=progress.keys),
+        ),
+    ]
+    url = reverse("first_steps", args=[progress.organization_id])
+    return Checklist(progress.name, url, steps)

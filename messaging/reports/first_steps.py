@@ -1,0 +1,77 @@
+"""The first steps of an organization, from its sender domain to its first delivered message."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+
+from django.db.models import Exists, OuterRef, Q
+
+from messaging.models import Delivery, ProviderAccount, SenderDomain, Template, TemplateVersion
+from messaging.models.statuses import Status
+from rme.core.cache import TtlCache
+from rme.tenants.models import ApiKey, Application, Organization
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which steps an organization has done."""
+
+    organization_id: str
+    name: str
+    has_domain: bool
+    domain: bool
+    """A sender domain is verified."""
+    provider: bool
+    """A provider account is active, or the simulator serves."""
+    has_template: bool
+    template: bool
+    """A version of a template is active."""
+    delivered: bool
+    keys: bool
+
+    @property
+    def complete(self) -> bool:
+        return all((self.domain, self.provider, self.template, self.delivered, self.keys))
+
+
+_complete: TtlCache[str, Progress] = TtlCache(seconds=3600)
+
+
+def read(organization_ids: Collection[str]) -> list[Progress]:
+    """Return the progress of organizations, by one statement; each step stops at its first row."""
+    own = {"organization_id": OuterRef("pk")}
+    domains = SenderDomain.objects.filter(**own)
+    accounts = ProviderAccount.objects.filter(**own, state=ProviderAccount.State.ACTIVE)
+    versions = TemplateVersion.objects.filter(
+        template__organization_id=OuterRef("pk"), state=TemplateVersion.State.ACTIVE
+    )
+    sent = Delivery.objects.filter(**own, status__in=(Status.SENT, Status.DELIVERED))
+    applications = Application.objects.filter(**own)
+    api_keys = ApiKey.objects.filter(**own, revoked_at=None)
+    rows = (
+        Organization.objects.filter(pk__in=organization_ids)
+        .annotate(
+            has_domain=Exists(domains),
+            domain=Exists(domains.filter(verified_at__isnull=False)),
+            provider=Q(simulator=True) | Q(Exists(accounts)),
+            has_template=Exists(Template.objects.filter(**own)),
+            template=Exists(versions),
+            delivered=Exists(sent),
+            keys=Exists(applications) | Exists(api_keys),
+        )
+        .order_by("name", "pk")
+    )
+    names = (field.name for field in fields(Progress) if field.name != "organization_id")
+    return [Progress(*row) for row in rows.values_list("pk", *names)]
+
+
+def incomplete(organization_ids: Collection[str]) -> list[Progress]:
+    """Return the organizations that lack a step. What is complete is not read again for an hour."""
+    lacking: list[Progress] = []
+
+    def load(missing: list[str]) -> dict[str, Progress]:
+        found = read(missing)
+        lacking.extend(each for each in found if not each.complete)
+        return {each.organization_id: each for each in found if each.complete}
+
+    _complete.get_many(organization_ids, load)
+    return lacking

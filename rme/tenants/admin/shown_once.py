@@ -1,0 +1,72 @@
+"""The page that shows a new secret once, after a redirect: reloading it creates no second one.
+
+The secret waits in the browser, encrypted, in a cookie for that page alone: the database never
+holds it, and the page removes it.
+"""
+
+from datetime import timedelta
+
+import orjson
+from cryptography.fernet import InvalidToken
+from django.conf import settings
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+
+from rme.core.db.encrypted_fields import keyring
+from rme.tenants.admin.base import TenantAdmin
+
+COOKIE = "rme_new_secret"
+LIFETIME = timedelta(minutes=5)
+
+
+class ShownOnce(TenantAdmin):
+    """A page whose rows have a secret that is shown once."""
+
+    def get_urls(self) -> list[object]:
+        page = path("<path:object_id>/secret/", self.admin_site.admin_view(self.secret))
+        page.name = f"{self._prefix}_secret"
+        return [page, *super().get_urls()]
+
+    def show_once(self, request: HttpRequest, row: Model, *pairs: tuple[str, str]) -> HttpResponse:
+        """Redirect to the page that shows these secrets, given as pairs of label and value."""
+        url = reverse(f"admin:{self._prefix}_secret", args=[row.pk])
+        kept = keyring().encrypt(orjson.dumps([self._reader(request, row), *pairs])).decode()
+        response = HttpResponseRedirect(url)
+        response.set_cookie(
+            COOKIE,
+            kept,
+            max_age=LIFETIME,
+            path=url,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    def secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the new secret of a row, if it has not been shown."""
+        row = self.get_object(request, object_id)
+        pairs = _read(request.COOKIES.get(COOKIE, ""), self._reader(request, row))
+        response = self.show(request, "secret", row, title=str(row), pairs=pairs)
+        response["Cache-Control"] = "no-store"
+        response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
+        return response
+
+    def _reader(self, request: HttpRequest, row: Model) -> str:
+        """Return what binds a secret to its row and to the person who created it."""
+        return f"{request.user.pk} {row._meta.label} {row.pk}"
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}"
+
+
+def _read(kept: str, reader: str) -> list[tuple[str, str]]:
+    """Return the secrets that wait for a reader, as pairs of label and value."""
+    try:
+        text = keyring().decrypt(kept.encode(), ttl=int(LIFETIME.total_seconds()))
+    except InvalidToken:
+        return []
+    owner, *pairs = orjson.loads(text)
+    return [(name, value) for name, value in pairs] if owner == reader else []

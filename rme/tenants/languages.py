@@ -1,0 +1,30 @@
+"""Languages of people and templates, like `en_GB` or `de`: ISO 639, with a country (ISO 3166)."""
+
+import re
+from functools import cache
+
+from babel import Locale
+
+_LANGUAGE = re.compile(r"([a-z]{2,3})(?:_([A-Z]{2}))?")
+
+# CLDR also names what stands for none, for several, or for a test.
+_NO_LANGUAGES = frozenset({"mis", "mul", "und", "zxx"})
+_NO_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
+
+
+@cache
+def _names() -> Locale:
+    """Return the locale whose data (CLDR) names all languages and countries."""
+    return Locale("en")
+
+
+def is_language(text: str) -> bool:
+    """Return whether a text names a language that exists."""
+    found = _LANGUAGE.fullmatch(text)
+    if found is None:
+        return False
+    language, country = found.groups()
+    names = _names()
+    if language not in names.languages or language in _NO_LANGUAGES:
+        return False
+    return not country or (country in names.territories and country not in _NO_COUNTRIES)

@@ -1,0 +1,150 @@
+"""The checklist of a new organization, and the way from it to a first message."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from messaging.models import (
+    Delivery,
+    Message,
+    ProviderAccount,
+    SenderDomain,
+    Template,
+    TemplateVersion,
+)
+from messaging.reports import first_steps
+from rme.core.cache import TtlCache
+from rme.crm.models import Contact
+from rme.tenants import api_keys
+from rme.tenants.models import Organization
+from tests import factories
+from tests.admin.scene import button, page, person
+from tests.messaging.admin.test_templates import VERSION
+from tests.rest import work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def new(db):
+    """Return an organization in which nothing is set up."""
+    return Organization.objects.create(id="new", name="newCo")
+
+
+def done(organization):
+    """Return the steps that are done."""
+    (progress,) = first_steps.read([organization.pk])
+    names = ("has_domain", "domain", "provider", "has_template", "template", "delivered", "keys")
+    return {name for name in names if getattr(progress, name)}
+
+
+def checklist(client, organization):
+    return client.get(reverse("first_steps", args=[organization.pk]))
+
+
+def test_a_new_organization_has_everything_to_do(root, new):
+    assert done(new) == set()
+    shown = checklist(root, new).context["checklist"]
+    assert [(step.text, step.done) for step in shown.steps] == [
+        ("Organization", True),
+        ("Sender domain", False),
+        ("Provider", False),
+        ("Template", False),
+        ("First message", False),
+        ("Keys for your developers", False),
+    ]
+    home = root.get("/admin/")
+    assert [each.name for each in home.context["first_steps"]] == ["newCo"]
+    for step in shown.steps:
+        assert step.url in home.content.decode().replace("&amp;", "&")
+        assert root.get(step.url).status_code == 200
+
+
+def test_each_step_is_read_from_what_is_there(new):
+    domain = SenderDomain.objects.create(organization=new, domain="new.example")
+    assert done(new) == {"has_domain"}
+    SenderDomain.objects.filter(pk=domain.pk).update(verified_at="2026-01-01T00:00Z")
+    account = {"organization": new, "kind": "smtp", "channel": "EMAIL"}
+    row = ProviderAccount.objects.create(**account, name="p", state="PAUSED")
+    assert done(new) == {"has_domain", "domain"}
+    ProviderAccount.objects.filter(pk=row.pk).update(state="ACTIVE")
+    Template.objects.create(
+        organization=new, name="x", language="de", channel="SMS", category="MARKETING"
+    )
+    assert done(new) == {"has_domain", "domain", "provider", "has_template"}
+    factories.template(new)
+    key, _ = api_keys.issue(new, "bot")
+    assert "keys" in done(new)
+    api_keys.revoke(key)
+    assert done(new) == {"has_domain", "domain", "provider", "has_template", "template"}
+
+
+def test_the_simulator_is_a_provider(new):
+    Organization.objects.update(simulator=True)
+    assert done(new) == {"provider"}
+
+
+def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
+    owner = person("o", org, "OWNER")
+    own = {"organization": org.pk}
+    owner.post(page(Contact, "add"), {**own, "last_name": "Me", "email": "me@company.example"})
+    form = {**own, "name": "hello", "language": "en_US", "channel": "EMAIL"}
+    owner.post(page(Template, "add"), {**form, "category": "TRANSACTIONAL"})
+    template = Template.objects.get(name="hello")
+    owner.post(page(TemplateVersion, "add"), {"template": template.pk, **VERSION})
+    version = template.versions.get()
+    url = button(TemplateVersion, version, "send-test")
+    early = owner.post(url, {"contact": "me@company.example"}, follow=True)
+    assert "Messages are sent by the active version" in early.content.decode()
+    owner.post(button(TemplateVersion, version, "activate"))
+    assert owner.get(url).status_code == 200
+    sent = owner.post(url, {"contact": "Me@Company.example", "variables": "{}"})
+    message = Message.objects.get()
+    assert (sent.status_code, sent["Location"]) == (302, page(Message, "change", message.pk))
+    work()
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.address) == ("DELIVERED", "me@company.example")
+    api_keys.issue(org, "bot")
+    assert owner.get("/admin/").context["first_steps"] == []
+
+
+@pytest.mark.parametrize(
+    ("contact", "variables", "why"),
+    [
+        ("nobody@x.example", "{}", "No contact has this email address."),
+        ("", "{}", "This field is required."),
+        ("twin@x.example", "{}", "Several contacts have this email address."),
+        ("00000000-0000-7000-8000-000000000000", "{}", "There is no such contact."),
+        ("blocked@x.example", "{}", "suppression"),
+    ],
+)
+def test_a_test_that_cannot_be_sent_says_why(root, org, contact, variables, why):
+    for email in ("twin@x.example", "twin@x.example", "blocked@x.example"):
+        factories.contact(org, email=email)
+    org.suppression_set.create(channel="EMAIL", address="blocked@x.example", reason="MANUAL")
+    version = TemplateVersion.objects.get(template__channel="EMAIL")
+    url = button(TemplateVersion, version, "send-test")
+    shown = root.post(url, {"contact": contact, "variables": variables}).content.decode()
+    assert why in shown
+
+
+def test_only_people_of_the_organization_see_its_checklist(new):
+    stranger = person("s", factories.organization("other"), "OWNER")
+    assert checklist(stranger, new).status_code == 404
+    assert checklist(person("support", new, "SUPPORT"), new).status_code == 404
+    assert checklist(person("v", new, "VIEWER"), new).status_code == 200
+    version = factories.template(new)
+    url = button(TemplateVersion, version, "send-test")
+    assert stranger.post(url).status_code == 404
+    for role in ("VIEWER", "TEMPLATE_EDITOR", "APPROVER"):
+        assert person(f"{role}-2", new, role).post(url).status_code in (403, 404)
+
+
+def test_organizations_are_read_by_one_statement(new):
+    for count in (3, 30):
+        keys = [factories.organization(f"o{count}x{i}").pk for i in range(count)]
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            assert len(first_steps.incomplete(keys)) == count
+        assert len(captured) == 1
