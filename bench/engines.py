@@ -1,6 +1,6 @@
 """Our own engines beside libraries, on the whole way that they serve and alone.
 
-`python -m bench engines`, or some of it: `BENCH_ENGINES="http2 libpq smpp"`. Compared is the
+`python -m bench engines`, or some of it: `BENCH_ENGINES="http2 smpp"`. Compared is the
 processor time of the process that sends; rounds alternate, so that other work on the machine meets
 all alike, and the table shows medians.
 """
@@ -17,14 +17,14 @@ from bench.scene import ROOT, Scene, free_port, processes, wait_for_port
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 COUNT = int(os.environ.get("BENCH_COUNT", "10000"))
-CHOSEN = os.environ.get("BENCH_ENGINES", "http2 libpq smpp").split()
-PSYCOPG, SMPPLIB = ("rme", "psycopg"), ("rme", "smpplib")
+CHOSEN = os.environ.get("BENCH_ENGINES", "http2 smpp").split()
+SMPPLIB = ("rme", "smpplib")
 Run = dict[str, float]
 """Seconds of the processor (`cpu`) and of the clock (`wall`), and the `count` sent in them."""
 
 
 def use(name: str) -> None:
-    """Have this process send by an engine: `http2:libcurl`, `libpq:psycopg`, `smpp:smpplib`, …"""
+    """Have this process send by an engine: `http2:libcurl`, `smpp:smpplib`, …"""
     part, _, library = name.partition(":")
     if library in ("", "rme"):
         return
@@ -32,10 +32,6 @@ def use(name: str) -> None:
         from bench import engine_http2
 
         engine_http2.use(library)
-    elif part == "libpq":
-        from bench import engine_libpq
-
-        engine_libpq.use()
     elif part == "smpp":
         from bench import engine_smpp
 
@@ -44,7 +40,7 @@ def use(name: str) -> None:
 
 def engines(scene: Scene) -> None:
     """Measure each engine beside the libraries that could replace it."""
-    for name, measure in (("http2", _http2), ("libpq", _libpq), ("smpp", _smpp)):
+    for name, measure in (("http2", _http2), ("smpp", _smpp)):
         if name in CHOSEN:
             measure(scene)
 
@@ -64,38 +60,6 @@ def _http2(scene: Scene) -> None:
             for library in engine_http2.ENGINES
         }
         _compare("APNs, rows to outcomes", whole)
-
-
-def _libpq(scene: Scene) -> None:
-    from bench.push_scene import PushScene
-    from bench.push_server import push_server
-
-    port = free_port()
-    with processes([["bench.sinks", "--port", str(port)]]), push_server() as server:
-        wait_for_port(port)
-        scene.mail_by(port)
-        push = PushScene(scene, server)
-        ways: dict[str, tuple[str, Callable[[], None]]] = {
-            "SMTP, rows to outcomes": ("EMAIL", lambda: _accept(scene)),
-            "APNs, rows to outcomes": ("PUSH", lambda: push.accept("IOS", COUNT)),
-        }
-        for title, (channel, accept) in ways.items():
-            runners = {
-                library: lambda library=library, channel=channel, accept=accept: _whole(  # type: ignore[misc]
-                    f"libpq:{library}", channel, accept
-                )
-                for library in PSYCOPG
-            }
-            _compare(f"libpq: {title}", runners)
-    alone = {library: lambda library=library: _apart("libpq", library) for library in PSYCOPG}  # type: ignore[misc]
-    _compare("libpq alone, four statements", alone)
-
-
-def _accept(scene: Scene) -> None:
-    from bench.accepting import accept_in_process
-
-    scene.clear()
-    accept_in_process(scene, COUNT)
 
 
 def _smpp(scene: Scene) -> None:

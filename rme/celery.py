@@ -36,6 +36,7 @@ app.conf.beat_schedule = {
     "poll": {"task": "messaging.poll", "schedule": 5.0},
     "webhooks": {"task": "messaging.notify_endpoints", "schedule": 1.0},
     "imports": {"task": "messaging.import_suppressions", "schedule": 5.0},
+    "bulk-actions": {"task": "messaging.run_bulk_actions", "schedule": 5.0},
     "record-imports": {"task": "crm.import_records", "schedule": 5.0},
 }
 app.conf.beat_scheduler = "rme.beat:HintScheduler"
@@ -55,7 +56,7 @@ app.conf.task_annotations = {
     "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
-MESSAGING = ("accept", "consent", "delivery", "feedback", "webhooks")
+MESSAGING = ("accept", "console", "consent", "delivery", "feedback", "webhooks")
 app.autodiscover_tasks(
     [*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm", "rme.tenants.access"]
 )

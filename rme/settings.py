@@ -414,6 +414,8 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
+    "STYLES": [f"{STATIC_URL}console/console.css"],
+    "SCRIPTS": [f"{STATIC_URL}console/console.js"],
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",

@@ -24,11 +24,21 @@ def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
     }
 
 
+def _console(title: str, icon: str, name: str) -> dict[str, Any]:
+    """Return an entry that leads to a page of the console, of the latest organization."""
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"console:first_{name}"),
+        "permission": "messaging.console.access.may_enter",
+    }
+
+
 NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Messages",
         "items": [
-            _page("Messages", "mail", "messaging_message"),
+            _console("Messages", "mail", "messages"),
             _page("Manual review", "help", "messaging_delivery"),
             _page("Simulator outbox", "outbox", "messaging_message", "provider=simulator"),
         ],

@@ -34,6 +34,7 @@ urlpatterns = [
     path("admin/login/", access_pages.LogInPage.as_view()),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
+    path("admin/console/", include("messaging.console.urls")),
     path(
         "admin/first-steps/<str:organization_id>/",
         admin.site.admin_view(first_steps.show),

@@ -1,8 +1,10 @@
 """Cancelling a scheduled message. Of a cancel and the message's release, only one ever wins."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from messaging.models import Delivery
 from messaging.models.statuses import EventType, Status
@@ -22,31 +24,38 @@ def cancel(organization_id: str, message_id: str) -> UUID:
     if found is None:
         raise errors.NotFound("There is no such message.")
     deliveries = Delivery.objects.filter(organization_id=organization_id, message_id=found)
+    with transaction.atomic():
+        if not _cancel(organization_id, deliveries):
+            # read after the lock, so that another cancel's result is seen
+            _require_cancelled(message_id, set(deliveries.values_list("status", flat=True)))
+    return found
+
+
+def cancel_deliveries(organization_id: str, delivery_ids: Collection[UUID]) -> set[UUID]:
+    """Cancel those deliveries that are scheduled, and return their ids; three statements."""
+    deliveries = Delivery.objects.filter(organization_id=organization_id, pk__in=delivery_ids)
+    with transaction.atomic():
+        return _cancel(organization_id, deliveries)
+
+
+def _cancel(organization_id: str, deliveries: QuerySet[Delivery]) -> set[UUID]:
+    """Cancel the scheduled ones of deliveries, and return their ids."""
     # Only scheduled deliveries are locked, so that no worker waits for a cancel. The second of two
     # concurrent cancels waits here, and finds the deliveries no longer scheduled.
     scheduled = deliveries.filter(status=Status.SCHEDULED).order_by("pk").select_for_update()
-    with transaction.atomic():
-        rows = list(scheduled.values_list("pk", "channel"))
-        if not rows:  # read after the lock, so that another cancel's result is seen
-            _require_cancelled(message_id, set(deliveries.values_list("status", flat=True)))
-            return found
-        now = clock.now()
-        cancelled = apply_transitions(
-            [
-                Transition(id=delivery_id, status=Status.CANCELLED, due_at=None)
-                for delivery_id, _ in rows
-            ]
-        )
-        write_events(
-            [
-                EventRow(
-                    organization_id, found, delivery_id, EventType.CANCELLED, now, channel=channel
-                )
-                for delivery_id, channel in rows
-                if delivery_id in cancelled
-            ]
-        )
-    return found
+    rows = list(scheduled.values_list("pk", "message_id", "channel"))
+    now = clock.now()
+    cancelled = apply_transitions(
+        [Transition(id=key, status=Status.CANCELLED, due_at=None) for key, _, _ in rows]
+    )
+    write_events(
+        [
+            EventRow(organization_id, message_id, key, EventType.CANCELLED, now, channel=channel)
+            for key, message_id, channel in rows
+            if key in cancelled
+        ]
+    )
+    return cancelled
 
 
 def _require_cancelled(message_id: str, statuses: set[str]) -> None:

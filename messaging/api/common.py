@@ -109,6 +109,24 @@ def error_object(error: errors.ApiError, identifier: str) -> ErrorObject:
     return ErrorObject.model_validate(error.as_json(identifier))
 
 
+def bulk(
+    kind: type[Output],
+    results: Sequence[T | errors.ApiError],
+    show: Callable[[T], Output],
+    identifier: str,
+) -> HttpResponse:
+    """Answer 201 to many items: how many were accepted, and the entry or the error of each."""
+    shown = [
+        {"index": index, "error": error_object(each, identifier)}
+        if isinstance(each, errors.ApiError)
+        else {"index": index, "entry": show(each)}
+        for index, each in enumerate(results)
+    ]
+    accepted = sum("entry" in item for item in shown)
+    counts = {"accepted": accepted, "rejected": len(shown) - accepted}
+    return answer(kind.model_validate({**counts, "results": shown}), 201)
+
+
 def answer(
     output: Output, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
@@ -124,9 +142,14 @@ def no_content() -> HttpResponse:
     return response
 
 
-def page(request: Request, output: Output, following: str | None) -> HttpResponse:
-    """Answer with a page of a list, and with the address of the next page (RFC 8288)."""
-    response = answer(output)
+def page(
+    request: Request, kind: type[Output], shown: Mapping[str, object], following: str | None
+) -> HttpResponse:
+    """Answer with a page of a list, and with the address of the next page (RFC 8288).
+
+    `following` is the cursor of the next page; None: there is none.
+    """
+    response = answer(kind.model_validate({**shown, "next_cursor": following}))
     if following:
         query = request._request.GET.copy()
         query["cursor"] = following

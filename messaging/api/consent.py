@@ -13,8 +13,8 @@ from messaging.api.common import (
     Output,
     Time,
     answer,
+    bulk,
     caller,
-    error_object,
     page,
     read_each,
     request_id,
@@ -22,7 +22,6 @@ from messaging.api.common import (
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentBody, ConsentQuery
-from messaging.models import ConsentEntry
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
@@ -86,7 +85,8 @@ class ConsentView(ApiView):
         read = read_each(request, items, lambda item: parse(CONSENT, item))
         results = entries.record(caller(request), read)
         if many:
-            return answer(_results(results, request_id(request)), 201)
+            show = ConsentOutput.model_validate
+            return bulk(ConsentEntriesOutput, results, show, request_id(request))
         (only,) = results
         if isinstance(only, errors.ApiError):
             raise only
@@ -111,22 +111,8 @@ class ConsentView(ApiView):
                 category=wanted.category,
                 history=wanted.history,
                 limit=wanted.limit,
-                cursor=read_cursor(wanted.cursor) if wanted.cursor else None,
+                cursor=read_cursor(wanted.cursor),
             ),
         )
-        following = cursor_of(last) if last else None
         shown = [ConsentOutput.model_validate(entry) for entry in found]
-        return page(request, ConsentPageOutput(consent=shown, next_cursor=following), following)
-
-
-def _results(
-    results: list[ConsentEntry | errors.ApiError], identifier: str
-) -> ConsentEntriesOutput:
-    shown = [
-        ConsentItemOutput(index=index, error=error_object(result, identifier))
-        if isinstance(result, errors.ApiError)
-        else ConsentItemOutput(index=index, entry=ConsentOutput.model_validate(result))
-        for index, result in enumerate(results)
-    ]
-    accepted = sum(item.entry is not None for item in shown)
-    return ConsentEntriesOutput(accepted=accepted, rejected=len(shown) - accepted, results=shown)
+        return page(request, ConsentPageOutput, {"consent": shown}, cursor_of(last))

@@ -14,8 +14,8 @@ from messaging.api.common import (
     Time,
     answer,
     body_of,
+    bulk,
     caller,
-    error_object,
     no_content,
     page,
     read_each,
@@ -105,11 +105,10 @@ class DevicesView(ApiView):
             caller(request).organization.id,
             limit=wanted.limit,
             contact_id=wanted.contact_id,
-            before=read_cursor(wanted.cursor) if wanted.cursor else None,
+            before=read_cursor(wanted.cursor),
         )
-        following = cursor_of(last) if last else None
         shown = [_listed(row) for row in rows]
-        return page(request, DevicePageOutput(devices=shown, next_cursor=following), following)
+        return page(request, DevicePageOutput, {"devices": shown}, cursor_of(last))
 
     @extend_schema(
         operation_id="register_devices",
@@ -130,7 +129,9 @@ class DevicesView(ApiView):
             caller(request).organization.id, read_each(request, items, read_device)
         )
         if many:
-            return answer(_results(results, request_id(request)), 201)
+            return bulk(
+                DeviceBulkOutput, results, lambda each: _shown(each.device), request_id(request)
+            )
         (only,) = results
         if isinstance(only, errors.ApiError):
             raise only
@@ -212,16 +213,3 @@ def _listed(row: Device) -> DeviceListedOutput:
             "inactive_since": row.inactive_since,
         }
     )
-
-
-def _results(
-    results: list[devices.Registered | errors.ApiError], identifier: str
-) -> DeviceBulkOutput:
-    shown = [
-        DeviceResultOutput(index=index, error=error_object(result, identifier))
-        if isinstance(result, errors.ApiError)
-        else DeviceResultOutput(index=index, entry=_shown(result.device))
-        for index, result in enumerate(results)
-    ]
-    accepted = sum(item.entry is not None for item in shown)
-    return DeviceBulkOutput(accepted=accepted, rejected=len(shown) - accepted, results=shown)

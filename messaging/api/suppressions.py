@@ -14,8 +14,8 @@ from messaging.api.common import (
     Output,
     Time,
     answer,
+    bulk,
     caller,
-    error_object,
     no_content,
     page,
     read_each,
@@ -110,13 +110,10 @@ class SuppressionsView(ApiView):
                 reason=wanted.reason,
             ),
             limit=wanted.limit,
-            before=read_cursor(wanted.cursor) if wanted.cursor else None,
+            before=read_cursor(wanted.cursor),
         )
-        following = cursor_of(last) if last else None
-        shown = SuppressionListOutput(
-            suppressions=[_shown(row) for row in rows], next_cursor=following
-        )
-        return page(request, shown, following)
+        shown = [_shown(row) for row in rows]
+        return page(request, SuppressionListOutput, {"suppressions": shown}, cursor_of(last))
 
     @extend_schema(
         operation_id="add_suppressions",
@@ -133,14 +130,17 @@ class SuppressionsView(ApiView):
         """Add one entry, or many; a bad one of many fails no other."""
         body = request.data
         organization_id = caller(request).organization.id
-        if isinstance(body, dict) and "entries" in body:
-            read = _read(request, parse(SUPPRESSIONS, body).entries)
-            return answer(_add_many(organization_id, read, request_id(request)), 201)
-        (entry,) = _read(request, [body])
-        if isinstance(entry, errors.ApiError):
-            raise entry
-        (added,) = suppressions.add(organization_id, [entry])
-        return answer(_shown(added.row), 201 if added.new else 200)
+        many = isinstance(body, dict) and "entries" in body
+        items = parse(SUPPRESSIONS, body).entries if many else [body]
+        results = _add(organization_id, _read(request, items))
+        if many:
+            return bulk(
+                SuppressionBulkOutput, results, lambda each: _shown(each.row), request_id(request)
+            )
+        (only,) = results
+        if isinstance(only, errors.ApiError):
+            raise only
+        return answer(_shown(only.row), 201 if only.new else 200)
 
     @extend_schema(
         operation_id="lift_suppression",
@@ -185,21 +185,13 @@ def _read(request: Request, items: Sequence[object]) -> list[NewSuppression | er
     ]
 
 
-def _add_many(
-    organization_id: str, read: Sequence[NewSuppression | errors.ApiError], identifier: str
-) -> SuppressionBulkOutput:
+def _add(
+    organization_id: str, read: Sequence[NewSuppression | errors.ApiError]
+) -> list[suppressions.Listed | errors.ApiError]:
+    """Add the entries among what was read, and return each as it is now, or its error."""
     entries = [each for each in read if isinstance(each, NewSuppression)]
-    added = iter(suppressions.add(organization_id, entries))
-    return SuppressionBulkOutput(
-        accepted=len(entries),
-        rejected=len(read) - len(entries),
-        results=[
-            SuppressionResultOutput(index=index, error=error_object(each, identifier))
-            if isinstance(each, errors.ApiError)
-            else SuppressionResultOutput(index=index, entry=_shown(next(added).row))
-            for index, each in enumerate(read)
-        ],
-    )
+    added = iter(suppressions.add(organization_id, entries) if entries else ())
+    return [each if isinstance(each, errors.ApiError) else next(added) for each in read]
 
 
 def _shown(row: Suppression) -> SuppressionOutput:

@@ -82,7 +82,7 @@ class TemplatesView(ApiView):
         wanted = TemplatesQuery.read(request.query_params.dict())
         versions, following = catalog.page(caller(request).organization.id, wanted)
         shown = [_shown(version) for version in versions]
-        return page(request, TemplatesOutput(templates=shown, next_cursor=following), following)
+        return page(request, TemplatesOutput, {"templates": shown}, following)
 
 
 class RenderView(ApiView):

@@ -29,7 +29,13 @@ def record(caller: Caller, inputs: Sequence[CheckedInput]) -> list[ConsentEntry 
 
     A bad input fails no other. The number of statements does not depend on the number of inputs.
     """
-    organization_id = caller.organization.id
+    return record_for(caller.organization.id, inputs, f"application {caller.application_id}")
+
+
+def record_for(
+    organization_id: str, inputs: Sequence[CheckedInput], recorded_by: str
+) -> list[ConsentEntry | errors.ApiError]:
+    """Record decisions as `record` does, by an application or a person."""
     valid = [each for each in inputs if isinstance(each, ConsentInput)]
     contacts = get_contacts(organization_id, list({each.contact_id for each in valid}))
     categories = {ALL, *organization_policy.of(organization_id).categories} if valid else set()
@@ -43,7 +49,7 @@ def record(caller: Caller, inputs: Sequence[CheckedInput]) -> list[ConsentEntry 
                 raise errors.NotFound.at("contactId", "no such contact")
             if each.category not in categories:
                 raise errors.InvalidPayload.at("category", "no such category")
-            results.append(_decision(each, now, f"application {caller.application_id}"))
+            results.append(_decision(each, now, recorded_by))
         except errors.ApiError as error:
             results.append(error)
     decisions = [result for result in results if isinstance(result, ledger.ConsentDecision)]

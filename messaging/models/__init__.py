@@ -4,6 +4,7 @@ Other packages import the models from here, and use `statuses`, `transitions`, `
 reasons in a plan) and `endpoints`.
 """
 
+from messaging.models.bulk_actions import BulkAction
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
@@ -23,6 +24,7 @@ from messaging.models.templates import Partial, Template, TemplateVersion
 __all__ = [
     "PARTITIONED",
     "Attempt",
+    "BulkAction",
     "Callback",
     "Category",
     "ConsentEntry",

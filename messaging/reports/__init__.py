@@ -3,6 +3,7 @@
 Other packages use:
 
 - `queries`: a message with its events, and the history in pages
+- `delivery_list`: deliveries by filters that combine, in pages
 - `trace`: the steps of a message's recipients
 - `health`: an organization's health report
 - `configuration`: findings in the configuration

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower, Now
@@ -88,6 +89,17 @@ class Contact(Record):
                 fields=["organization", "mobile"],
                 condition=~models.Q(mobile=""),
                 name="contact_by_mobile",
+            ),
+            # both read by people.find, which searches for the beginning of a name
+            models.Index(
+                "organization",
+                OpClass(Lower("last_name"), name="text_pattern_ops"),
+                name="contact_by_last_name",
+            ),
+            models.Index(
+                "organization",
+                OpClass(Lower("first_name"), name="text_pattern_ops"),
+                name="contact_by_first_name",
             ),
         ]
 

@@ -173,12 +173,11 @@ class ListMessages(ApiView):
                 channel=wanted.channel,
                 category=wanted.category,
                 limit=wanted.limit,
-                cursor=read_cursor(wanted.cursor) if wanted.cursor else None,
+                cursor=read_cursor(wanted.cursor),
             ),
         )
-        following = cursor_of(found.following) if found.following else None
         shown = [SummaryOutput.model_validate(message) for message in found.messages]
-        return page(request, HistoryOutput(messages=shown, next_cursor=following), following)
+        return page(request, HistoryOutput, {"messages": shown}, cursor_of(found.following))
 
 
 class ReadMessage(ApiView):

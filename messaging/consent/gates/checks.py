@@ -140,6 +140,12 @@ def _pauses(rows: sql.Rows) -> dict[str, Pauses]:
     return {each: Pauses(scopes) for each, scopes in found.items()}
 
 
+def pauses_in_force(organization_id: str) -> Pauses:
+    """Return an organization's pauses; one query."""
+    (rows,) = sql.read([_pauses_query([organization_id])])
+    return _pauses(rows).get(organization_id, Pauses(()))
+
+
 # --- the checks -----------------------------------------------------------------------------------
 
 

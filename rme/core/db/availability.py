@@ -1,8 +1,7 @@
 """How long this process waits for PostgreSQL, and which errors mean that PostgreSQL is away.
 
 A server that is frozen keeps its sockets open, so neither libpq nor TCP notices. So each statement
-has a time limit on the client's side: `BoundedConnection` keeps it for Django's cursors, and
-`allowed()` for those sent to libpq directly (`rme.core.db.pipeline`). A statement that exceeds it
+has a time limit on the client's side, which `BoundedConnection` keeps. A statement that exceeds it
 closes the connection. From then on one caller at a time tries whether PostgreSQL is back, and all
 others fail at once, so that the threads of a web process stay free for work without a database.
 
@@ -35,6 +34,8 @@ RETRY_SECONDS = 1.0
 """The pause between two tries whether PostgreSQL is back."""
 CHECK_SECONDS = 1.0
 """How long a connection that may be lost has to answer."""
+PREPARED_MAX = 300
+"""The number of statements that a connection keeps prepared. The hot path has up to 200."""
 SERVER_SHARE = 0.9
 """PostgreSQL itself cancels a statement after this share of the limit, and keeps the connection."""
 READ_ONLY = "25006"
@@ -127,9 +128,6 @@ def unlimited() -> Iterator[None]:
 class BoundedConnection(psycopg.Connection[Any]):
     """A psycopg connection whose statements end in time."""
 
-    deallocations = 0
-    """How often psycopg has dropped all prepared statements: its own, and with them others'."""
-
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Any:
         """Connect, and note whether PostgreSQL could be reached."""
@@ -140,6 +138,7 @@ class BoundedConnection(psycopg.Connection[Any]):
                 reach.lost(error)
             raise
         reach.found()
+        raw.prepared_max = PREPARED_MAX
         return raw
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
@@ -149,23 +148,17 @@ class BoundedConnection(psycopg.Connection[Any]):
             timeout = bound if timeout is None else min(bound, timeout)
         try:
             answer = super().wait(gen, interval, timeout)
-        except psycopg.OperationalError as error:
-            if self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
-                self.give_up(error)
+        except BaseException as error:
+            # An error with SQLSTATE is an answer: in a pipeline others follow it.
+            is_answer = getattr(error, "sqlstate", None) is not None
+            if not is_answer and self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+                self.close()  # a late result would be taken for that of a later statement
+                if isinstance(error, psycopg.OperationalError):
+                    reach.lost(error)
             raise
-        reach.found()
+        if not self.pgconn.pipeline_status:  # in a pipeline it has only been sent
+            reach.found()
         return answer
-
-    def _deallocate(self, name: bytes | None) -> Any:
-        """Count DEALLOCATE ALL, which psycopg sends after a rollback, DROP or ALTER."""
-        if name is None:
-            self.deallocations += 1
-        return super()._deallocate(name)
-
-    def give_up(self, error: psycopg.Error) -> None:
-        """Close the connection: a late result would be taken for that of a later statement."""
-        self.close()
-        reach.lost(error)
 
 
 # --- whether PostgreSQL answers -------------------------------------------------------------------

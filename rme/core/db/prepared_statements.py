@@ -1,11 +1,7 @@
-"""Statements of the hot path: prepared once, and sent to libpq directly.
+"""Statements of the hot path: prepared once, and sent together.
 
-Between Django's cursor and libpq a statement passes some sixty functions: 57 µs of the processor's
-time, and 330 where the process has slept and its caches are cold. Sent directly it costs 6, and 80,
-most of which is the sleep. The statements of a `pipeline()` leave together at its end, those of a
-`transaction()` once the rows of one are needed. A pipeline outside of a transaction is a
-transaction by itself (https://www.postgresql.org/docs/current/libpq-pipeline-mode.html), without
-BEGIN, COMMIT and what Django does for them, which cost as much as two statements.
+The statements of a `pipeline()` leave together at its end, those of a `transaction()` once the rows
+of one are needed: each time in one round trip, with BEGIN and COMMIT.
 
 All statements take this path: also inside of another transaction or savepoint, which Django opens
 and ends on the same connection as ever, and while statements are counted or wrapped
@@ -23,10 +19,10 @@ from weakref import WeakKeyDictionary
 from django.db import DEFAULT_DB_ALIAS, DataError, InterfaceError, ProgrammingError, connections
 from django.db import transaction as django_transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg import pq
 
+from rme.core.db import pipeline as pipelines
 from rme.core.db.availability import BoundedConnection
-from rme.core.db.pipeline import DirectConnection, Rows, Statement
+from rme.core.db.pipeline import Rows, Statement
 
 Parameter = str | int | float | bool | None
 
@@ -45,11 +41,10 @@ class PendingRows(Statement):
         return self.result
 
 
-class _Connection(DirectConnection):
-    """A connection, and the statements of the `transaction()` that is open on it."""
+class _Transaction:
+    """The `transaction()` that is open on a connection, if one is."""
 
-    def __init__(self, raw: BoundedConnection) -> None:
-        super().__init__(raw)
+    def __init__(self) -> None:
         self.level: int | None = None
         """The number of savepoints around the open `transaction()`; None: there is none."""
         self.waiting: list[PendingRows] = []
@@ -62,7 +57,7 @@ class _Pipeline(threading.local):
     statements: list[PendingRows] | None = None
 
 
-_connections: WeakKeyDictionary[BoundedConnection, _Connection] = WeakKeyDictionary()
+_transactions: WeakKeyDictionary[BoundedConnection, _Transaction] = WeakKeyDictionary()
 _pipeline = _Pipeline()
 
 
@@ -76,16 +71,16 @@ def transaction() -> Iterator[None]:
     here = connections[DEFAULT_DB_ALIAS]
     nested = here.in_atomic_block
     with django_transaction.atomic():
-        direct = _of(_raw(here))
-        before, direct.level = direct.level, len(here.savepoint_ids)
+        opened = _of(_raw(here))
+        before, opened.level = opened.level, len(here.savepoint_ids)
         try:
             with here.execute_wrapper(_flush_first):
                 yield
             if not here.needs_rollback:
                 _flush(here, commit=not nested)
         finally:  # with the transaction committed, `atomic` has nothing left to do
-            direct.level = before
-            direct.waiting.clear()
+            opened.level = before
+            opened.waiting.clear()
 
 
 @contextmanager
@@ -134,12 +129,12 @@ def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") 
         _append(_pipeline.statements, statements)
         return statement
     here = connections[DEFAULT_DB_ALIAS]
-    direct = _of(_raw(here))
-    if direct.level is None:
+    opened = _of(_raw(here))
+    if opened.level is None:
         _run(here, statements)
     else:
-        _append(direct.waiting, statements)
-        if direct.level != len(here.savepoint_ids):  # what a savepoint undoes must not wait
+        _append(opened.waiting, statements)
+        if opened.level != len(here.savepoint_ids):  # what a savepoint undoes must not wait
             _flush(here)
     return statement
 
@@ -159,10 +154,9 @@ def flush() -> None:
 
 
 def _flush(here: BaseDatabaseWrapper, *, commit: bool = False) -> None:
-    raw = _raw(here)
-    direct = _of(raw)
-    statements, direct.waiting = direct.waiting, []
-    if statements or (commit and raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS):
+    opened = _of(_raw(here))
+    statements, opened.waiting = opened.waiting, []
+    if statements:
         _run(here, statements, commit=commit)
 
 
@@ -177,7 +171,7 @@ def _run(
         started = time.monotonic()
         try:
             with here.wrap_database_errors:
-                _of(raw).run(raw, statements, commit=commit)
+                pipelines.run(raw, statements, commit=commit)
         finally:
             if here.queries_logged:
                 took = f"{time.monotonic() - started:.3f}"
@@ -231,23 +225,23 @@ def _raw(here: BaseDatabaseWrapper) -> BoundedConnection:
     return cast(BoundedConnection, here.connection)
 
 
-def _of(raw: BoundedConnection) -> _Connection:
-    direct = _connections.get(raw)
-    if direct is None:
-        direct = _connections[raw] = _Connection(raw)
-    return direct
+def _of(raw: BoundedConnection) -> _Transaction:
+    opened = _transactions.get(raw)
+    if opened is None:
+        opened = _transactions[raw] = _Transaction()
+    return opened
 
 
-def _text(value: Parameter) -> bytes | None:
+def _text(value: Parameter) -> str | None:
     """Return a parameter in PostgreSQL's text format."""
     if isinstance(value, str):
         if "\0" in value:
             raise DataError("PostgreSQL text cannot contain NUL (0x00) bytes")
-        return value.encode()
+        return str.__str__(value)  # psycopg would pass a member of an Enum by its name
     if value is None:
         return None
     if isinstance(value, bool):
-        return b"true" if value else b"false"
+        return "true" if value else "false"
     if isinstance(value, int | float):
-        return str(value).encode()
+        return str(value)
     raise TypeError(f"a parameter of the type {type(value).__name__}")

@@ -5,8 +5,8 @@ of the table. Measured against COPY (four tables, one transaction): 0.55 ms agai
 each, 22 ms against 25 for 500, at a third of the client's CPU; and several tables fit into one
 statement, which is a transaction by itself.
 
-All of these are executed by `prepared_statements`, which says what a statement costs. A `Step` is a
-statement that may be a step of a larger one.
+All of these are executed by `prepared_statements`. A `Step` is a statement that may be a step of a
+larger one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -255,13 +255,20 @@ class Query(Schema):
             raise invalid(error) from error
 
 
-def cursor_of(identifier: UUID) -> str:
-    """Write the cursor that begins after a row. Opaque to callers, so that it may change."""
-    return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
+def cursor_of(last: UUID | None) -> str | None:
+    """Write the cursor that begins after a page's last row; None where no page follows.
+
+    Opaque to callers, so that it may change.
+    """
+    if last is None:
+        return None
+    return base64.urlsafe_b64encode(last.bytes).decode().rstrip("=")
 
 
-def read_cursor(text: str) -> UUID:
-    """Read a cursor that an answer contained. Raises InvalidPayload."""
+def read_cursor(text: str | None) -> UUID | None:
+    """Read a cursor that an answer contained; None for none. Raises InvalidPayload."""
+    if not text:
+        return None
     try:
         return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (ValueError, binascii.Error):

@@ -1,11 +1,13 @@
-"""What the tests of statements sent to libpq directly share: a table, and ways to it."""
+"""What the tests of prepared statements share: a table, and ways to it."""
 
 import pytest
 from django.db import connection, transaction
 
 from rme.core.db import prepared_statements
 
-NAMES = "SELECT name FROM pg_prepared_statements WHERE name LIKE 'rme_%' ORDER BY prepare_time"
+NAMES = """
+SELECT name FROM pg_prepared_statements WHERE statement NOT LIKE '%pg_prepared_statements%'
+ORDER BY prepare_time"""
 
 
 @pytest.fixture

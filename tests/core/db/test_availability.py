@@ -63,6 +63,9 @@ def test_a_connection_that_was_ended_at_rest_is_replaced():
 
 
 def test_all_connections_of_the_pool_may_have_been_ended():
+    connection.close()
+    connection.close_pool()  # with those that other tests ended
+    pid()
     raws = [connection.pool.getconn() for _ in range(3)]
     pids = [each.execute("SELECT pg_backend_pid()").fetchone()[0] for each in raws]
     for each in raws:

@@ -1,7 +1,8 @@
 """Pipelines and transactions: the order of statements, their rows, and all or nothing."""
 
-import select
+import signal
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -15,32 +16,40 @@ from django.db import (
     transaction,
 )
 
-from rme.core.db import pipeline, prepared_statements
+from rme.core.db import availability, prepared_statements
 from tests.core.db.prepared_scene import add, add_later, by_cursor, roll_back, stored, table  # noqa: F401
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("table")]
 
 
 @pytest.fixture
-def round_trips(monkeypatch, table):  # noqa: F811
-    """Count how often the process waits for results of a transaction."""
-    stored()  # statements that an earlier test dropped are prepared here, and not by a retry
-    seen = []
-    receive = pipeline.receive
-    monkeypatch.setattr(pipeline, "receive", lambda pgconn: seen.append(1) or receive(pgconn))
-    return seen
+def round_trips(tmp_path, table):  # noqa: F811
+    """Return a function that counts the round trips so far, by libpq's trace of the protocol."""
+    stored()
+    path = tmp_path / "trace"
+    pgconn = connection.connection.pgconn
+    with path.open("w") as file:
+        pgconn.trace(file.fileno())
+
+        def count():
+            pgconn.untrace()  # which writes what libpq has buffered
+            pgconn.trace(file.fileno())
+            return path.read_text().count("ReadyForQuery")
+
+        yield count
+        pgconn.untrace()
 
 
 def test_statements_wait_until_the_rows_of_one_are_needed(round_trips):
     with prepared_statements.transaction():
         one, two = add_later(1), add_later(2)
-        assert round_trips == []
+        assert round_trips() == 0
         assert stored() == [1, 2]
         three = add_later(3)
         assert (one.rows(), two.rows()) == ([(1,)], [(2,)])
-        assert len(round_trips) == 1
+        assert round_trips() == 1
     assert three.rows() == [(3,)]
-    assert len(round_trips) == 2
+    assert round_trips() == 2
     assert stored() == [1, 2, 3]
 
 
@@ -48,10 +57,10 @@ def test_a_transaction_that_needs_no_rows_is_one_round_trip(round_trips):
     with prepared_statements.transaction():
         answers = [add_later(n) for n in range(5)]
     assert [answer.rows() for answer in answers] == [[(n,)] for n in range(5)]
-    assert len(round_trips) == 1
+    assert round_trips() == 1
     with prepared_statements.transaction():
         pass
-    assert len(round_trips) == 1
+    assert round_trips() == 1
 
 
 def test_the_order_is_kept_where_cursors_come_between():
@@ -103,12 +112,12 @@ def test_an_error_of_the_commit_is_raised():
 def test_a_pipeline_is_one_round_trip(round_trips):
     with prepared_statements.pipeline():
         answers = [add_later(n) for n in range(5)]
-        assert round_trips == []
+        assert round_trips() == 0
     assert [answer.rows() for answer in answers] == [[(n,)] for n in range(5)]
-    assert len(round_trips) == 1
+    assert round_trips() == 1
     with prepared_statements.pipeline():
         pass
-    assert len(round_trips) == 1
+    assert round_trips() == 1
     assert stored() == [0, 1, 2, 3, 4]
 
 
@@ -224,25 +233,66 @@ def test_much_goes_both_ways_at_once():
     assert [answer.rows() == [(long + str(n),)] for n, answer in enumerate(answers)] == [True] * 5
 
 
-def test_an_interrupted_wait_closes_the_connection(monkeypatch):
-    class Interrupted:
-        def __init__(self):
-            self.poll = self
+class Interrupted(Exception):
+    """What a signal's handler raises, as Celery's for a time limit does."""
 
-        def __call__(self, *_):
-            raise KeyboardInterrupt
 
-        def register(self, *_):
-            pass
+@pytest.fixture
+def interrupt():
+    """Return a function that has a signal interrupt this process after some seconds."""
 
-        modify = register
+    def handle(*_):
+        raise Interrupted
 
+    before = signal.signal(signal.SIGALRM, handle)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
+def test_an_interrupted_wait_closes_the_connection(interrupt, opening):
     add(1)
-    with monkeypatch.context() as patched:
-        patched.setattr(select, "poll", Interrupted)
-        with pytest.raises(KeyboardInterrupt), prepared_statements.transaction():
-            prepared_statements.execute("SELECT pg_sleep(0.2)")
+    interrupt(0.2)
+    started = time.monotonic()
+    with pytest.raises(Interrupted), opening():
+        add_later(2)
+        prepared_statements.send("SELECT pg_sleep(5)")
+    assert time.monotonic() - started < 3
+    availability.refresh()
     assert stored() == [1]
+
+
+def test_a_pipeline_that_fails_before_it_is_sent_does_nothing():
+    add(1)
+    with pytest.raises(ProgrammingError), prepared_statements.pipeline():
+        add_later(2)
+        prepared_statements.send("SELECT %s", [])
+    connection.close_if_unusable_or_obsolete()
+    assert stored() == [1]
+
+
+@pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
+@pytest.mark.parametrize("size", [0, 1_000_000])
+def test_the_first_error_is_raised_however_the_results_arrive(opening, size):
+    for _ in range(3):
+        with pytest.raises(DataError), opening():
+            prepared_statements.send("SELECT repeat('x', %s::int)", [size])
+            prepared_statements.send("SELECT 1 / %s::int", [0])
+            for n in range(50):
+                prepared_statements.send("SELECT %s::text", ["x" * 100_000 + str(n)])
+
+
+@pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
+def test_an_operational_error_of_a_statement_keeps_the_connection(opening):
+    (before,) = prepared_statements.execute("SELECT pg_backend_pid()")
+    with pytest.raises(OperationalError) as caught, opening():
+        prepared_statements.send("SET LOCAL statement_timeout = 100")
+        prepared_statements.send("SELECT pg_sleep(5)")
+        for _ in range(50):
+            prepared_statements.send("SELECT %s::text", ["x" * 100_000])
+    assert caught.value.__cause__.sqlstate == "57014"
+    assert prepared_statements.execute("SELECT pg_backend_pid()") == [before]
 
 
 def test_a_connection_lost_in_a_transaction_is_an_operational_error():

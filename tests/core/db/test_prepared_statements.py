@@ -1,4 +1,4 @@
-"""Statements sent to libpq directly: the rows and errors of a cursor, in any transaction."""
+"""Prepared statements: the rows and errors of a cursor, in any transaction."""
 
 import threading
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from rme.core.db import pipeline, prepared_statements, sql
+from rme.core.db import availability, prepared_statements, sql
 from tests.core.db.prepared_scene import (
     add,
     add_later,
@@ -96,7 +96,7 @@ def test_wrappers_see_each_statement_and_may_refuse_it():
         return execute(text, parameters, many, context)
 
     def refuse(execute, text, parameters, many, context):
-        if parameters == [b"2"]:
+        if parameters == ["2"]:
             raise OperationalError
         return execute(text, parameters, many, context)
 
@@ -111,7 +111,7 @@ def test_wrappers_see_each_statement_and_may_refuse_it():
             add(2)
         assert stored() == [1, 3]
     assert seen == [
-        *(("INSERT", [n], False, "default") for n in (b"1", b"3", b"1", b"2", b"2")),
+        *(("INSERT", [n], False, "default") for n in ("1", "3", "1", "2", "2")),
         ("SELECT", [], False, "default"),
     ]
 
@@ -313,7 +313,9 @@ def test_a_statement_that_another_dropped_ends_the_transaction():
 
 
 def test_a_bounded_number_is_kept_prepared(monkeypatch):
-    monkeypatch.setattr(pipeline, "MOST", 5)
+    roll_back()
+    assert connection.connection.prepared_max == availability.PREPARED_MAX
+    monkeypatch.setattr(connection.connection, "prepared_max", 5)
     for number in range(23):
         assert prepared_statements.execute(f"SELECT {number}") == [(number,)]
     assert len(prepared()) <= 5

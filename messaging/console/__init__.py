@@ -1,0 +1,7 @@
+"""The console: pages about people and messages inside the admin site.
+
+They call the functions that the REST API calls and have no rules of their own. Each page is of one
+organization, which stands in its address.
+
+Other packages use `urls` and `access` (the first organization's pages, for the sidebar).
+"""

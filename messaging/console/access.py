@@ -1,0 +1,163 @@
+"""Who looks at a page of the console: a person, in one organization, with what they may do there.
+
+An organization of which a person sees nothing is answered like one that does not exist: 404.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+
+from rme.core.zones import zone
+from rme.tenants import organizations
+from rme.tenants.masking import mask
+from rme.tenants.models import Organization, User
+from rme.tenants.organizations import OrganizationRecord
+from rme.tenants.roles import Permission, may, organizations_for, organizations_of
+
+CHOICES = 200
+"""The most organizations that a page offers to change to."""
+LATEST = "console_organization"
+"""The key in the session of the organization whose pages a person looked at last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """A person who looks at an organization's pages."""
+
+    user: User
+    organization: OrganizationRecord
+
+    @property
+    def organization_id(self) -> str:
+        return self.organization.id
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return zone(self.organization.zone)
+
+    @property
+    def sees_contents(self) -> bool:
+        return self.may(Permission.SEE_CONTENTS)
+
+    @property
+    def sees_addresses(self) -> bool:
+        return self.may(Permission.SEE_ADDRESSES)
+
+    @property
+    def may_operate(self) -> bool:
+        """Return whether the person may cancel, resend and pause."""
+        return self.may(Permission.OPERATE)
+
+    @property
+    def may_change_people(self) -> bool:
+        """Return whether the person may record consent and lift suppressions."""
+        return self.may(Permission.CHANGE_PEOPLE)
+
+    def may(self, permission: Permission) -> bool:
+        """Return whether the person has a permission in the organization."""
+        return may(self.user, self.organization.id, permission)
+
+    def require(self, permission: Permission) -> None:
+        """Raise PermissionDenied unless the person has a permission in the organization."""
+        if not self.may(permission):
+            raise PermissionDenied
+
+    def shown(self, address: str | None) -> str:
+        """Return an address as this person may see it."""
+        if not address or self.sees_addresses:
+            return address or ""
+        return mask(address)
+
+    def without(self, text: str, address: str | None) -> str:
+        """Return a text, such as a provider's reason, with an address as this person may see it."""
+        return text.replace(address, self.shown(address)) if address else text
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def page(view: View) -> View:
+    """Return a view of an organization's page: it gets the Viewer in place of the id."""
+
+    @wraps(view)
+    def enter(
+        request: HttpRequest, organization_id: str, *args: object, **kwargs: object
+    ) -> HttpResponseBase:
+        return view(request, viewer_of(request, organization_id), *args, **kwargs)
+
+    guarded: View = admin.site.admin_view(enter)
+    return guarded
+
+
+def viewer_of(request: HttpRequest, organization_id: str) -> Viewer:
+    """Return who looks at an organization's pages. Raise Http404 for a stranger to it."""
+    user = request.user
+    assert isinstance(user, User)  # admin_view requires a logged-in user
+    if not may(user, organization_id, Permission.SEE_MESSAGES):
+        raise Http404
+    try:
+        organization = organizations.get(organization_id)
+    except Organization.DoesNotExist:
+        raise Http404 from None
+    return Viewer(user, organization)
+
+
+def own_organizations(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return the ids and names of the organizations whose pages a person may see."""
+    rows = organizations_for(request, Permission.SEE_MESSAGES).values_list("pk", "name")
+    return list(rows[:CHOICES])
+
+
+def readable(request: HttpRequest) -> Q:
+    """Return the condition that a row belongs to an organization whose messages a person sees."""
+    if request.user.is_superuser:
+        return Q()
+    return Q(organization_id__in=organizations_of(request, Permission.SEE_MESSAGES))
+
+
+def first(name: str) -> View:
+    """Return a view that leads to a page of the person's latest organization, or the first."""
+
+    def lead(request: HttpRequest) -> HttpResponseBase:
+        own = own_organizations(request)
+        if not own:
+            raise PermissionDenied
+        latest = request.session.get(LATEST)
+        chosen = latest if latest in dict(own) else own[0][0]
+        return HttpResponseRedirect(reverse(f"console:{name}", args=[chosen]))
+
+    guarded: View = admin.site.admin_view(lead)
+    return guarded
+
+
+def may_enter(request: HttpRequest) -> bool:
+    """Return whether a person may see the console of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_MESSAGES))
+
+
+def show(
+    request: HttpRequest, viewer: Viewer, template: str, title: str, **context: Any
+) -> HttpResponseBase:
+    """Return a page of the console."""
+    match = request.resolver_match
+    if request.session.get(LATEST) != viewer.organization_id:
+        request.session[LATEST] = viewer.organization_id
+    others = own_organizations(request)
+    common = {
+        **admin.site.each_context(request),
+        "title": title,
+        "viewer": viewer,
+        "organization": viewer.organization,
+        "others": others if len(others) > 1 else [],
+        "page_name": match.url_name if match else "",
+    }
+    return render(request, f"admin/console/{template}.html", {**common, **context})

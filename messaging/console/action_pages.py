@@ -1,0 +1,194 @@
+"""Pages of actions: what one will do and to how many, its start with a reason, and its progress."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from messaging.console import access, bulk_actions, message_filter, tasks
+from messaging.console.access import Viewer
+from messaging.console.log import note
+from messaging.console.message_filter import MessageFilterForm
+from messaging.models import BulkAction, Pause
+from messaging.reports import delivery_list
+from messaging.reports.delivery_list import DeliveryFilter
+from rme.core import ids
+from rme.tenants.roles import Permission
+
+Kind = BulkAction.Kind
+LISTED = 50
+QUESTIONS = {
+    Kind.CANCEL: ("Cancel", "Stops {} scheduled {}. They are not sent."),
+    Kind.RESEND: ("Send again", "Sends {} {} again, with all checks, as new messages."),
+    Kind.LIFT: ("Lift suppressions", "Takes {} {} off the list. Messages may go there again."),
+}
+"""The button of each action, and what it will do."""
+NOUNS = {
+    Kind.CANCEL: ("send", "sends"),
+    Kind.RESEND: ("message", "messages"),
+    Kind.LIFT: ("suppression", "suppressions"),
+}
+PAUSABLE = frozenset({"channel", "category", "template"})
+"""What a pause can name."""
+
+
+class ReasonForm(forms.Form):
+    """Why an action is ordered: the change log keeps it."""
+
+    # Not `reason`, which is a filter of the same page.
+    why = forms.CharField(
+        max_length=500, label="Why?", widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The rows of an action, and what was chosen in words."""
+
+    targets: Sequence[UUID]
+    scope: str
+    is_cut: bool
+    """Whether there may be more than one action takes."""
+
+
+@access.page
+def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
+    """Return the page that says what an action will do; a POST with a reason starts it."""
+    viewer.require(Permission.OPERATE)
+    chosen_kind = _kind(kind)
+    data = request.POST if request.method == "POST" else request.GET
+    choice = _choice(viewer, chosen_kind, data)
+    form = ReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    if form.is_valid() and choice.targets:
+        reason = form.cleaned_data["why"]
+        action = bulk_actions.start(
+            viewer, chosen_kind, choice.targets, scope=choice.scope, reason=reason
+        )
+        tasks.request_work()
+        url = reverse("console:action", args=[viewer.organization_id, action.pk])
+        return HttpResponseRedirect(url)
+    button, effect = QUESTIONS[chosen_kind]
+    count = len(choice.targets)
+    return access.show(
+        request,
+        viewer,
+        "action_choose",
+        f"{button}?",
+        form=form,
+        button=button,
+        choice=choice,
+        count=count,
+        effect=effect.format(f"{count:,}", NOUNS[chosen_kind][count != 1]),
+        hidden=_hidden(data),
+    )
+
+
+def _kind(text: str) -> BulkAction.Kind:
+    try:
+        return Kind(text.upper())
+    except ValueError:
+        raise Http404 from None
+
+
+def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> Choice:
+    """Return the rows that filters, or a message's id, mean for an action."""
+    if message_id := ids.parse(data.get("message", "")):
+        wanted, scope = DeliveryFilter(message_id=message_id), f"message {message_id}"
+        limit = message_filter.RECIPIENTS
+    else:
+        form = MessageFilterForm(viewer, data)
+        chosen = message_filter.read(form)
+        if chosen.matches_nobody or chosen.problem:
+            return Choice([], form.in_words, is_cut=False)
+        wanted, scope, limit = chosen.wanted, form.in_words, bulk_actions.TARGETS_LIMIT
+        # What comes after the number was shown is not part of it.
+        wanted = replace(wanted, until=min(filter(None, [wanted.until, _asked_at(data)])))
+    if kind is Kind.LIFT:
+        wanted = replace(wanted, reason="SUPPRESSED")
+    wanted = delivery_list.within(wanted, bulk_actions.STATUSES[kind])
+    rows = delivery_list.find(
+        viewer.organization_id, wanted, limit=limit, scan=bulk_actions.SCAN_LIMIT
+    )
+    targets = [row.id for row in rows.rows]
+    if kind is Kind.LIFT:
+        targets = bulk_actions.suppressions_of(viewer.organization_id, targets)
+    return Choice(targets, scope, is_cut=rows.following is not None)
+
+
+def _asked_at(data: Any) -> datetime:
+    """Return when the page with the number was shown; now, if it is shown now."""
+    text = data.get("asked_at", "")
+    try:
+        return min(datetime.fromisoformat(text), timezone.now())
+    except (ValueError, TypeError):
+        return timezone.now()
+
+
+def _hidden(data: Any) -> dict[str, str]:
+    """Return the fields that the confirmation repeats."""
+    names = [*MessageFilterForm.base_fields, "message"]
+    kept = {name: data[name] for name in names if data.get(name)}
+    return {**kept, "asked_at": data.get("asked_at") or timezone.now().isoformat()}
+
+
+@access.page
+def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the page that says what a pause will hold; a POST with a reason begins it."""
+    viewer.require(Permission.OPERATE)
+    data = request.POST if request.method == "POST" else request.GET
+    filters = MessageFilterForm(viewer, data)
+    filters.is_valid()
+    given = {name: value for name, value in filters.cleaned_data.items() if value}
+    unknown = sorted(given.keys() - PAUSABLE)
+    scope = {name: given.get(name, "") for name in sorted(PAUSABLE)}
+    form = ReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    if form.is_valid() and not unknown:
+        reason = form.cleaned_data["why"]
+        row = Pause.objects.create(organization_id=viewer.organization_id, reason=reason, **scope)
+        note(viewer, "Paused", scope, reason=reason, row=row)
+        messages.success(request, f"{row} has begun. It lasts until somebody ends it.")
+        return HttpResponseRedirect(reverse("admin:messaging_pause_change", args=[row.pk]))
+    words = " ".join(filter(None, scope.values())) or "everything"
+    return access.show(
+        request,
+        viewer,
+        "pause",
+        "Pause?",
+        form=form,
+        scope=words,
+        unknown=unknown,
+        hidden=given.items() if not unknown else [],
+    )
+
+
+@access.page
+def progress(request: HttpRequest, viewer: Viewer, action_id: UUID) -> HttpResponseBase:
+    """Return the page with an action's progress; a POST stops it."""
+    rows = BulkAction.objects.filter(organization_id=viewer.organization_id).defer("targets")
+    action = get_object_or_404(rows, pk=action_id)
+    if request.method == "POST":
+        viewer.require(Permission.OPERATE)
+        if bulk_actions.stop(viewer.organization_id, action_id):
+            note(viewer, "Stopped", {}, row=action)
+        return HttpResponseRedirect(request.path)
+    running = action.state == BulkAction.State.RUNNING
+    return access.show(request, viewer, "action", str(action), action=action, running=running)
+
+
+@access.page
+@require_GET
+def history(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the latest actions of an organization."""
+    rows = BulkAction.objects.filter(organization_id=viewer.organization_id).defer("targets")
+    return access.show(
+        request, viewer, "actions", "Actions", actions=list(rows.order_by("-pk")[:LISTED])
+    )

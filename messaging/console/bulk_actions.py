@@ -1,0 +1,254 @@
+"""Actions on deliveries and suppressions that a person ordered: started once, done in slices.
+
+Each slice calls what REST calls (cancel, accept), then stores its progress. A worker that is killed
+in between leaves a slice that is done again: a cancel finds nothing to cancel, and a message that
+was accepted again answers by its idempotency key.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from pydantic.alias_generators import to_camel
+
+from messaging.accept import Submission, accept_bulk, cancel, results
+from messaging.accept.idempotency import CallerKey, digest
+from messaging.accept.requests import MESSAGE
+from messaging.consent import gate_lock, suppressions
+from messaging.console.access import Viewer
+from messaging.console.log import note
+from messaging.models import BulkAction, Delivery, Message, MessageContent, Suppression
+from messaging.models.decisions import ChannelDecision
+from messaging.models.statuses import Status
+from messaging.policy import organization_policy
+from rme.core import errors
+from rme.core.http.parsing import parse
+from rme.tenants import change_log, organizations
+from rme.tenants.authentication import Caller
+
+Kind = BulkAction.Kind
+SLICE = 100
+TARGETS_LIMIT = 10_000
+"""The most rows of one action."""
+SCAN_LIMIT = 100_000
+"""The most messages that are scanned for the rows of one action."""
+PROBLEMS_KEPT = 100
+PROGRAM = 0
+"""The application id of messages that no application sent."""
+STATUSES = {
+    Kind.CANCEL: [Status.SCHEDULED],
+    Kind.RESEND: [Status.FAILED, Status.BLOCKED, Status.EXPIRED],
+    Kind.LIFT: [Status.BLOCKED],
+}
+"""The statuses of the deliveries that an action is for."""
+
+Problem = tuple[str, str]
+"""The id of a row, and why nothing could be done."""
+
+
+# --- starting -----------------------------------------------------------------------------------
+def start(
+    viewer: Viewer, kind: str, targets: Sequence[UUID], *, scope: str, reason: str
+) -> BulkAction:
+    """Store an action and log it; a small one is done at once, others by a worker."""
+    with transaction.atomic():
+        action = BulkAction.objects.create(
+            organization_id=viewer.organization_id,
+            kind=kind,
+            scope=scope[:1000],
+            reason=reason,
+            targets=list(targets),
+            total=len(targets),
+            started_by=viewer.user.get_username(),
+            user_id=viewer.user.pk,
+        )
+        values = {"scope": scope, "rows": len(targets)}
+        note(viewer, action.get_kind_display(), values, reason=reason, row=action)
+    if len(targets) <= SLICE:
+        run_slice(action.pk)
+    return action
+
+
+def suppressions_of(organization_id: str, delivery_ids: Collection[UUID]) -> list[UUID]:
+    """Return the suppressions in force that stopped deliveries; two queries.
+
+    What was refused at accept names its entry. What was stopped later has its address.
+    """
+    rows = Delivery.objects.filter(organization_id=organization_id, pk__in=delivery_ids)
+    found = list(rows.values_list("address", "contact_id", "trace"))
+    decisions = [ChannelDecision(*each) for _, _, made in found for each in made or ()]
+    named = {each.detail for each in decisions if each.result == errors.Suppressed.code}
+    listed = Q(pk__in=named - {None})
+    listed |= Q(address__in={address for address, _, _ in found if address}) & ~Q(address="")
+    listed |= Q(contact_id__in={contact_id for _, contact_id, _ in found}) & ~Q(contact_id="")
+    current = suppressions.current(organization_id).filter(listed).order_by("pk")
+    return list(current.values_list("pk", flat=True))
+
+
+def stop(organization_id: str, action_id: UUID) -> bool:
+    """Stop an action and return whether it was running. What is done stays."""
+    running = BulkAction.objects.filter(
+        organization_id=organization_id, pk=action_id, state=BulkAction.State.RUNNING
+    )
+    return bool(running.update(state=BulkAction.State.STOPPED, finished_at=Now()))
+
+
+# --- doing --------------------------------------------------------------------------------------
+def work() -> bool:
+    """Do one slice of the action that has waited longest; return whether more may be waiting."""
+    with connection.cursor() as cursor:
+        # Committed on its own, so that an action that fails does not stay first.
+        cursor.execute(
+            f"UPDATE {BulkAction._meta.db_table} SET turn_at = clock_timestamp() WHERE id = ("
+            f"SELECT id FROM {BulkAction._meta.db_table} WHERE state = 'RUNNING' "
+            "ORDER BY turn_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+        )
+        found = cursor.fetchone()
+    return found is not None and run_slice(found[0])
+
+
+def run_slice(action_id: UUID) -> bool:
+    """Do the next slice of an action; return whether it could be done now."""
+    with _alone(action_id) as alone:
+        if not alone:
+            return False
+        action = BulkAction.objects.get(pk=action_id)
+        targets = action.targets[action.through : action.through + SLICE]
+        if action.state != BulkAction.State.RUNNING:
+            return True
+        try:
+            problems = _DO[Kind(action.kind)](action, targets) if targets else []
+        except (errors.RateLimited, errors.Unavailable):
+            return False  # a later turn goes on
+        action.done += len(targets) - len(problems)
+        action.failed += len(problems)
+        kept = [*action.problems, *map(list, problems)][:PROBLEMS_KEPT]
+        changes: dict[str, Any] = {"done": action.done, "failed": action.failed, "problems": kept}
+        running = BulkAction.objects.filter(pk=action_id)
+        running.update(**changes)
+        if action.through >= action.total:
+            running.filter(state=BulkAction.State.RUNNING).update(
+                state=BulkAction.State.DONE, finished_at=Now()
+            )
+        return True
+
+
+@contextmanager
+def _alone(action_id: UUID) -> Iterator[bool]:
+    """Hold an action's lock, which ends with the process; yield whether it was free."""
+    with connection.cursor() as cursor:
+        name = f"bulk_action {action_id}"
+        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 3))", [name])
+        (locked,) = cursor.fetchone()
+        try:
+            yield locked
+        finally:
+            if locked:
+                cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 3))", [name])
+
+
+def _cancel(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
+    """Cancel scheduled deliveries."""
+    cancelled = cancel.cancel_deliveries(action.organization_id, targets)
+    left = [each for each in targets if each not in cancelled]
+    rows = Delivery.objects.filter(organization_id=action.organization_id, pk__in=left)
+    # By an action that was interrupted before it stored its progress, or by another person.
+    before = set(rows.filter(status=Status.CANCELLED).values_list("pk", flat=True))
+    return [(str(each), "no longer scheduled") for each in left if each not in before]
+
+
+def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
+    """Lift suppressions, and log each with its values and the reason."""
+    with transaction.atomic():
+        gate_lock.take_exclusive([action.organization_id])
+        rows = Suppression.objects.filter(organization_id=action.organization_id, pk__in=targets)
+        for row in rows:
+            change_log.log_deletion(action.user_id, row, frozenset(), action.reason)
+        rows.delete()
+    return []
+
+
+def _resend(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
+    """Accept the messages of deliveries anew, each for one recipient, with all checks."""
+    own: dict[str, object] = {"organization_id": action.organization_id}
+    deliveries = list(Delivery.objects.filter(**own, pk__in=targets))
+    wanted = {row.message_id for row in deliveries}
+    messages = {row.pk: row for row in Message.objects.filter(**own, pk__in=wanted)}
+    contents = {row.pk: row.body for row in MessageContent.objects.filter(**own, pk__in=wanted)}
+    problems: dict[UUID, str] = dict.fromkeys(targets, "no longer there")
+    by_mode: defaultdict[bool, list[tuple[UUID, Submission]]] = defaultdict(list)
+    for row in deliveries:
+        if row.message_id not in contents:
+            problems[row.pk] = "the content is no longer kept"
+            continue
+        request = _request(messages[row.message_id], row, contents[row.message_id])
+        key = CallerKey(f"bulk-action {action.pk} {row.pk}", digest(request))
+        try:
+            by_mode[row.test].append((row.pk, Submission(parse(MESSAGE, request), key)))
+        except errors.InvalidPayload as error:
+            problems[row.pk] = error.message
+    organization = organizations.get(action.organization_id)
+    for test, pairs in by_mode.items():
+        caller = Caller(organization, PROGRAM, action.user_id, test)
+        submissions = [submission for _, submission in pairs]
+        answer = accept_bulk(caller, submissions, key=None, request_id=str(action.pk))
+        assert isinstance(answer, results.BulkResult)  # the call as a whole has no key
+        for (key_, _), result in zip(pairs, answer.results, strict=True):
+            if problem := _problem(result):
+                problems[key_] = problem
+            else:
+                del problems[key_]
+    return [(str(key), why) for key, why in problems.items()]
+
+
+def _problem(result: results.Result) -> str:
+    """Return why a message was refused, or an empty text."""
+    if isinstance(result, results.Refusal):
+        return result.error.message
+    if isinstance(result, results.StoredAnswer):
+        error: Any = result.as_json().get("error")
+        return str(error["message"]) if error else ""
+    return ""
+
+
+def _request(message: Message, row: Delivery, body: dict[str, Any]) -> dict[str, object]:
+    """Return the request that sends a delivery's message again, as a caller would write it."""
+    push = body.get("push")
+    record = body.get("record") or {}
+    context = {"variables": body.get("variables", {}), "recordId": record.get("id")}
+    template = {"name": message.template, "language": message.language}
+    variables = body.get("recipients", {}).get(str(row.pk), {})
+    parts: dict[str, object] = {
+        "channels": message.channels,
+        "strategy": message.strategy,
+        "fallbackAfter": message.fallback_after,
+        "category": message.category,
+        "to": [{"contactId": row.contact_id, "variables": variables}],
+        "template": _given(template) if message.template else None,
+        "content": body.get("content"),
+        "push": {to_camel(name): value for name, value in push.items()} if push else None,
+        "context": _given(context),
+        "from": _sender(row.organization_id, body.get("sender") or {}),
+        "metadata": {**(message.metadata or {}), "resentFrom": str(message.pk)},
+    }
+    return _given(parts)
+
+
+def _given(parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parts.items() if value}
+
+
+def _sender(organization_id: str, sender: dict[str, Any]) -> dict[str, object] | None:
+    """Return the sender of a message, if its domain may still be used."""
+    if sender.get("domain") not in organization_policy.of(organization_id).domains:
+        return None
+    names = {"domain": "domain", "local_part": "localPart", "name": "name"}
+    return _given({given: sender.get(name) for name, given in names.items()})
+
+
+_DO = {Kind.CANCEL: _cancel, Kind.RESEND: _resend, Kind.LIFT: _lift}

@@ -1,0 +1,154 @@
+"""The filters of the message list: a form whose fields stand in the page's address."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.utils import timezone
+
+from messaging.console import wording
+from messaging.console.access import Viewer
+from messaging.delivery.accounts import SIMULATORS
+from messaging.models import Template
+from messaging.policy import organization_policy
+from messaging.reports.delivery_list import DeliveryFilter
+from rme.core import errors
+from rme.core.channels import Channel
+from rme.crm import people
+
+PERIODS = {
+    "1": ("Last hour", timedelta(hours=1)),
+    "24": ("Last 24 hours", timedelta(hours=24)),
+    "168": ("Last 7 days", timedelta(days=7)),
+    "720": ("Last 30 days", timedelta(days=30)),
+}
+PEOPLE = 50
+"""The most people that a search for a person filters by."""
+TEMPLATES = 500
+RECIPIENTS = 100
+"""The most recipients of one message."""
+
+
+def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+    pairs = values.items() if isinstance(values, Mapping) else ((each, each) for each in values)
+    return [("", empty), *pairs]
+
+
+class _Moment(forms.DateTimeField):
+    """A day and a time, as the browser's own field for them gives it."""
+
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    input_formats = ("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+
+
+class MessageFilterForm(forms.Form):
+    """Filters that combine. An empty field matches all."""
+
+    person = forms.CharField(
+        required=False,
+        max_length=320,
+        label="Person",
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Email, phone, name or id"}),
+    )
+    status = forms.ChoiceField(required=False)
+    channel = forms.ChoiceField(required=False)
+    category = forms.ChoiceField(required=False)
+    template = forms.ChoiceField(required=False)
+    provider = forms.ChoiceField(required=False, label="Provider account")
+    reason = forms.ChoiceField(required=False)
+    period = forms.ChoiceField(required=False)
+    since = _Moment(required=False, label="From")
+    until = _Moment(required=False, label="Until")
+
+    def __init__(self, viewer: Viewer, data: Mapping[str, Any]) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        self.viewer = viewer
+        self.labels: dict[str, dict[str, str]] = {}
+        policy = organization_policy.of(viewer.organization_id)
+        rows = Template.objects.filter(organization_id=viewer.organization_id)
+        names = rows.order_by("name").values_list("name", flat=True).distinct()[:TEMPLATES]
+        accounts = [each.name for each in (*policy.accounts, *SIMULATORS.values())]
+        labels = {code: label for code, (label, _) in wording.STATUS.items()}
+        self._set("status", _choices("Any status", labels))
+        self._set("channel", _choices("Any channel", list(Channel)))
+        self._set("category", _choices("Any category", sorted(policy.categories)))
+        self._set("template", _choices("Any template", list(names)))
+        self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
+        self._set("reason", _choices("Any reason", _capitalized(wording.REASONS)))
+        periods = {key: label for key, (label, _) in PERIODS.items()}
+        self._set("period", _choices("Any time", periods))
+
+    def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        given = self.data.get(name, "")
+        # A name that the organization no longer has still filters: its messages are there.
+        if name in ("category", "template", "provider", "reason") and given:
+            choices = choices if given in dict(choices) else [*choices, (given, given)]
+        field.choices = choices
+        self.labels[name] = dict(choices)
+
+    @property
+    def query(self) -> str:
+        """Return the filters that are set as a query string."""
+        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
+
+    @property
+    def in_words(self) -> str:
+        """Return the filters that are set as a text."""
+        shown = []
+        for name, field in self.fields.items():
+            value = self.data.get(name)
+            if value:
+                labels = self.labels.get(name, {})
+                shown.append(f"{field.label or name.capitalize()}: {labels.get(value, value)}")
+        return ", ".join(shown) or "all messages"
+
+
+def _capitalized(words: Mapping[str, str]) -> dict[str, str]:
+    return {code: text[:1].upper() + text[1:] for code, text in words.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a form of filters means. `problem` is a sentence, or empty."""
+
+    wanted: DeliveryFilter
+    problem: str = ""
+    matches_nobody: bool = False
+    """Whether a person was searched for and not found: then there are no messages."""
+
+
+def read(form: MessageFilterForm) -> Chosen:
+    """Return what a form means; a form that is not valid filters by its valid fields."""
+    form.is_valid()
+    given: dict[str, Any] = form.cleaned_data
+    contact_ids, problem = [], ""
+    if text := given.get("person", ""):
+        try:
+            found = people.find(form.viewer.organization_id, text, limit=PEOPLE)
+            contact_ids = [each.id for each in found]
+        except errors.Unavailable as error:
+            problem = error.message
+    wanted = DeliveryFilter(
+        statuses=[given["status"]] if given.get("status") else [],
+        channel=given.get("channel") or None,
+        category=given.get("category") or None,
+        template=given.get("template") or None,
+        provider=given.get("provider") or None,
+        reason=given.get("reason") or None,
+        contact_ids=contact_ids,
+        since=_since(given),
+        until=given.get("until"),
+    )
+    return Chosen(wanted, problem, matches_nobody=bool(text and not contact_ids))
+
+
+def _since(given: Mapping[str, Any]) -> datetime | None:
+    since: datetime | None = given.get("since")
+    if since is None and (period := given.get("period")):
+        return timezone.now() - PERIODS[period][1]
+    return since

@@ -1,0 +1,173 @@
+"""The list of messages: one line for each recipient, with filters that combine, and its export."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.views.decorators.http import require_GET, require_POST
+
+from messaging.console import access, wording
+from messaging.console.access import Viewer
+from messaging.console.log import note
+from messaging.console.message_filter import Chosen, MessageFilterForm, read
+from messaging.models import MessageContent
+from messaging.models.statuses import Status
+from messaging.reports import delivery_list
+from messaging.reports.delivery_list import Cursor, DeliveryPage, DeliveryRow
+from rme.core import csv_lines, errors, ids
+from rme.core.db.clock import iso
+from rme.crm.connectors.records import ContactRecord
+from rme.crm.contacts import get_contacts
+
+PAGE = 50
+EXPORTED = 100_000
+"""The most rows of an export."""
+EXPORT_PAGE = 1000
+TEXT_SHOWN = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One recipient of a message, in words."""
+
+    row: DeliveryRow
+    name: str
+    address: str
+    subject: str
+    status: str
+    colour: str
+    reason: str
+
+    @property
+    def may_be_cancelled(self) -> bool:
+        return self.row.status == Status.SCHEDULED
+
+
+def lines(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Line]:
+    """Return deliveries in words: one query for their contents, one for their contacts."""
+    names = people(viewer.organization_id, [row.contact_id for row in rows])
+    subjects = _subjects(viewer, rows)
+    return [
+        Line(
+            row=row,
+            name=names[row.contact_id].name if row.contact_id in names else "",
+            address=viewer.shown(row.address),
+            subject=row.template or subjects.get(row.message_id, ""),
+            status=wording.status(row.status),
+            colour=wording.colour(row.status),
+            reason=viewer.without(reason_of(row), row.address),
+        )
+        for row in rows
+    ]
+
+
+def reason_of(row: DeliveryRow) -> str:
+    """Return why a delivery is as it is, in words; empty if nothing is to be explained."""
+    if row.status in (Status.FAILED, Status.BLOCKED, Status.EXPIRED, Status.UNKNOWN):
+        return wording.reason(row.reason, row.detail)
+    if row.status == Status.ACCEPTED and row.waiting:
+        return wording.waiting(row.waiting)
+    return ""
+
+
+def people(organization_id: str, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
+    """Return contacts by id; none while a remote platform does not answer."""
+    try:
+        return get_contacts(organization_id, list({*contact_ids} - {""}))
+    except errors.Unavailable:
+        return {}
+
+
+def _subjects(viewer: Viewer, rows: Sequence[DeliveryRow]) -> dict[UUID, str]:
+    """Return the first line of messages that have no template."""
+    wanted = {row.message_id for row in rows if not row.template}
+    if not wanted or not viewer.sees_contents:
+        return {}
+    found = MessageContent.objects.filter(pk__in=wanted, organization_id=viewer.organization_id)
+    given = found.values_list("pk", "body__content")
+    return {pk: _first_line(content or {}) for pk, content in given}
+
+
+def _first_line(content: dict[str, str]) -> str:
+    texts = (content.get(name) for name in ("subject", "title", "text", "body"))
+    return next((text for text in texts if text), "")[:TEXT_SHOWN]
+
+
+def find(viewer: Viewer, chosen: Chosen, cursor: Cursor | None, limit: int) -> DeliveryPage:
+    """Return a page of the deliveries that a form's filters match."""
+    if chosen.matches_nobody:
+        return DeliveryPage([], None)
+    return delivery_list.find(viewer.organization_id, chosen.wanted, limit=limit, cursor=cursor)
+
+
+def _read_cursor(text: str) -> Cursor | None:
+    message_id, _, position = text.rpartition("_")
+    identifier = ids.parse(message_id)
+    return Cursor(identifier, int(position)) if identifier and position.isdecimal() else None
+
+
+@access.page
+@require_GET
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return a page of the list."""
+    form = MessageFilterForm(viewer, request.GET)
+    chosen = read(form)
+    found = find(viewer, chosen, _read_cursor(request.GET.get("after", "")), PAGE)
+    following = found.following
+    return access.show(
+        request,
+        viewer,
+        "messages",
+        "Messages",
+        form=form,
+        problem=chosen.problem,
+        lines=lines(viewer, found.rows),
+        following=f"{following.message_id}_{following.position}" if following else "",
+        searched_until=ids.moment(following.message_id) if following else None,
+        is_filtered=bool(form.query),
+    )
+
+
+@access.page
+@require_POST
+def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return what the filters match as a CSV file, and record the export."""
+    form = MessageFilterForm(viewer, request.POST)
+    chosen = read(form)
+    note(viewer, "Exported messages", {"filter": form.in_words}, row=None)
+    response = StreamingHttpResponse(
+        csv_lines.write_rows(_table(viewer, chosen)), content_type="text/csv; charset=utf-8"
+    )
+    name = f"messages-{viewer.organization_id}.csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+_HEADER = (
+    "time", "message", "contact", "person", "address", "channel", "category", "template",
+    "status", "reason", "provider", "test",
+)  # fmt: skip
+
+
+def _table(viewer: Viewer, chosen: Chosen) -> Iterator[Sequence[str]]:
+    """Yield the rows of an export, page by page, up to EXPORTED."""
+    yield _HEADER
+    cursor: Cursor | None = None
+    count = 0
+    while count < EXPORTED:
+        page = find(viewer, chosen, cursor, min(EXPORT_PAGE, EXPORTED - count))
+        names = people(viewer.organization_id, [row.contact_id for row in page.rows])
+        for row in page.rows:
+            reason = viewer.without(reason_of(row), row.address)
+            name = names[row.contact_id].name if row.contact_id in names else ""
+            yield (
+                iso(row.created_at) or "", str(row.message_id), row.contact_id, name,
+                viewer.shown(row.address), row.channel, row.category, row.template or "",
+                row.status, reason, row.provider or "", "yes" if row.test else "",
+            )  # fmt: skip
+        count += len(page.rows)
+        if page.following is None:
+            return
+        cursor = page.following

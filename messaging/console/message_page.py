@@ -1,0 +1,143 @@
+"""A message's page: what became of it in one sentence, then how, then what was sent."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from uuid import UUID
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.views.decorators.http import require_GET
+
+from messaging.console import access, explanations, message_list, sent_content, wording
+from messaging.console.access import Viewer
+from messaging.console.explanations import Explanation, Moment
+from messaging.console.message_filter import RECIPIENTS
+from messaging.console.message_list import Line
+from messaging.models.statuses import Status
+from messaging.reports import delivery_list, queries
+from messaging.reports.delivery_list import DeliveryRow
+from messaging.reports.queries import MessageDetail
+from rme.core import errors
+from rme.tenants.roles import Permission
+
+RECIPIENTS_SHOWN = 20
+RESENDABLE = frozenset({Status.FAILED, Status.BLOCKED, Status.EXPIRED})
+"""Statuses of deliveries that can be sent again."""
+CONTENT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox"
+)
+"""The policy of a mail's HTML: no scripts, no forms, and no images of others, which would tell a
+sender that the mail was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A message with its deliveries, in words."""
+
+    rows: Sequence[DeliveryRow]
+    lines: Sequence[Line]
+    explanations: Sequence[Explanation]
+    moments: Sequence[Sequence[Moment]]
+
+
+@access.page
+@require_GET
+def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponseBase:
+    """Return the page of a message, with the timeline of one of its recipients."""
+    found = _detail(viewer, message_id)
+    told = _told(viewer, found, message_id)
+    chosen = _position(request, len(told.rows))
+    row = told.rows[chosen]
+    several = len(told.rows) > 1
+    counts = Counter(each.status for each in told.rows)
+    shown = _shown_from(request, chosen)
+    return access.show(
+        request,
+        viewer,
+        "message",
+        "Message",
+        message=found.message,
+        headline=_of_all(counts) if several else told.explanations[0],
+        several=several,
+        lines=told.lines[shown : shown + RECIPIENTS_SHOWN],
+        shown_from=shown,
+        earlier=max(0, shown - RECIPIENTS_SHOWN) if shown else None,
+        later=shown + RECIPIENTS_SHOWN if shown + RECIPIENTS_SHOWN < len(told.rows) else None,
+        chosen=told.lines[chosen],
+        explanation=told.explanations[chosen],
+        moments=told.moments[chosen],
+        content=_content(viewer, row) if viewer.sees_contents else None,
+        raw=_raw(found, row) if viewer.sees_contents and viewer.sees_addresses else "",
+        scheduled=counts[Status.SCHEDULED],
+        resendable=sum(counts[status] for status in RESENDABLE),
+    )
+
+
+@access.page
+@require_GET
+def html(request: HttpRequest, viewer: Viewer, message_id: UUID, position: int) -> HttpResponseBase:
+    """Return the HTML of an email alone, for a sandboxed frame."""
+    viewer.require(Permission.SEE_CONTENTS)
+    rows = delivery_list.of_message(viewer.organization_id, message_id, limit=RECIPIENTS).rows
+    row = next((each for each in rows if each.position == position), None)
+    email = _content(viewer, row).email if row else None
+    if email is None or not email.html:
+        raise Http404
+    policy = {"Content-Security-Policy": CONTENT_POLICY, "Cache-Control": "no-store"}
+    return HttpResponse(email.html, headers=policy)
+
+
+def _detail(viewer: Viewer, message_id: UUID) -> MessageDetail:
+    try:
+        return queries.detail(viewer.organization_id, str(message_id), with_trace=True)
+    except errors.NotFound:
+        raise Http404 from None
+
+
+def _told(viewer: Viewer, found: MessageDetail, message_id: UUID) -> _Told:
+    """Return a message in words; four statements, however many recipients it has."""
+    rows = delivery_list.of_message(viewer.organization_id, message_id, limit=RECIPIENTS).rows
+    traces = {each.contact_id: each for each in found.trace or ()}
+    named = explanations.entries(viewer.organization_id, traces.values())
+    explained, moments = [], []
+    for row in rows:
+        steps = traces[row.contact_id].steps
+        events = [each for each in found.events if each.contact_id == row.contact_id]
+        explained.append(explanations.explain(viewer, row, steps, events, named))
+        moments.append(explanations.timeline(viewer, row, steps, events, named))
+    return _Told(rows, message_list.lines(viewer, rows), explained, moments)
+
+
+def _of_all(counts: Counter[str]) -> Explanation:
+    """Return one sentence about all recipients of a message."""
+    parts = [f"{count} {wording.status(status).lower()}" for status, count in counts.most_common()]
+    colours = [wording.colour(status) for status in counts]
+    worst = next((each for each in ("bad", "warn", "info") if each in colours), "good")
+    return Explanation(f"{counts.total()} recipients: {', '.join(parts)}.", worst)
+
+
+def _position(request: HttpRequest, count: int) -> int:
+    text = request.GET.get("recipient", "")
+    return min(int(text), count - 1) if text.isdecimal() and len(text) < 4 else 0
+
+
+def _shown_from(request: HttpRequest, chosen: int) -> int:
+    """Return the first recipient of the page that is shown: the one with the chosen recipient."""
+    text = request.GET.get("from", "")
+    start = int(text) if text.isdecimal() and len(text) < 4 else chosen
+    return start // RECIPIENTS_SHOWN * RECIPIENTS_SHOWN
+
+
+def _content(viewer: Viewer, row: DeliveryRow) -> sent_content.SentContent:
+    people = message_list.people(viewer.organization_id, [row.contact_id])
+    return sent_content.of(viewer.organization, row, people.get(row.contact_id))
+
+
+def _raw(found: MessageDetail, row: DeliveryRow) -> str:
+    """Return what is stored of a message and one recipient as JSON."""
+    data = {"delivery": row._asdict(), "message": asdict(found.message)}
+    data["message"].pop("recipients")
+    options = orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z
+    return orjson.dumps(data, option=options, default=str).decode()

@@ -1,0 +1,301 @@
+"""A person's page: whether they can be reached, what happened to them, and what can be done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+
+from messaging.accept import Submission, accept, results
+from messaging.accept.requests import MESSAGE
+from messaging.consent import entries, suppressions
+from messaging.console import access, bulk_actions, explanations, reachability, wording
+from messaging.console.access import Viewer
+from messaging.console.action_pages import ReasonForm
+from messaging.console.explanations import Explanation, Link, Moment
+from messaging.console.log import note
+from messaging.console.message_list import reason_of
+from messaging.console.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
+from messaging.content import compose
+from messaging.models import BulkAction, ConsentEntry, Event, Suppression
+from messaging.models.statuses import EventType
+from messaging.reports import delivery_list, trace
+from messaging.reports.delivery_list import DeliveryFilter, DeliveryRow
+from rme.core import errors, ids
+from rme.core.channels import Channel
+from rme.core.http.parsing import parse
+from rme.crm.connectors.records import ContactRecord
+from rme.crm.contacts import get_contacts
+from rme.crm.models import Contact
+from rme.tenants import change_log
+from rme.tenants.authentication import Caller
+from rme.tenants.roles import Permission
+
+Forms = dict[str, DecisionForm | SendTestForm]
+"""The forms that were sent with errors, by name."""
+SHOWN = 20
+"""The latest messages, consent entries and changes of the timeline, each."""
+RECEIPTS = [
+    EventType.OPEN,
+    EventType.CLICK,
+    EventType.BOUNCED,
+    EventType.COMPLAINED,
+    EventType.UNSUBSCRIBED,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """A message to a person, and what became of it."""
+
+    row: DeliveryRow
+    explanation: Explanation
+    url: str
+
+
+@access.page
+def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseBase:
+    """Return a person's page; a POST records a decision or sends a test."""
+    contact, problem = _contact(viewer, contact_id)
+    filled: Forms = {}
+    if request.method == "POST":
+        viewer.require(Permission.CHANGE_PEOPLE)
+        if contact is None:
+            raise Http404
+        done = _act(request, viewer, contact, filled)
+        if done is not None:
+            return done
+    rows = delivery_list.find(
+        viewer.organization_id, DeliveryFilter(contact_ids=[contact_id]), limit=SHOWN
+    ).rows
+    consent, _ = entries.page(
+        viewer.organization_id,
+        entries.LedgerFilter(contact_id=contact_id, history=True, limit=SHOWN),
+    )
+    if contact is None and not rows and not consent and not problem:
+        raise Http404
+    listed = _suppressions(viewer, contact_id, contact)
+    changes = _changes(contact_id) if contact else []
+    moments = [
+        *(_sent(viewer, row) for row in rows),
+        *_receipts(viewer, rows),
+        *(_decided(viewer, entry) for entry in consent),
+        *(_listed(viewer, row) for row in listed),
+        *(Moment(entry.action_time, *_changed(entry)) for entry in changes),
+    ]
+    return access.show(
+        request,
+        viewer,
+        "person",
+        (contact and contact.name) or "Person",
+        contact=contact,
+        contact_id=contact_id,
+        email=viewer.shown(contact.email) if contact else "",
+        mobile=viewer.shown(contact.mobile) if contact else "",
+        problem=problem,
+        channels=reachability.of(viewer, contact) if contact else [],
+        suppressions=[(row, wording.SUPPRESSED_BY[row.reason]) for row in listed],
+        latest=_latest(viewer, rows),
+        moments=sorted(moments, key=lambda each: each.at, reverse=True),
+        forms=_forms(viewer, filled) if contact and viewer.may_change_people else [],
+        is_embedded=ids.is_canonical(contact_id),
+    )
+
+
+@access.page
+def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResponseBase:
+    """Return the page that asks why a suppression is lifted; a POST lifts it."""
+    viewer.require(Permission.CHANGE_PEOPLE)
+    row = get_object_or_404(suppressions.current(viewer.organization_id), pk=suppression_id)
+    form = ReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    whom = viewer.shown(row.address) or row.contact_id
+    if form.is_valid():
+        reason = form.cleaned_data["why"]
+        scope = f"{whom} on {row.channel}: {row.reason}"
+        bulk_actions.start(viewer, BulkAction.Kind.LIFT, [row.pk], scope=scope, reason=reason)
+        messages.success(request, f"Lifted: {scope}.")
+        url = reverse("console:messages", args=[viewer.organization_id])
+        if row.contact_id:
+            url = explanations.person_url(viewer, row.contact_id)
+        return HttpResponseRedirect(url)
+    return access.show(
+        request,
+        viewer,
+        "lift",
+        "Lift?",
+        form=form,
+        row=row,
+        whom=whom,
+        why=wording.SUPPRESSED_BY[row.reason],
+        is_protected=row.reason in suppressions.PROTECTED,
+    )
+
+
+# --- actions ------------------------------------------------------------------------------------
+def _act(
+    request: HttpRequest,
+    viewer: Viewer,
+    contact: ContactRecord,
+    filled: Forms,
+) -> HttpResponseBase | None:
+    """Do what a form of the page asks for; return the redirect, or None with the form in `filled`.
+
+    The redirect keeps a reload from doing it twice.
+    """
+    kind = request.POST.get("form", "")
+    if kind == "send_test":
+        test = SendTestForm(viewer, request.POST)
+        filled[kind] = test
+        return _send_test(viewer, contact, test)
+    form = OptInForm(viewer, request.POST) if kind == "opt_in" else OptOutForm(viewer, request.POST)
+    filled[kind] = form
+    if not form.record(contact.id):
+        return None
+    given = form.cleaned_data
+    values = {name: given[name] for name in ("channel", "category", "evidence")}
+    note(viewer, f"Recorded {form.status}", {"contact": contact.id, **values}, row=None)
+    messages.success(request, f"Recorded: {form.status} {given['channel']}/{given['category']}.")
+    return HttpResponseRedirect(request.path)
+
+
+def _send_test(
+    viewer: Viewer, contact: ContactRecord, form: SendTestForm
+) -> HttpResponseBase | None:
+    """Send a template to the person by the way of every message, and lead to its page."""
+    if not form.is_valid():
+        return None
+    caller = Caller(viewer.organization, bulk_actions.PROGRAM, viewer.user.pk, test=False)
+    try:
+        message = parse(MESSAGE, form.request(contact.id))
+        result = accept(caller, Submission(message), request_id=f"console {viewer.user.pk}")
+    except errors.ApiError as error:
+        form.add_error(None, error.message)
+        return None
+    if isinstance(result, results.Refusal):
+        details = "; ".join(f"{each.field} {each.message}" for each in result.error.details)
+        form.add_error(None, " ".join(filter(None, [result.error.message, details])))
+        return None
+    assert isinstance(result, results.SendResult)  # without a key there is no stored answer
+    note(viewer, "Sent a test", {"template": form.cleaned_data["template"]}, row=None)
+    args = [viewer.organization_id, result.message_id]
+    return HttpResponseRedirect(reverse("console:message", args=args))
+
+
+def _forms(viewer: Viewer, given: Forms) -> list[tuple[forms.Form, str, str, str]]:
+    """Return the page's forms: each with its name, its title and its button."""
+    return [
+        (given.get("opt_out") or OptOutForm(viewer), "opt_out", "Record an opt-out", "Opt out"),
+        (given.get("opt_in") or OptInForm(viewer), "opt_in", "Record consent", "Record consent"),
+        (given.get("send_test") or SendTestForm(viewer), "send_test", "Send a test", "Send"),
+    ]
+
+
+# --- what is shown ------------------------------------------------------------------------------
+def _contact(viewer: Viewer, contact_id: str) -> tuple[ContactRecord | None, str]:
+    """Return a person, and what keeps the platform from answering."""
+    if len(contact_id) > 64 or "\0" in contact_id:
+        raise Http404
+    try:
+        return get_contacts(viewer.organization_id, [contact_id]).get(contact_id), ""
+    except errors.Unavailable as error:
+        return None, error.message
+
+
+def _suppressions(
+    viewer: Viewer, contact_id: str, contact: ContactRecord | None
+) -> list[Suppression]:
+    """Return the suppressions in force of a person and their addresses; one query."""
+    addresses = [compose.address_of(contact, channel) for channel in Channel] if contact else []
+    wanted = ~Q(contact_id="") & Q(contact_id=contact_id)
+    if own := [each for each in addresses if each]:
+        wanted |= ~Q(address="") & Q(address__in=own)
+    return list(suppressions.current(viewer.organization_id).filter(wanted).order_by("-pk"))
+
+
+def _changes(contact_id: str) -> list[LogEntry]:
+    """Return the latest changes of an embedded contact of the organization's own."""
+    if not ids.is_canonical(contact_id):
+        return []
+    kind = ContentType.objects.get_for_model(Contact)
+    rows = LogEntry.objects.filter(content_type=kind, object_id=contact_id)
+    return list(rows.select_related("user").order_by("-pk")[:SHOWN])
+
+
+def _changed(entry: LogEntry) -> tuple[str, str]:
+    lines = "; ".join(change_log.describe(entry))
+    return f"Changed by {entry.user.get_username()}", lines or entry.get_change_message()
+
+
+def _sent(viewer: Viewer, row: DeliveryRow) -> Moment:
+    """Return a message as a line of the timeline."""
+    title = f"{row.channel}: {row.template or row.category}"
+    text = ": ".join(filter(None, [wording.status(row.status), reason_of(row)]))
+    text = viewer.without(text, row.address)
+    link = Link("Message", explanations.message_url(viewer, row.message_id))
+    return Moment(row.created_at, title, text, wording.colour(row.status), [link])
+
+
+def _receipts(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Moment]:
+    """Return opens, clicks and complaints of messages; one query."""
+    by_id = {row.id: row for row in rows}
+    found = Event.objects.filter(
+        organization_id=viewer.organization_id,
+        message_id__in={row.message_id for row in rows},
+        type__in=RECEIPTS,
+    )
+    return [
+        Moment(
+            event.at,
+            wording.EVENTS[event.type],
+            by_id[event.delivery_id].template or "",
+            "good" if event.type in (EventType.OPEN, EventType.CLICK) else "bad",
+            [Link("Message", explanations.message_url(viewer, event.message_id))],
+        )
+        for event in found
+        if event.delivery_id in by_id
+    ]
+
+
+def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
+    """Return a consent entry as a line of the timeline."""
+    what = f"{entry.channel.title()}, {entry.category}" if entry.channel == "ALL" else ""
+    title = f"{entry.get_status_display()}: {what or f'{entry.channel}, {entry.category}'}"
+    source = wording.SOURCES.get(entry.source, entry.source)
+    evidence = ", ".join(str(value) for value in entry.evidence.values())
+    text = ", ".join(filter(None, [source, entry.recorded_by, evidence]))
+    colour = "good" if entry.status == "OPTED_IN" else "warn"
+    link = Link("Entry", reverse("admin:messaging_consententry_change", args=[entry.pk]))
+    return Moment(entry.occurred_at, title, text, colour, [link])
+
+
+def _listed(viewer: Viewer, row: Suppression) -> Moment:
+    """Return a suppression as a line of the timeline."""
+    title = f"Suppressed on {row.channel}: {viewer.shown(row.address) or 'the person'}"
+    links = (
+        [Link("Lift", explanations.lift_url(viewer, row.pk))] if viewer.may_change_people else []
+    )
+    return Moment(row.created_at, title, wording.SUPPRESSED_BY[row.reason], "bad", links)
+
+
+def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
+    """Return the latest message that did not arrive, explained, or else the latest one.
+
+    Five statements at most.
+    """
+    unsent = [row for row in rows if wording.colour(row.status) in ("bad", "warn")]
+    row = next(iter(unsent or rows), None)
+    if row is None:
+        return None
+    traces = trace.of_record(trace.record_of(row.message_id))
+    own = next((each for each in traces if each.contact_id == row.contact_id), None)
+    named = explanations.entries(viewer.organization_id, [own] if own else [])
+    steps = own.steps if own else []
+    found = explanations.explain(viewer, row, steps, [], named)
+    return Latest(row, found, explanations.message_url(viewer, row.message_id))

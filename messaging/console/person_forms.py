@@ -1,0 +1,129 @@
+"""Forms of a person's page: a decision with its evidence, and a test message."""
+
+from typing import Any
+
+from django import forms
+
+from messaging.consent import entries
+from messaging.consent.entry_inputs import CONSENT
+from messaging.console.access import Viewer
+from messaging.models import ConsentEntry, Template, TemplateVersion
+from messaging.policy import organization_policy
+from rme.core import errors
+from rme.core.channels import ALL, Channel
+from rme.core.http.parsing import parse
+
+CHANNELS = [(ALL, "All channels"), *((each.value, each.value) for each in Channel)]
+_FIELDS = {"occurredAt": "occurred_at", "contactId": None}
+TEMPLATES = 500
+
+
+class DecisionForm(forms.Form):
+    """One decision of a person. A subclass says which."""
+
+    status: str
+    channel = forms.ChoiceField(choices=CHANNELS)
+    category = forms.ChoiceField()
+    evidence = forms.CharField(
+        max_length=2000,
+        label="How do you know?",
+        help_text="For example: by phone on 3 May, asked by Sam.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    occurred_at = forms.DateTimeField(
+        required=False,
+        label="When (empty: now)",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
+    )
+
+    def __init__(self, viewer: Viewer, data: Any = None) -> None:
+        super().__init__(data, auto_id=f"{self.status.lower()}_%s", label_suffix="")
+        self.viewer = viewer
+        names = sorted(organization_policy.of(viewer.organization_id).categories)
+        for name, every in (("channel", CHANNELS[0]), ("category", (ALL, "All categories"))):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            rest = CHANNELS[1:] if name == "channel" else [(each, each) for each in names]
+            field.choices = self.offered(every, rest)
+
+    def offered(self, every: tuple[str, str], rest: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the choices of a field: all first, or nothing."""
+        return [every, *rest]
+
+    def record(self, contact_id: str) -> bool:
+        """Record the decision as REST does; return whether it was, else with the fields' errors."""
+        if not self.is_valid():
+            return False
+        given = self.cleaned_data
+        body: dict[str, object] = {
+            "contactId": contact_id,
+            "channel": given["channel"],
+            "category": given["category"],
+            "status": self.status,
+            "source": ConsentEntry.Source.ADMIN.value,
+            "evidence": {"note": given["evidence"]},
+        }
+        if given["occurred_at"]:
+            body["occurredAt"] = given["occurred_at"].isoformat()
+        try:
+            (result,) = entries.record_for(
+                self.viewer.organization_id, [parse(CONSENT, body)], self.viewer.user.get_username()
+            )
+        except errors.ApiError as error:
+            result = error
+        if isinstance(result, errors.ApiError):
+            self._refuse(result)
+            return False
+        return True
+
+    def _refuse(self, error: errors.ApiError) -> None:
+        for detail in error.details:
+            name = _FIELDS.get(detail.field, detail.field)
+            self.add_error(name if name in self.fields else None, detail.message)
+        if not error.details:
+            self.add_error(None, error.message)
+
+
+class OptOutForm(DecisionForm):
+    status = "OPTED_OUT"
+
+
+class OptInForm(DecisionForm):
+    """Consent. Nothing is preselected: what a person agreed to must be chosen."""
+
+    status = "OPTED_IN"
+
+    def offered(self, every: tuple[str, str], rest: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [("", "Choose"), *rest, every]
+
+
+class SendTestForm(forms.Form):
+    """A template to send to a person now."""
+
+    template = forms.ChoiceField()
+
+    def __init__(self, viewer: Viewer, data: Any = None) -> None:
+        super().__init__(data, auto_id="test_%s", label_suffix="")
+        rows = Template.objects.filter(
+            organization_id=viewer.organization_id, versions__state=TemplateVersion.State.ACTIVE
+        )
+        named = rows.order_by("name", "channel").values_list("name", "channel", "category")
+        self.categories = {
+            f"{channel} {name}": category
+            for name, channel, category in named.distinct()[:TEMPLATES]
+        }
+        field = self.fields["template"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "Choose"), *((each, each) for each in self.categories)]
+
+    def request(self, contact_id: str) -> dict[str, object]:
+        """Return the request that sends the chosen template, as a caller would write it."""
+        chosen = self.cleaned_data["template"]
+        channel, _, name = chosen.partition(" ")
+        return {
+            "channel": channel,
+            "category": self.categories[chosen],
+            "to": [{"contactId": contact_id}],
+            "template": {"name": name},
+        }

@@ -1,0 +1,112 @@
+"""Whether a person can be reached, by channel and category, and if not, why.
+
+Asked of the gates, the policy and the routing that accept and delivery ask.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from messaging.consent import gates
+from messaging.console import wording
+from messaging.console.access import Viewer
+from messaging.content import compose
+from messaging.delivery import accounts
+from messaging.policy import organization_policy
+from messaging.policy.organization_policy import CategoryRules, Policy
+from push.devices import DeviceRecord, active_devices
+from rme.core.channels import Channel
+from rme.core.db import clock
+from rme.core.zones import quiet_until, zone
+from rme.crm.connectors.records import ContactRecord
+from rme.tenants.organizations import OrganizationRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryReach:
+    """Whether messages of a category reach a person on a channel. `why` is empty if they do."""
+
+    category: str
+    reached: bool
+    why: str = ""
+    waits: str = ""
+    """Why they would wait before they leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelReach:
+    """A channel to a person. `why`: why nothing at all can be sent there; empty: something can."""
+
+    channel: str
+    address: str
+    why: str
+    categories: Sequence[CategoryReach] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Return whether at least one category reaches the person."""
+        return any(each.reached for each in self.categories)
+
+
+def of(viewer: Viewer, contact: ContactRecord) -> list[ChannelReach]:
+    """Return a person's channels; a few statements, however many categories there are."""
+    own = viewer.organization_id
+    person = _Person(
+        organization=viewer.organization,
+        policy=organization_policy.of(own),
+        contact=contact,
+        devices=active_devices(own, [contact.id]).get(contact.id, ()),
+        paused=gates.pauses_in_force(own),
+    )
+    return [_channel(viewer, person, channel) for channel in Channel]
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """A person, with what the organization has decided."""
+
+    organization: OrganizationRecord
+    policy: Policy
+    contact: ContactRecord
+    devices: Sequence[DeviceRecord]
+    paused: gates.Pauses
+
+
+def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
+    address = compose.address_of(person.contact, channel)
+    devices = person.devices if channel is Channel.PUSH else ()
+    shown = viewer.shown(address)
+    if devices:
+        shown = f"{len(devices)} device{'s' if len(devices) != 1 else ''}"
+    if not address and not devices:
+        why = "no device" if channel is Channel.PUSH else "no address"
+        return ChannelReach(channel, shown, why)
+    kinds = frozenset((each.platform, each.app) for each in devices)
+    if not accounts.configured(person.policy, channel, address, devices=kinds, test=False):
+        return ChannelReach(channel, shown, "no provider account for the channel")
+    return ChannelReach(channel, shown, "", _categories(person, channel, address))
+
+
+def _categories(person: _Person, channel: Channel, address: str | None) -> list[CategoryReach]:
+    """Return what the gates answer for each category, by one check."""
+    rules = [each for _, each in sorted(person.policy.categories.items())]
+    own, contact_id = person.organization.id, person.contact.id
+    candidates = [gates.Candidate(own, contact_id, channel, address, each) for each in rules]
+    return [
+        CategoryReach(
+            category=each.name,
+            reached=result.refusal is None,
+            why=wording.reason(result.refusal.code) if result.refusal else "",
+            waits=_waits(person, channel, each),
+        )
+        for each, result in zip(rules, gates.check(candidates), strict=True)
+    ]
+
+
+def _waits(person: _Person, channel: Channel, rules: CategoryRules) -> str:
+    """Return why a message would wait: a pause or the person's quiet hours."""
+    if person.paused.cover(channel, rules.name, None):
+        return "sending is paused"
+    hours = person.policy.quiet(channel, rules)
+    where = zone(person.contact.zone, person.organization.zone)
+    until = quiet_until(clock.now(), hours, where) if hours else None
+    return f"quiet hours until {until.astimezone(where):%H:%M %Z}" if until else ""

@@ -1,0 +1,144 @@
+"""Search everywhere: people, messages, templates and accounts by what a person types.
+
+It searches one organization; an id is found in all organizations of the person.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from messaging.consent import suppressions
+from messaging.console import access, explanations
+from messaging.console.access import Viewer
+from messaging.models import Delivery, Message, ProviderAccount, Template
+from rme.core import errors, ids
+from rme.core.channels import ALL
+from rme.crm import people
+
+LIMIT = 10
+"""The most results of a kind."""
+TERM_LIMIT = 320
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing that was found, and its page."""
+
+    title: str
+    text: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The results of one kind."""
+
+    title: str
+    results: Sequence[Result]
+
+
+def _show(request: HttpRequest) -> HttpResponseBase:
+    """Return the results of a search; a single one is opened at once."""
+    own = dict(access.own_organizations(request))
+    if not own:
+        raise PermissionDenied
+    chosen = request.GET.get("organization", "")
+    if chosen not in own:
+        chosen = str(request.session.get(access.LATEST, ""))
+    viewer = access.viewer_of(request, chosen if chosen in own else next(iter(own)))
+    term = request.GET.get("q", "").replace("\0", "").strip()[:TERM_LIMIT]
+    problem, groups = "", []
+    if term:
+        try:
+            groups = find(request, viewer, term)
+        except errors.Unavailable as error:
+            problem = error.message
+    found = [result for group in groups for result in group.results]
+    if len(found) == 1:
+        return HttpResponseRedirect(found[0].url)
+    return access.show(
+        request, viewer, "search", "Search", term=term, groups=groups, problem=problem
+    )
+
+
+show = admin.site.admin_view(require_GET(_show))
+
+
+def find(request: HttpRequest, viewer: Viewer, term: str) -> list[Group]:
+    """Return what was found, by kind; seven statements at most."""
+    identifier = ids.parse(term.lower())
+    groups = [
+        Group("People", _people(viewer, term)),
+        Group("Messages", _messages(request, identifier) if identifier else []),
+        Group("Suppressions", _suppressions(viewer, term)),
+        Group("Templates", [] if identifier else _templates(viewer, term)),
+        Group("Provider accounts", [] if identifier else _accounts(viewer, term)),
+    ]
+    return [group for group in groups if group.results]
+
+
+def _people(viewer: Viewer, term: str) -> list[Result]:
+    return [
+        Result(
+            each.name or each.id,
+            ", ".join(filter(None, [viewer.shown(each.email), viewer.shown(each.mobile)])),
+            explanations.person_url(viewer, each.id),
+        )
+        for each in people.find(viewer.organization_id, term, limit=LIMIT)
+    ]
+
+
+def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
+    """Return the message with an id, or that of the delivery with it."""
+    own = access.readable(request)
+    rows = Message.objects.filter(own, pk=identifier).values_list("pk", "organization_id")
+    found = list(rows)
+    if not found:
+        deliveries = Delivery.objects.filter(own, pk=identifier)
+        found = list(deliveries.values_list("message_id", "organization_id"))
+    return [
+        Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in found
+    ]
+
+
+def _suppressions(viewer: Viewer, term: str) -> list[Result]:
+    region = viewer.organization.region
+    address = suppressions.normalize_address(ALL, term, region)
+    if address is None or not viewer.sees_contents:
+        return []
+    rows, _ = suppressions.find(
+        viewer.organization_id, suppressions.SuppressionFilter(address=address), limit=LIMIT
+    )
+    return [
+        Result(str(row), row.note, reverse("admin:messaging_suppression_change", args=[row.pk]))
+        for row in rows
+    ]
+
+
+def _templates(viewer: Viewer, term: str) -> list[Result]:
+    if not viewer.sees_contents:
+        return []
+    rows = Template.objects.filter(
+        organization_id=viewer.organization_id, name__icontains=term
+    ).order_by("name", "channel", "language")[:LIMIT]
+    url = "admin:messaging_template_change"
+    return [
+        Result(row.name, f"{row.channel}, {row.language}", reverse(url, args=[row.pk]))
+        for row in rows
+    ]
+
+
+def _accounts(viewer: Viewer, term: str) -> list[Result]:
+    if not viewer.sees_contents:
+        return []
+    rows = ProviderAccount.objects.filter(
+        organization_id=viewer.organization_id, name__icontains=term
+    ).order_by("name")[:LIMIT]
+    url = "admin:messaging_provideraccount_change"
+    return [Result(row.name, row.channel, reverse(url, args=[row.pk])) for row in rows]

@@ -1,0 +1,27 @@
+"""Paths of the console, below /admin/console/."""
+
+from django.urls import path
+
+from messaging.console import access, action_pages, message_list, message_page, people, search
+
+app_name = "console"
+urlpatterns = [
+    path("messages/", access.first("messages"), name="first_messages"),
+    path("search/", search.show, name="search"),
+    path("<str:organization_id>/messages/", message_list.show, name="messages"),
+    path("<str:organization_id>/messages/export/", message_list.export, name="export"),
+    path("<str:organization_id>/messages/<uuid:message_id>/", message_page.show, name="message"),
+    path(
+        "<str:organization_id>/messages/<uuid:message_id>/<int:position>.html",
+        message_page.html,
+        name="html",
+    ),
+    path("<str:organization_id>/actions/", action_pages.history, name="actions"),
+    path("<str:organization_id>/actions/<uuid:action_id>/", action_pages.progress, name="action"),
+    path("<str:organization_id>/actions/<str:kind>/new/", action_pages.choose, name="choose"),
+    path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
+    path("<str:organization_id>/people/<path:contact_id>/", people.show, name="person"),
+    path(
+        "<str:organization_id>/suppressions/<uuid:suppression_id>/lift/", people.lift, name="lift"
+    ),
+]

@@ -1,0 +1,127 @@
+"""Statuses and reasons in words, for people who have not read the contract."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from rme.core import errors
+
+STATUS = {
+    "ACCEPTED": ("Waiting to be sent", "info"),
+    "SCHEDULED": ("Scheduled", "info"),
+    "SENDING": ("Being sent", "info"),
+    "SENT": ("Handed to the provider", "good"),
+    "DELIVERED": ("Delivered", "good"),
+    "FAILED": ("Failed", "bad"),
+    "BLOCKED": ("Not sent", "warn"),
+    "CANCELLED": ("Cancelled", "muted"),
+    "EXPIRED": ("Expired", "warn"),
+    "UNKNOWN": ("Outcome unknown", "warn"),
+}
+"""The label of each status, and the name of its colour."""
+
+REASONS = {
+    "SUPPRESSED": "on the suppression list",
+    "NO_CONSENT": "no consent",
+    "FREQUENCY_CAPPED": "had as many messages as the category's cap allows",
+    "UNREACHABLE": "no address or device",
+    "NOT_FOUND": "no such contact",
+    "TEMPLATE_NOT_FOUND": "no active template in the language",
+    "TEMPLATE_ERROR": "the text could not be rendered",
+    "PROVIDER_ERROR": "no provider took it",
+    "RATE_LIMITED": "the rate limit was reached",
+    "EXPIRED": "its time had passed",
+    "INVALID_PAYLOAD": "the request was not valid",
+    "UNAVAILABLE": "the service was not available",
+}
+"""The reasons that accept and delivery give. A provider's own reasons are shown as they are."""
+
+_ERRORS = errors.by_code()
+WAITING = {
+    "PAUSED": "sending is paused",
+    "PROVIDER": "no provider account takes it now",
+    "RATE": "the account's rate limit is reached",
+    "QUIET_HOURS": "the recipient's quiet hours",
+}
+"""What an accepted delivery waits for. Other words are a provider's."""
+
+SUPPRESSED_BY = {
+    "HARD_BOUNCE": "the address does not exist: a message to it bounced",
+    "COMPLAINT": "the recipient complained",
+    "STOP": "the recipient answered STOP",
+    "UNSUBSCRIBE": "the recipient unsubscribed",
+    "INVALID_ADDRESS": "the address is not valid",
+    "MANUAL": "a person entered it by hand",
+}
+
+EVENTS = {
+    "accepted": "Accepted",
+    "scheduled": "Scheduled",
+    "sent": "Handed to the provider",
+    "delivered": "Delivered",
+    "open": "Opened",
+    "click": "A link was followed",
+    "deferred": "Deferred",
+    "failover": "Next provider account",
+    "fallback": "Next channel",
+    "bounced": "Bounced",
+    "complained": "Complained",
+    "unsubscribed": "Unsubscribed",
+    "failed": "Failed",
+    "blocked": "Not sent",
+    "cancelled": "Cancelled",
+    "expired": "Expired",
+}
+
+OUTCOMES = {
+    "ACCEPTED": "the provider accepted it",
+    "RETRYABLE": "refused for now",
+    "REJECTED": "rejected",
+    "GONE": "the address is gone",
+    "MISCONFIGURED": "the account is misconfigured",
+    "UNKNOWN": "no answer",
+}
+
+SOURCES = {
+    "API": "by the API",
+    "ADMIN": "in the console",
+    "PREFERENCE_PAGE": "on the preference page",
+    "ONE_CLICK": "by one click in a message",
+    "SMS_KEYWORD": "by SMS",
+    "IMPORT": "by an import",
+    "DOUBLE_OPT_IN": "by the confirmation mail",
+}
+
+
+def status(code: str) -> str:
+    """Return a status in words."""
+    return STATUS[code][0]
+
+
+def colour(code: str) -> str:
+    """Return the name of a status's colour."""
+    return STATUS[code][1]
+
+
+def reason(code: str | None, detail: str | None = None) -> str:
+    """Return a reason in words, with its detail unless that says the same again."""
+    words = REASONS.get(code or "", code or "")
+    if code in _ERRORS and detail == _ERRORS[code].default:
+        detail = None
+    return f"{words}: {detail}" if words and detail else words or detail or ""
+
+
+def waiting(code: str | None) -> str:
+    """Return what a delivery waits for."""
+    return WAITING.get(code or "", code or "")
+
+
+def day(moment: datetime, zone: ZoneInfo) -> str:
+    """Return a day as people write it."""
+    here = moment.astimezone(zone)
+    return f"{here.day} {here:%B %Y}"
+
+
+def moment(at: datetime, zone: ZoneInfo) -> str:
+    """Return a day and a time, with seconds and the zone."""
+    here = at.astimezone(zone)
+    return f"{here.day} {here:%B %Y, %H:%M:%S %Z}"

@@ -1,0 +1,72 @@
+"""Actions that a person orders on deliveries or suppressions, one or many, and their progress."""
+
+from typing import Any, ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from rme.core import ids
+from rme.tenants.models import Organization
+
+
+class BulkAction(models.Model):
+    """An action on the rows that a person chose, carried out by a worker in slices.
+
+    `targets` was fixed when the person confirmed the number; `done + failed` of them are through,
+    in their order. So a worker that takes over continues where the one before ended.
+    """
+
+    class Kind(models.TextChoices):
+        CANCEL = "CANCEL", "Cancel scheduled sends"
+        RESEND = "RESEND", "Send again"
+        LIFT = "LIFT", "Lift suppressions"
+
+    class State(models.TextChoices):
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+        STOPPED = "STOPPED", "Stopped"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
+    scope = models.CharField(max_length=1000, help_text="What was chosen, in words.")
+    reason = models.CharField(max_length=500)
+    targets = ArrayField(models.UUIDField())
+    total = models.PositiveIntegerField()
+    done = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    problems = models.JSONField(default=list)
+    """Shape: `[[id, why], …]`, the first ones."""
+    started_by = models.CharField(max_length=200)
+    user_id = models.BigIntegerField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    turn_at = models.DateTimeField(db_default=Now(), editable=False)
+    """When a slice was last begun: the action with the earliest time is next."""
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by console.bulk_actions.work
+            models.Index(
+                fields=["turn_at"],
+                condition=models.Q(state="RUNNING"),
+                name="bulk_action_running",
+            ),
+            # read by the console's list of an organization's actions
+            models.Index(fields=["organization", "-id"], name="bulk_action_history"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.scope}"
+
+    @property
+    def through(self) -> int:
+        """Return how many targets are through, whatever came of them."""
+        return self.done + self.failed
+
+    @property
+    def percent(self) -> int:
+        """Return the share of the targets that are through."""
+        return 100 * self.through // self.total if self.total else 100

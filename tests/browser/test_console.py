@@ -1,0 +1,146 @@
+"""The console in a real Chromium: journeys with the number of their interactions, and axe."""
+
+import itertools
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from messaging.models import ConsentEntry, Delivery, Message, Suppression
+from rme.tenants.models import Membership, User
+from tests import factories
+from tests.messaging.console.conftest import url
+from tests.messaging.console.test_actions import LATER
+from tests.rest import Api, message, work
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
+
+@pytest.fixture
+def org(live_server, transactional_db):
+    row = factories.organization()
+    factories.welcome(row)
+    return row
+
+
+@pytest.fixture
+def cookie(org, client):
+    """Log an owner in and return the session's cookie."""
+    user = User.objects.create_user("owner", password="secret", is_staff=True)
+    Membership.objects.create(organization=org, user=user, role=Membership.Role.OWNER)
+    client.force_login(user)
+    return client.cookies["sessionid"].value
+
+
+@pytest.fixture
+def tab(chromium, live_server, cookie):
+    """Return a tab of a person who has logged in; an error in the browser's console fails."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    problems = []
+    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(f"{live_server.url}{url('messages')}")
+    yield page
+    context.close()
+    assert problems == []
+
+
+class Journey:
+    """What a person does, counted: a click, or a field that is filled in."""
+
+    def __init__(self, tab):
+        self.tab, self.count = tab, 0
+
+    def search(self, text):
+        """Type into the search field by its shortcut, and press Enter."""
+        self.count += 1
+        self.tab.keyboard.press("Control+k")
+        self.tab.keyboard.type(text)
+        self.tab.keyboard.press("Enter")
+
+    def fill(self, label, text):
+        self.count += 1
+        self.tab.get_by_label(label).first.fill(text)
+
+    def click(self, role, name):
+        self.count += 1
+        self.tab.get_by_role(role, name=name, exact=True).first.click()
+
+
+def test_why_did_this_person_not_get_a_message(tab, org):
+    ada = factories.contact(org)
+    Suppression.objects.create(
+        organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
+    )
+    Api(org).send(message(ada))
+    journey = Journey(tab)
+    journey.search(ada.email)
+    journey.click("link", "Ada Lovelace")
+    expect(tab.locator(".c-headline")).to_contain_text(
+        "Not sent: ada@simulator.rme.test complained"
+    )
+    assert journey.count <= 2
+
+
+def test_cancel_one_scheduled_send(tab, org):
+    Api(org).send(message(factories.contact(org), schedule=LATER))
+    journey = Journey(tab)
+    journey.search(str(Message.objects.get().pk))
+    journey.fill("Why cancel?", "the congress is off")
+    journey.click("button", "Cancel")
+    expect(tab.get_by_role("status")).to_contain_text("Done: 1 of 1.")
+    assert Delivery.objects.get().status == "CANCELLED"
+    assert journey.count <= 3
+
+
+def test_opt_a_person_out_with_evidence(tab, org):
+    ada = factories.contact(org)
+    journey = Journey(tab)
+    journey.search("Lovelace")
+    journey.fill("How do you know?", "by phone on 3 May")
+    journey.click("button", "Opt out")
+    expect(tab.get_by_text("Recorded: OPTED_OUT ALL/ALL.")).to_be_visible()
+    entry = ConsentEntry.objects.get()
+    assert (entry.contact_id, entry.evidence) == (str(ada.pk), {"note": "by phone on 3 May"})
+    assert journey.count <= 4
+
+
+def pages(org):
+    """Return the addresses of one page of each kind, with something on it."""
+    ada = factories.contact(org)
+    api = Api(org)
+    api.send(message(ada))
+    work()
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address=ada.email, reason="STOP"
+    )
+    api.send(message(ada))
+    api.send(message(ada, channel="SMS", schedule=LATER))
+    sent = Message.objects.order_by("pk").first().pk
+    return [
+        url("messages"), url("message", sent), url("person", ada.pk), url("lift", row.pk),
+        url("choose", "cancel"), url("pause"), url("actions"), "/admin/console/search/?q=e",
+    ]  # fmt: skip
+
+
+def test_every_page_is_for_everybody(tab, org, live_server):
+    """No violation of WCAG, and no sideways scrolling: wide and narrow, light and dark."""
+    found = []
+    for path, width, scheme in itertools.product(pages(org), (1440, 390), ("light", "dark")):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(color_scheme=scheme)
+        tab.goto(f"{live_server.url}{path}")
+        tab.evaluate(
+            "dark => document.documentElement.classList.toggle('dark', dark)", scheme == "dark"
+        )
+        overflow = tab.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+        violations = Axe().run(tab, context="#content", options=WCAG).response["violations"]
+        found += [(path, width, scheme, "scrolls")] if overflow else []
+        found += [
+            (path, width, scheme, each["id"], each["nodes"][0]["target"]) for each in violations
+        ]
+    assert found == []

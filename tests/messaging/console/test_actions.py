@@ -1,0 +1,234 @@
+"""Actions on what a filter matches: the number first, then a reason, then slices of work."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.accept import cancel
+from messaging.console import bulk_actions, tasks
+from messaging.models import BulkAction, Delivery, Event, Message, Pause, Suppression
+from rme.core import ids
+from rme.tenants import change_log
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import person
+from tests.messaging.console.conftest import url
+from tests.rest import Api, instant, message
+
+pytestmark = pytest.mark.django_db
+LATER = {"mode": "AT", "at": instant(datetime.now(UTC) + timedelta(days=1))}
+
+
+def send(org, count, **fields):
+    api = Api(org)
+    for each in factories.contacts(org, count):
+        api.send(message(each, **fields))
+
+
+def scheduled(org, count):
+    """Schedule a message to each of so many people: one is accepted, the others are its copies."""
+    send(org, 1, schedule=LATER)
+    sent, row = Message.objects.get(), Delivery.objects.get()
+    keys = [(ids.new_id(), ids.new_id()) for _ in range(count - 1)]
+    Message.objects.bulk_create(copied(sent, pk=key) for key, _ in keys)
+    Delivery.objects.bulk_create(copied(row, pk=own, message_id=key) for key, own in keys)
+
+
+def copied(row, **fields):
+    values = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+    del values["id"]
+    return type(row)(**{**values, **fields})
+
+
+def order(client, kind, **form):
+    """Order an action and return its page."""
+    return client.post(url("choose", kind), form, follow=True)
+
+
+def test_the_number_is_shown_before_anything_is_done(root, org):
+    send(org, 3, schedule=LATER)
+    shown = root.get(f"{url('choose', 'cancel')}?status=SCHEDULED&channel=EMAIL")
+    assert shown.context["effect"] == "Stops 3 scheduled sends. They are not sent."
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"SCHEDULED"}
+
+
+def test_scheduled_sends_are_cancelled_with_a_reason_that_is_logged(root, org):
+    send(org, 3, schedule=LATER)
+    send(org, 1)
+    shown = order(root, "cancel", why="the congress is off")
+    action = shown.context["action"]
+    assert (action.state, action.total, action.done, action.failed) == ("DONE", 3, 3, 0)
+    assert sorted(Delivery.objects.values_list("status", flat=True)) == [
+        "ACCEPTED", "CANCELLED", "CANCELLED", "CANCELLED",
+    ]  # fmt: skip
+    assert Event.objects.filter(type="cancelled").count() == 3
+    lines = change_log.describe(LogEntry.objects.get())
+    assert "rows: – → 3" in lines
+    assert "reason: the congress is off" in lines
+
+
+@pytest.mark.parametrize("kind", ["cancel", "resend", "lift"])
+def test_nothing_is_done_without_a_reason_or_a_target(root, org, kind):
+    shown = order(root, kind, why="because")
+    assert "There is nothing to do" in shown.content.decode()
+    send(org, 1, schedule=LATER)
+    assert order(root, "cancel", why="").context["count"] == 1
+    assert not BulkAction.objects.exists()
+
+
+def test_what_comes_after_the_number_was_shown_is_not_part_of_it(root, org):
+    send(org, 2, schedule=LATER)
+    hidden = root.get(url("choose", "cancel")).context["hidden"]
+    future = ids.at_least(datetime.now(UTC) + timedelta(minutes=5))
+    late = Message.objects.order_by("pk").last()
+    Delivery.objects.filter(message_id=late.pk).update(message_id=future)
+    Message.objects.filter(pk=late.pk).delete()
+    late.pk = future
+    late.save(force_insert=True)
+    assert order(root, "cancel", why="off", **hidden).context["action"].total == 1
+
+
+def test_failed_messages_are_sent_again_as_new_ones(root, org):
+    send(org, 2)
+    Delivery.objects.update(status="FAILED", reason="down", provider="simulator", due_at=None)
+    shown = order(root, "resend", why="it is up", provider="simulator", status="FAILED")
+    assert shown.context["action"].done == 2
+    assert sorted(Delivery.objects.values_list("status", flat=True)) == [
+        "ACCEPTED", "ACCEPTED", "FAILED", "FAILED",
+    ]  # fmt: skip
+    failed = {str(pk) for pk in Delivery.objects.filter(status="FAILED").values_list(
+        "message_id", flat=True)}  # fmt: skip
+    new = Message.objects.exclude(pk__in=failed)
+    assert {each.metadata["resentFrom"] for each in new} == failed
+    assert {each.template for each in new} == {"welcome"}
+
+
+def test_a_resend_passes_the_gates_again(root, org):
+    send(org, 1)
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None)
+    address = Delivery.objects.get().address
+    Suppression.objects.create(organization=org, channel="EMAIL", address=address, reason="STOP")
+    action = order(root, "resend", why="try").context["action"]
+    assert (action.done, action.failed) == (0, 1)
+    assert action.problems[0][1] == "The recipient is on a suppression list."
+
+
+def test_a_resend_keeps_what_the_caller_gave(root, org):
+    person_ = factories.contact(org)
+    sent = message(
+        person_, channel="EMAIL", category="TRANSACTIONAL", metadata={"order": "7"},
+        to=[{"contactId": str(person_.pk), "variables": {"note": "own"}}],
+        context={"variables": {"note": "all"}}, **{"from": {"name": "Desk"}},
+    )  # fmt: skip
+    Api(org).send(sent)
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None)
+    first = Message.objects.get()
+    order(root, "resend", why="try")
+    page = root.get(url("message", Message.objects.exclude(pk=first.pk).get().pk))
+    email = page.context["content"].email
+    assert (email.text, email.from_name) == ("Note: own", "Desk")
+    assert page.context["message"].metadata == {"order": "7", "resentFrom": str(first.pk)}
+
+
+def test_suppressions_of_what_was_blocked_are_lifted(root, org):
+    ada = factories.contact(org)
+    Suppression.objects.create(organization=org, channel="EMAIL", address=ada.email, reason="STOP")
+    other = Suppression.objects.create(
+        organization=org, channel="EMAIL", address="x@y.example", reason="STOP"
+    )
+    Api(org).send(message(ada))
+    assert order(root, "lift", why="asked to").context["action"].done == 1
+    assert list(Suppression.objects.all()) == [other]
+
+
+def test_a_pause_holds_what_the_filter_names(root, org):
+    shown = root.post(url("pause"), {"channel": "SMS", "why": "maintenance"})
+    row = Pause.objects.get()
+    assert (row.channel, row.category, row.template, row.reason) == ("SMS", "", "", "maintenance")
+    assert shown["Location"].endswith(f"/pause/{row.pk}/change/")
+    refused = root.post(url("pause"), {"status": "FAILED", "why": "maintenance"})
+    assert "It cannot hold by status" in refused.content.decode()
+    assert Pause.objects.count() == 1
+
+
+# --- by slices ----------------------------------------------------------------------------------
+def start(org, count):
+    """Start a cancel of so many scheduled deliveries, of which nothing is done yet."""
+    scheduled(org, count)
+    targets = list(Delivery.objects.order_by("pk").values_list("pk", flat=True))
+    return BulkAction.objects.create(
+        organization=org, kind="CANCEL", scope="all", reason="off", targets=targets,
+        total=len(targets), started_by="root", user_id=1,
+    )  # fmt: skip
+
+
+def test_a_worker_does_all_slices(org):
+    action = start(org, 250)
+    tasks.run_bulk_actions()
+    action.refresh_from_db()
+    assert (action.state, action.done, action.failed) == ("DONE", 250, 0)
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"CANCELLED"}
+
+
+def test_a_slice_that_was_interrupted_is_done_again_without_failing(org):
+    action = start(org, 150)
+    cancel.cancel_deliveries(org.pk, action.targets[:60])  # and then the worker was killed
+    assert bulk_actions.run_slice(action.pk)
+    action.refresh_from_db()
+    assert (action.state, action.done, action.failed) == ("RUNNING", 100, 0)
+
+
+def test_a_resend_that_was_interrupted_sends_nothing_twice(org):
+    send(org, 2)
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None)
+    targets = list(Delivery.objects.values_list("pk", flat=True))
+    action = BulkAction.objects.create(
+        organization=org, kind="RESEND", scope="all", reason="up", targets=targets, total=2,
+        started_by="root", user_id=1,
+    )  # fmt: skip
+    bulk_actions.run_slice(action.pk)
+    BulkAction.objects.update(done=0, state="RUNNING")  # the worker was killed before this
+    bulk_actions.run_slice(action.pk)
+    action.refresh_from_db()
+    assert (action.done, Message.objects.count()) == (2, 4)
+
+
+def test_a_stopped_action_goes_no_further(root, org):
+    action = start(org, 150)
+    bulk_actions.run_slice(action.pk)
+    assert root.post(url("action", action.pk)).status_code == 302
+    tasks.run_bulk_actions()
+    action.refresh_from_db()
+    assert (action.state, action.done) == ("STOPPED", 100)
+
+
+def test_a_slice_asks_as_often_for_100_rows_as_for_2(org):
+    counts = []
+    for count in (2, 100):
+        Delivery.objects.all().delete()
+        Message.objects.all().delete()
+        action = start(org, count)
+        with CaptureQueriesContext(connection) as captured:
+            bulk_actions.run_slice(action.pk)
+        counts.append(len(captured))
+    assert counts == [11, 11]
+
+
+def test_who_may_not_act_is_refused(org):
+    action = start(org, 1)
+    viewer = person("v", org, Membership.Role.VIEWER)
+    for name, *args in (("choose", "cancel"), ("pause",)):
+        assert viewer.get(url(name, *args)).status_code == 403
+    assert viewer.get(url("action", action.pk)).status_code == 200
+    assert viewer.post(url("action", action.pk)).status_code == 403
+    stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
+    assert stranger.get(url("action", action.pk)).status_code == 404
+    assert stranger.get(url("action", action.pk, org="other")).status_code == 404
+    assert stranger.get(url("actions", org="other")).context["actions"] == []
+
+
+def test_an_unknown_kind_is_404(root, org):
+    assert root.get(url("choose", "explode")).status_code == 404

@@ -1,0 +1,158 @@
+"""The list of messages: filters that combine, pages, words, and the export."""
+
+import csv
+import io
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.models import Delivery
+from messaging.reports import delivery_list
+from rme.core.cache import TtlCache
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import person
+from tests.messaging.console.conftest import url
+from tests.rest import Api, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+def send(org, count=1, **fields):
+    """Send a message to each of so many new people, and hand it over."""
+    api = Api(org)
+    for each in factories.contacts(org, count):
+        api.send(message(each, **fields))
+    work()
+    return api
+
+
+def shown(client, query=""):
+    """Return the statuses on a page of the list."""
+    found = client.get(f"{url('messages')}?{query}")
+    assert found.status_code == 200
+    return [line.row.status for line in found.context["lines"]]
+
+
+def test_a_line_says_in_words_what_became_of_a_message(root, org):
+    send(org)
+    Delivery.objects.update(status="BLOCKED", reason="SUPPRESSED", detail=None)
+    (line,) = root.get(url("messages")).context["lines"]
+    assert (line.name, line.address) == ("First0 Last0", "person0@simulator.rme.test")
+    assert (line.status, line.colour, line.reason) == (
+        "Not sent", "warn", "on the suppression list"
+    )  # fmt: skip
+    page = root.get(url("messages")).content.decode()
+    assert url("person", line.row.contact_id) in page
+    assert url("message", line.row.message_id) in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", True),
+        ("status=DELIVERED", True),
+        ("status=FAILED", False),
+        ("channel=EMAIL", True),
+        ("channel=SMS", False),
+        ("category=TRANSACTIONAL", True),
+        ("category=MARKETING", False),
+        ("template=welcome", True),
+        ("provider=simulator", True),
+        ("reason=SUPPRESSED", False),
+        ("period=1", True),
+        ("since=2020-01-01T00:00&until=2020-01-02T00:00", False),
+        ("person=person0@simulator.rme.test", True),
+        ("person=First0", True),
+        ("person=last0 first0", True),
+        ("person=nobody", False),
+        ("person=%2B12125550000", True),
+        ("status=DELIVERED&channel=EMAIL&person=First0&period=24&provider=simulator", True),
+        ("status=DELIVERED&channel=SMS", False),
+    ],
+)
+def test_filters_combine(root, org, query, found):
+    send(org)
+    assert shown(root, query) == (["DELIVERED"] if found else [])
+
+
+def test_a_filter_that_means_nothing_is_an_error_at_its_field(root, org):
+    found = root.get(f"{url('messages')}?status=GONE&since=yesterday")
+    assert set(found.context["form"].errors) == {"status", "since"}
+
+
+def test_every_recipient_is_on_one_page_and_only_on_one(org):
+    api = Api(org)
+    people = factories.contacts(org, 7)
+    to = [{"contactId": str(each.pk)} for each in people[:5]]
+    api.send(message(people[0], to=to))
+    for each in people[5:]:
+        api.send(message(each))
+    pages, cursor = [], None
+    while True:
+        page = delivery_list.find(org.pk, delivery_list.DeliveryFilter(), limit=3, cursor=cursor)
+        pages.append([row.contact_id for row in page.rows])
+        if page.following is None:
+            break
+        cursor = page.following
+    newest_first = [str(each.pk) for each in [*reversed(people[5:]), *people[:5]]]
+    assert pages == [newest_first[:3], newest_first[3:6], newest_first[6:]]
+
+
+def test_a_full_page_leads_to_the_next(root, org):
+    send(org, 51)
+    first = root.get(url("messages"))
+    second = root.get(f"{url('messages')}?after={first.context['following']}")
+    assert [len(each.context["lines"]) for each in (first, second)] == [50, 1]
+    assert second.context["following"] == ""
+
+
+def test_a_page_that_scanned_enough_continues_behind(org):
+    send(org, 6)
+    wanted = delivery_list.DeliveryFilter(statuses=["FAILED"])
+    first = delivery_list.find(org.pk, wanted, limit=10, scan=4)
+    assert (first.rows, first.following is not None) == ([], True)
+    rest = delivery_list.find(org.pk, wanted, limit=10, scan=4, cursor=first.following)
+    assert (rest.rows, rest.following) == ([], None)
+
+
+@pytest.mark.parametrize(("query", "statements"), [("", 8), ("status=DELIVERED", 9)])
+def test_a_page_asks_as_often_for_30_rows_as_for_3(root, org, query, statements):
+    send(org, 3)
+    counts = []
+    shown(root, query)  # the session keeps the organization
+    for more in (0, 27):
+        send(org, more)
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            shown(root, query)
+        counts.append(len(captured))
+    assert counts == [statements, statements]
+
+
+def test_an_export_has_the_filtered_rows_and_is_logged(root, org):
+    send(org, 3)
+    found = root.post(url("export"), {"status": "DELIVERED"})
+    text = b"".join(found.streaming_content).decode()
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header[:5] == ["time", "message", "contact", "person", "address"]
+    assert [row[3] for row in rows] == ["First2 Last2", "First1 Last1", "First0 Last0"]
+    assert {row[8] for row in rows} == {"DELIVERED"}
+    assert "Delivered" in LogEntry.objects.get().change_message
+
+
+def test_the_support_role_sees_no_whole_address(org):
+    send(org)
+    support = person("s", org, Membership.Role.SUPPORT)
+    page = support.get(url("messages"))
+    (line,) = page.context["lines"]
+    assert line.address == "p…@simulator.rme.test"
+    assert "person0@" not in page.content.decode()
+    exported = b"".join(support.post(url("export")).streaming_content).decode()
+    assert "person0@" not in exported
+
+
+def test_an_organization_without_messages_is_told_the_next_step(root, org):
+    assert "No message was sent yet." in root.get(url("messages")).content.decode()

@@ -1,0 +1,231 @@
+"""A message's page: one sentence, the timeline, the content, and what can be done."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.consent import ledger
+from messaging.models import Category, Delivery, Message, MessageContent, Suppression
+from rme.core import ids
+from rme.core.cache import TtlCache
+from rme.crm.models import Contact
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import person
+from tests.messaging.console.conftest import url
+from tests.rest import Api, instant, message, work
+
+pytestmark = pytest.mark.django_db
+CONTENT = {"subject": "News", "text": "This week"}
+TODAY = datetime.now(UTC)
+DAY = f"{TODAY.day} {TODAY:%B %Y}"
+
+
+def news(contact, **fields):
+    """Return a message of literal content, which any category may have."""
+    return message(contact, template=None, content=CONTENT, **fields)
+
+
+def open_page(client, query=""):
+    """Return the response of the only message's page."""
+    return client.get(url("message", Message.objects.get().pk) + query)
+
+
+def sentence(client):
+    """Return the sentence with which the only message's page begins, and its links."""
+    found = open_page(client)
+    assert found.status_code == 200
+    explanation = found.context["explanation"]
+    return found.context["headline"].text, [link.text for link in explanation.links]
+
+
+def test_a_delivered_message(root, org):
+    Api(org).send(message(factories.contact(org)))
+    work()
+    text, links = sentence(root)
+    assert text.startswith(f"Delivered on {DAY}, ")
+    assert links == []
+
+
+def test_a_suppressed_address_names_who_complained_and_when(root, org):
+    ada = factories.contact(org)
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
+    )
+    Api(org).send(message(ada))
+    assert sentence(root) == (
+        f"Not sent: {ada.email} complained on {DAY}; an admin may lift it with a reason.",
+        ["Lift the suppression", "The person's page"],
+    )
+    row.delete()
+    assert sentence(root) == (
+        "Not sent: the recipient was on the suppression list, and is no longer.",
+        ["The person's page"],
+    )
+
+
+def test_a_missing_consent_says_what_was_decided(root, org):
+    Category.objects.create(organization=org, name="NEWS")
+    ada = factories.contact(org)
+    decided = ledger.ConsentDecision(str(ada.pk), "ALL", "NEWS", "OPTED_OUT", "ONE_CLICK", TODAY)
+    ledger.record(org.pk, [decided])
+    Api(org).send(news(ada, category="NEWS"))
+    expected = "opted out of NEWS by one click in a message on"
+    assert sentence(root) == (
+        f"Not sent: {expected} {DAY}; new consent can be recorded.",
+        ["The person's page"],
+    )
+
+
+def test_consent_that_was_never_given(root, org):
+    Api(org).send(news(factories.contact(org), category="MARKETING"))
+    assert sentence(root)[0] == "Not sent: never opted in to MARKETING; consent can be recorded."
+
+
+def test_a_cap_that_was_reached(root, org):
+    Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", cap_count=1)
+    ada, api = factories.contact(org), Api(org)
+    api.send(news(ada, category="NEWS"))
+    Message.objects.all().delete()
+    api.send(news(ada, category="NEWS"))
+    text = "Not sent: had as many NEWS messages as the category's cap allows."
+    assert sentence(root) == (text, ["Categories"])
+
+
+def test_a_person_without_an_address(root, org):
+    Api(org).send(message(factories.contact(org, email="")))
+    assert sentence(root)[0] == "Not sent: no address or device on any channel asked for."
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {"status": "FAILED", "reason": "PROVIDER_ERROR", "detail": "550 no"},
+            "Failed: no provider took it: 550 no; it can be sent again.",
+        ),
+        (
+            {"status": "EXPIRED", "reason": None},
+            "Not sent: its time had passed; it can be sent again.",
+        ),
+        (
+            {"status": "UNKNOWN", "due_at": None, "provider": "sim"},
+            "sim gave no answer, so it may or may not have arrived; decide.",
+        ),
+        ({"status": "ACCEPTED", "waiting": "PAUSED"}, "Waits to be sent: sending is paused."),
+        ({"status": "SENDING"}, "Is being handed to the provider now."),
+    ],
+)
+def test_each_status_has_its_sentence(root, org, fields, text):
+    Api(org).send(message(factories.contact(org)))
+    Delivery.objects.update(**fields)
+    assert sentence(root)[0] == text
+
+
+def test_the_timeline_has_decisions_attempts_and_receipts(root, org):
+    Api(org).send(message(factories.contact(org)))
+    work()
+    titles = [each.title for each in open_page(root).context["moments"]]
+    assert titles[0] in ("EMAIL was chosen", "Accepted")
+    steps = {"EMAIL was chosen", "Handed to simulator"}
+    assert set(titles) == steps | {"Accepted", "Handed to the provider", "Delivered"}
+
+
+def test_the_content_is_shown_in_a_frame_of_its_own(root, org):
+    ada = factories.contact(org)
+    content = {"subject": "Hi", "html": "<b>Hello</b><script>alert(1)</script>"}
+    Api(org).send(message(ada, template=None, content=content))
+    key = Message.objects.get().pk
+    page = open_page(root).content.decode()
+    assert "alert(1)" not in page.partition("Raw data")[0]
+    assert f'src="{url("html", key, 0)}"' in page
+    frame = root.get(url("html", key, 0))
+    assert b"<b>Hello</b>" in frame.content
+    policy = frame["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:;")
+    assert policy.endswith("sandbox")
+
+
+def test_the_content_of_a_template_is_rendered_for_the_recipient(root, org):
+    Api(org).send(message(factories.contact(org)))
+    content = open_page(root).context["content"]
+    assert content.email.subject == "Hello Ada"
+    assert content.email.text == "Note: hello"
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (MessageContent, "The content is no longer kept."),
+        (Contact, "The contact is gone, so the content cannot be rendered."),
+    ],
+)
+def test_content_that_is_gone(root, org, model, problem):
+    Api(org).send(message(factories.contact(org)))
+    model.objects.all().delete()
+    assert open_page(root).context["content"].problem == problem
+
+
+def test_the_support_role_sees_reasons_but_no_contents(org):
+    ada = factories.contact(org)
+    Api(org).send(message(ada))
+    Delivery.objects.update(status="FAILED", reason="rejected", detail=f"{ada.email} is unknown")
+    support = person("s", org, Membership.Role.SUPPORT)
+    page = open_page(support)
+    assert page.context["headline"].text == (
+        "Failed: rejected: a…@simulator.rme.test is unknown; it can be sent again."
+    )
+    assert page.context["content"] is None
+    assert ada.email not in page.content.decode()
+    assert b"Send again" not in page.content
+    assert support.get(url("html", Message.objects.get().pk, 0)).status_code == 403
+
+
+def test_a_message_of_many_counts_them_and_shows_one_timeline(root, org):
+    people = factories.contacts(org, 45)
+    Api(org).send(message(people[0], to=[{"contactId": str(each.pk)} for each in people]))
+    first = Delivery.objects.get(position=30)
+    Delivery.objects.filter(pk=first.pk).update(status="FAILED", reason="rejected")
+    page = open_page(root, "?recipient=30")
+    assert page.context["headline"].text == "45 recipients: 44 waiting to be sent, 1 failed."
+    assert page.context["chosen"].row.contact_id == first.contact_id
+    assert page.context["explanation"].text == "Failed: rejected; it can be sent again."
+    assert [line.row.position for line in page.context["lines"]] == [*range(20, 40)]
+    assert (page.context["earlier"], page.context["later"]) == (0, 40)
+
+
+def test_a_page_asks_as_often_for_90_recipients_as_for_2(root, org):
+    counts = []
+    api = Api(org)
+    for count in (2, 90):
+        people = factories.contacts(org, count)
+        api.send(message(people[0], to=[{"contactId": str(each.pk)} for each in people]))
+        key = Message.objects.latest("pk").pk
+        root.get(url("message", key))  # the session keeps the organization
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            root.get(url("message", key))
+        counts.append(len(captured))
+    assert counts == [14, 14]
+
+
+def test_a_scheduled_message_is_cancelled_from_its_page(root, org):
+    later = {"mode": "AT", "at": instant(TODAY + timedelta(days=1))}
+    Api(org).send(message(factories.contact(org), schedule=later))
+    page = open_page(root)
+    assert page.context["headline"].text.endswith("it can be cancelled.")
+    form = {"message": str(Message.objects.get().pk), "why": "asked by phone"}
+    done = root.post(url("choose", "cancel"), form, follow=True)
+    assert (done.context["action"].done, done.context["action"].failed) == (1, 0)
+    assert sentence(root)[0].startswith(f"Cancelled on {DAY}, ")
+
+
+def test_what_is_not_there_is_404(root, org):
+    assert root.get(url("message", ids.new_id())).status_code == 404
+    Api(org).send(message(factories.contact(org)))
+    stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
+    assert open_page(stranger).status_code == 404
+    key = Message.objects.get().pk
+    assert stranger.get(url("message", key, org="other")).status_code == 404

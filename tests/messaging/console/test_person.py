@@ -1,0 +1,220 @@
+"""A person's page: what reaches them, what happened, and what can be done."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from messaging.consent import ledger
+from messaging.models import (
+    Category,
+    ConsentEntry,
+    Delivery,
+    Event,
+    Message,
+    Pause,
+    SendingRules,
+    Suppression,
+)
+from rme.core.cache import TtlCache
+from rme.tenants import change_log
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import page as admin_page
+from tests.admin.scene import person
+from tests.messaging.console.conftest import url
+from tests.rest import Api, message, work
+
+pytestmark = pytest.mark.django_db
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def ada(org):
+    return factories.contact(org)
+
+
+def see(client, contact):
+    found = client.get(url("person", contact.pk))
+    assert found.status_code == 200
+    return found
+
+
+def reach(client, contact):
+    """Return by channel whether categories reach a person, or why the channel does not."""
+    return {
+        each.channel: each.why
+        or {one.category: one.why or one.waits or "yes" for one in each.categories}
+        for each in see(client, contact).context["channels"]
+    }
+
+
+def test_each_channel_says_whether_it_reaches_the_person(root, org, ada):
+    own = {"MARKETING": "no consent", "TRANSACTIONAL": "yes"}
+    assert reach(root, ada) == {"EMAIL": own, "SMS": own, "PUSH": "no device"}
+
+
+def test_what_the_gates_refuse_is_shown_as_they_refuse_it(root, org, ada):
+    factories.device(org, ada)
+    Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", cap_count=1)
+    Suppression.objects.create(organization=org, channel="SMS", address=ada.mobile, reason="STOP")
+    content = {"subject": "News", "text": "This week"}
+    Api(org).send(message(ada, category="NEWS", template=None, content=content))
+    listed = "on the suppression list"
+    capped = "had as many messages as the category's cap allows"
+    own = {"MARKETING": "no consent", "NEWS": capped, "TRANSACTIONAL": "yes"}
+    assert reach(root, ada) == {
+        "EMAIL": own,
+        "SMS": {"MARKETING": listed, "NEWS": listed, "TRANSACTIONAL": listed},
+        "PUSH": own,
+    }
+
+
+def test_a_pause_and_quiet_hours_are_shown_as_a_wait(root, org, ada):
+    Pause.objects.create(organization=org, channel="EMAIL", reason="maintenance")
+    hours = {"from": "00:00", "until": "23:59"}
+    SendingRules.objects.create(
+        organization=org, quiet_hours={"SMS": hours}, quiet_transactional=True
+    )
+    found = reach(root, ada)
+    assert found["EMAIL"]["TRANSACTIONAL"] == "sending is paused"
+    assert found["SMS"]["TRANSACTIONAL"].startswith("quiet hours until 23:59")
+
+
+def test_the_timeline_has_messages_opens_consent_suppressions_and_changes(root, org, ada):
+    Api(org).send(message(ada))
+    work()
+    sent = Delivery.objects.get()
+    Event.objects.create(
+        organization_id=org.pk, message_id=sent.message_id, delivery_id=sent.pk, type="open"
+    )
+    decision = ledger.ConsentDecision(str(ada.pk), "EMAIL", "ALL", "OPTED_OUT", "ADMIN", NOW)
+    ledger.record(org.pk, [decision])
+    Suppression.objects.create(organization=org, channel="EMAIL", address=ada.email, reason="STOP")
+    form = {"last_name": "Byron", "email": ada.email, "mobile": ada.mobile}
+    assert root.post(admin_page(type(ada), "change", ada.pk), form).status_code == 302
+    titles = {each.title for each in see(root, ada).context["moments"]}
+    assert titles == {
+        "EMAIL: welcome",
+        "Opened",
+        "Opted out: EMAIL, ALL",
+        "Suppressed on EMAIL: ada@simulator.rme.test",
+        "Changed by root",
+    }
+
+
+def test_the_page_begins_with_the_message_that_did_not_arrive(root, org, ada):
+    Suppression.objects.create(
+        organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
+    )
+    Api(org).send(message(ada))
+    text = see(root, ada).context["latest"].explanation.text
+    assert text.startswith("Not sent: ada@simulator.rme.test complained on ")
+    assert text in see(root, ada).content.decode()
+
+
+def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
+    form = {"form": "opt_out", "channel": "ALL", "category": "ALL", "evidence": "by phone"}
+    done = root.post(url("person", ada.pk), form)
+    assert (done.status_code, done["Location"]) == (302, url("person", ada.pk))
+    entry = ConsentEntry.objects.get()
+    assert (entry.status, entry.source, entry.evidence, entry.recorded_by) == (
+        "OPTED_OUT", "ADMIN", {"note": "by phone"}, "root",
+    )  # fmt: skip
+    assert "evidence: – → by phone" in change_log.describe(LogEntry.objects.get())
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"evidence": ""}, "evidence"),
+        ({"channel": ""}, "channel"),
+        ({"category": ""}, "category"),
+        ({"category": "NOTHING"}, "category"),
+        ({"occurred_at": f"{NOW + timedelta(days=2):%Y-%m-%dT%H:%M}"}, "occurred_at"),
+    ],
+)
+def test_a_decision_that_means_nothing_is_an_error_at_its_field(root, org, ada, fields, wrong):
+    form = {"form": "opt_in", "channel": "EMAIL", "category": "MARKETING", "evidence": "a letter"}
+    shown = root.post(url("person", ada.pk), {**form, **fields})
+    forms = {name: form for form, name, _, _ in shown.context["forms"]}
+    assert set(forms["opt_in"].errors) == {wrong}
+    assert not ConsentEntry.objects.exists()
+
+
+def test_consent_has_no_preselected_choice(root, org, ada):
+    forms = {name: form for form, name, _, _ in see(root, ada).context["forms"]}
+    assert [forms["opt_in"].fields[name].choices[0][0] for name in ("channel", "category")] == [
+        "", "",
+    ]  # fmt: skip
+
+
+def test_a_test_is_sent_by_the_way_of_every_message(root, org, ada):
+    form = {"form": "send_test", "template": "SMS welcome"}
+    done = root.post(url("person", ada.pk), form)
+    sent = Message.objects.get()
+    assert (done.status_code, done["Location"]) == (302, url("message", sent.pk))
+    assert (sent.template, sent.channels, sent.test) == ("welcome", ["SMS"], False)
+    Suppression.objects.create(organization=org, channel="SMS", address=ada.mobile, reason="STOP")
+    shown = root.post(url("person", ada.pk), form)
+    assert "The recipient is on a suppression list." in shown.content.decode()
+
+
+def test_a_suppression_is_lifted_with_a_reason(root, org, ada):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
+    )
+    lift = url("lift", row.pk)
+    assert lift in see(root, ada).content.decode()
+    assert root.post(lift, {"why": ""}).status_code == 200
+    assert Suppression.objects.exists()
+    assert root.post(lift, {"why": "asked to"}).status_code == 302
+    assert not Suppression.objects.exists()
+    lines = [line for entry in LogEntry.objects.all() for line in change_log.describe(entry)]
+    assert "reason: asked to" in lines
+    assert f"address: {ada.email} → –" in lines
+
+
+def test_the_support_role_may_look_but_not_act(org, ada):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
+    )
+    support = person("s", org, Membership.Role.SUPPORT)
+    shown = see(support, ada)
+    assert shown.context["forms"] == []
+    assert ada.email not in shown.content.decode()
+    assert ada.mobile not in shown.content.decode()
+    form = {"form": "opt_out", "channel": "ALL", "category": "ALL", "evidence": "by phone"}
+    assert support.post(url("person", ada.pk), form).status_code == 403
+    assert support.get(url("lift", row.pk)).status_code == 403
+
+
+def test_people_of_others_are_not_there(root, org, ada):
+    other = factories.organization("other")
+    stranger = person("s", other, Membership.Role.OWNER)
+    assert stranger.get(url("person", ada.pk)).status_code == 404
+    assert stranger.get(url("person", ada.pk, org="other")).status_code == 404
+    assert root.get(url("person", "nobody")).status_code == 404
+
+
+def test_a_contact_that_is_gone_still_has_its_history(root, org, ada):
+    Api(org).send(message(ada))
+    type(ada).objects.all().delete()
+    shown = see(root, ada)
+    assert [each.title for each in shown.context["moments"]] == ["EMAIL: welcome"]
+    assert "The contact is gone; its history is here." in shown.content.decode()
+
+
+def test_a_page_asks_as_often_for_20_messages_as_for_2(root, org, ada):
+    api, counts = Api(org), []
+    for count in (2, 18):
+        for _ in range(count):
+            api.send(message(ada))
+        see(root, ada)  # the session keeps the organization
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            see(root, ada)
+        counts.append(len(captured))
+    assert counts == [21, 21]

@@ -1,0 +1,114 @@
+"""Search everywhere: what is found by what is typed."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from messaging.models import Delivery, Message, ProviderAccount, Suppression
+from rme.core.cache import TtlCache
+from rme.crm.models import Contact
+from rme.tenants.models import Membership
+from tests import factories
+from tests.admin.scene import person
+from tests.messaging.console.conftest import url
+from tests.rest import Api, message
+
+pytestmark = pytest.mark.django_db
+
+
+def search(client, term, **fields):
+    return client.get(reverse("console:search"), {"q": term, **fields})
+
+
+def found(client, term):
+    """Return the titles of results by kind; a single result is opened at once."""
+    response = search(client, term)
+    assert response.status_code == 200
+    return {
+        group.title: [result.title for result in group.results]
+        for group in response.context["groups"]
+    }
+
+
+@pytest.mark.parametrize(
+    "term",
+    ["ada@simulator.rme.test", "ADA@Simulator.rme.test", "+12125550100", "(212) 555-0100",
+     "Lovelace", "lovel", "ada", "Ada Lovelace", "lovelace ada", "{contact}"],
+)  # fmt: skip
+def test_a_person_is_found_and_opened(root, org, term):
+    ada = factories.contact(org)
+    factories.contact(org, first_name="Grace", last_name="Hopper", email="g@x.example", mobile="")
+    response = search(root, term.format(contact=ada.pk))
+    assert (response.status_code, response["Location"]) == (302, url("person", ada.pk))
+
+
+def test_a_message_is_found_by_its_id_and_by_its_delivery(root, org):
+    Api(org).send(message(factories.contact(org)))
+    sent = Message.objects.get()
+    for identifier in (sent.pk, Delivery.objects.get().pk, str(sent.pk).upper()):
+        assert search(root, str(identifier))["Location"] == url("message", sent.pk)
+
+
+def test_results_are_listed_by_kind(root, org):
+    factories.contact(org, first_name="Welcome")
+    factories.contact(org, last_name="Welcome")
+    ProviderAccount.objects.create(
+        organization=org, name="welcome-mail", kind="simulator", channel="EMAIL"
+    )
+    assert found(root, "welcome") == {
+        "People": ["Ada Welcome", "Welcome Lovelace"],
+        "Templates": ["welcome", "welcome", "welcome"],
+        "Provider accounts": ["welcome-mail"],
+    }
+
+
+def test_a_suppressed_address_without_a_contact_is_found(root, org):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address="x@y.example", reason="STOP"
+    )
+    change = reverse("admin:messaging_suppression_change", args=[row.pk])
+    assert search(root, "x@y.example")["Location"] == change
+
+
+@pytest.mark.parametrize("term", ["nobody", "%", "_", "'", "\0", "x" * 400])
+def test_what_is_not_there_is_not_found(root, org, term):
+    factories.contact(org)
+    assert found(root, term) == {}
+
+
+def test_nobody_finds_anything_of_another_organization(org):
+    ada = factories.contact(org)
+    Api(org).send(message(ada))
+    stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
+    for term in ("ada@simulator.rme.test", "Lovelace", str(ada.pk), str(Message.objects.get().pk)):
+        response = search(stranger, term, organization="acme")
+        assert (response.status_code, response.context["groups"]) == (200, [])
+
+
+def test_a_person_without_an_organization_may_not_search(org):
+    assert search(person("nobody"), "ada").status_code == 403
+
+
+def test_a_name_is_found_by_an_index(org):
+    factories.contacts(org, 50)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            f"EXPLAIN SELECT id FROM {Contact._meta.db_table} WHERE organization_id = 'acme' "
+            "AND (lower(last_name) ~>=~ 'last1' AND lower(last_name) ~<~ 'last2')"
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "contact_by_last_name" in plan
+
+
+def test_a_search_asks_as_often_for_many_results_as_for_few(root, org):
+    counts = []
+    for count in (2, 8):
+        factories.contacts(org, count)
+        search(root, "first")
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            search(root, "first")
+        counts.append(len(captured))
+    assert counts == [9, 9]
