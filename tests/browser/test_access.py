@@ -127,7 +127,7 @@ def test_a_passkey_logs_in_without_a_password(tab, live_server):
     expect(tab.get_by_role("heading", name="Recovery Codes")).to_be_visible()
     log_out(tab)
     tab.goto(f"{live_server.url}/admin/login/")
-    tab.get_by_role("button", name="Log in with a passkey").click()
+    tab.get_by_role("button", name="Use a passkey").click()
     expect(tab).to_have_url(f"{live_server.url}/admin/")
     tab.goto(f"{live_server.url}/admin/account/sessions/")
     expect(tab.get_by_text("127.0.0.1").first).to_be_visible()

@@ -69,7 +69,7 @@ def sign_on(client):
 def test_people_are_found_by_their_verified_address_and_then_by_their_id(org, settings):
     user = member(org)
     with provider(settings):
-        assert b"Log in with Acme ID" in browser().get("/admin/login/").content
+        assert b"Continue with Acme ID" in browser().get("/admin/login/").content
         client = browser()
         assert sign_on(client)["Location"] == "/admin/"
         assert is_in(client)
@@ -113,4 +113,4 @@ def test_an_address_of_two_accounts_names_neither(org, settings):
 
 def test_without_a_provider_there_is_no_such_page(org):
     assert browser().post(START).status_code == 404
-    assert b"Log in with single" not in browser().get("/admin/login/").content
+    assert b"Continue with single" not in browser().get("/admin/login/").content
