@@ -237,7 +237,7 @@ MFA_FORMS = {
     "authenticate": "rme.tenants.access.forms.LimitedCode",
     "reauthenticate": "rme.tenants.access.forms.LimitedCodeAgain",
 }
-# Nobody signs up, so nobody can block an address of somebody else.
+# There is no sign-up, so an address cannot be blocked by another person.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_RECOVERY_CODES_SHOW_ONCE = True

@@ -1,17 +1,18 @@
-"""Who looks at a page of the console: a person, in one organization, with what they may do there.
+"""Access to pages of the console: a person in one organization, and what they may do there.
 
 An organization of which a person sees nothing is answered like one that does not exist: 404.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -31,7 +32,7 @@ LATEST = "console_organization"
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """A person who looks at an organization's pages."""
+    """A person on an organization's pages."""
 
     user: User
     organization: OrganizationRecord
@@ -99,7 +100,7 @@ def page(view: View) -> View:
 
 
 def viewer_of(request: HttpRequest, organization_id: str) -> Viewer:
-    """Return who looks at an organization's pages. Raise Http404 for a stranger to it."""
+    """Return the person on an organization's pages. Raise Http404 for a stranger to it."""
     user = request.user
     assert isinstance(user, User)  # admin_view requires a logged-in user
     if not may(user, organization_id, Permission.SEE_MESSAGES):
@@ -161,3 +162,22 @@ def show(
         "page_name": match.url_name if match else "",
     }
     return render(request, f"admin/console/{template}.html", {**common, **context})
+
+
+def note(
+    viewer: Viewer, text: str, values: Mapping[str, object], *, reason: str = "", row: Model | None
+) -> None:
+    """Log an action on a row, or on the organization if there is none."""
+    shown = {name: ["", str(value)[:500]] for name, value in values.items() if value}
+    message: list[dict[str, object]] = [{"changed": {"name": "", "object": text, "fields": [text]}}]
+    message.append({"values": shown})
+    if reason:
+        message.append({"reason": reason})
+    target = row or Organization(pk=viewer.organization_id, name=viewer.organization.name)
+    LogEntry.objects.log_actions(
+        user_id=viewer.user.pk,
+        queryset=[target],
+        action_flag=CHANGE,
+        change_message=message,
+        single_object=True,
+    )

@@ -15,8 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from messaging.console import access, bulk_actions, message_filter, tasks
-from messaging.console.access import Viewer
-from messaging.console.log import note
+from messaging.console.access import Viewer, note
 from messaging.console.message_filter import MessageFilterForm
 from messaging.models import BulkAction, Pause
 from messaging.reports import delivery_list

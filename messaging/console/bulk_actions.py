@@ -20,8 +20,7 @@ from messaging.accept import Submission, accept_bulk, cancel, results
 from messaging.accept.idempotency import CallerKey, digest
 from messaging.accept.requests import MESSAGE
 from messaging.consent import gate_lock, suppressions
-from messaging.console.access import Viewer
-from messaging.console.log import note
+from messaging.console.access import Viewer, note
 from messaging.models import BulkAction, Delivery, Message, MessageContent, Suppression
 from messaging.models.decisions import ChannelDecision
 from messaging.models.statuses import Status

@@ -1,4 +1,4 @@
-"""What became of a delivery and what can be done about it, in sentences.
+"""The outcome of a delivery and what can be done about it, in sentences.
 
 The facts are those of the trace (`messaging.reports.trace`), which REST answers with too; the
 entries that decided are looked up for their day and their source.
@@ -80,7 +80,7 @@ def explain(
     events: Sequence[MessageEvent],
     found: Entries,
 ) -> Explanation:
-    """Return what became of one delivery and what can be done."""
+    """Return the outcome of one delivery and what can be done."""
     colour = wording.colour(row.status)
     text, links = _sentence(viewer, row, steps, events, found)
     return Explanation(viewer.without(text, row.address), colour, links)

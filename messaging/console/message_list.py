@@ -8,8 +8,7 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access, wording
-from messaging.console.access import Viewer
-from messaging.console.log import note
+from messaging.console.access import Viewer, note
 from messaging.console.message_filter import Chosen, MessageFilterForm, read
 from messaging.models import MessageContent
 from messaging.models.statuses import Status

@@ -1,4 +1,4 @@
-"""A message's page: what became of it in one sentence, then how, then what was sent."""
+"""A message's page: its outcome in one sentence, then the timeline, then the content."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -17,10 +17,9 @@ from messaging.accept import Submission, accept, results
 from messaging.accept.requests import MESSAGE
 from messaging.consent import entries, suppressions
 from messaging.console import access, bulk_actions, explanations, reachability, wording
-from messaging.console.access import Viewer
+from messaging.console.access import Viewer, note
 from messaging.console.action_pages import ReasonForm
 from messaging.console.explanations import Explanation, Link, Moment
-from messaging.console.log import note
 from messaging.console.message_list import reason_of
 from messaging.console.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
 from messaging.content import compose

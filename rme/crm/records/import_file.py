@@ -155,7 +155,7 @@ WAITS_FOR = timedelta(days=1)
 
 
 def discard_abandoned() -> int:
-    """Discard the files that nobody has imported within a day; return their number."""
+    """Discard the files that were not imported within a day; return their number."""
     before = Now() - WAITS_FOR
     old = list(RecordImport.objects.filter(_WAITS, turn_at__lt=before)[:100])
     return sum(discard(run) for run in old)

@@ -24,7 +24,7 @@ NO_ACCOUNT = (
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Nobody signs up; only staff logs in."""
+    """There is no sign-up; only staff logs in."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False

@@ -38,7 +38,7 @@ class NewPersonForm(forms.Form):
 
     def __init__(self, invitation: Invitation, *args: object) -> None:
         super().__init__(*args)
-        # the address is the user name, so nobody has to invent one
+        # the address is the user name, so that none has to be chosen
         self.user = User(username=invitation.email.lower(), email=invitation.email, is_staff=True)
 
     def clean(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Limits of the console's sessions, and the second factor that somebody needs before any page."""
+"""Limits of the console's sessions, and the second factor where it is required."""
 
 import time
 from collections.abc import Callable

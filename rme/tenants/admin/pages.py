@@ -111,10 +111,10 @@ class MembershipAdmin(OwnerAdmin):
 
 
 class InvitationForm(TenantForm):
-    """An invitation to somebody who has none that waits."""
+    """An invitation to a person who has no open one."""
 
     def clean(self) -> dict[str, Any]:
-        """Check that no invitation of this person waits, and nobody is invited twice."""
+        """Check that the person has neither an open invitation nor a role already."""
         given = super().clean()
         organization, email = self.own_organization(), given.get("email", "")
         if organization and email:

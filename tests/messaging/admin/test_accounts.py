@@ -42,11 +42,11 @@ def test_the_callback_url_of_a_provider_is_shown(root, org, account, settings):
     assert f"https://rme.example/hooks/{account.public_id}" in shown
 
 
-def test_the_form_names_services_that_report_nothing(root):
+def test_the_form_names_services_that_send_no_receipts(root):
     shown = root.get(page(ProviderAccount, "add")).content.decode()
     silent = [name for name, service in SERVICES.items() if service.check == NEVER]
     assert silent == ["scaleway"]
-    assert f"{silent[0]} reports nothing to us" in shown
+    assert f"{silent[0]} sends no receipts" in shown
     assert "sendgrid: its support" in shown
 
 
