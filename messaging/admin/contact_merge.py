@@ -38,7 +38,7 @@ Newest = dict[Pair, tuple[datetime, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class MergePreview:
     """What a merge would do."""
 
     counts: Mapping[str, int]
@@ -49,11 +49,11 @@ class Preview:
     """Decisions that are recorded: channel, category, status."""
 
 
-def preview(stays: Contact, goes: Contact) -> Preview:
+def preview(stays: Contact, goes: Contact) -> MergePreview:
     """Return what a merge would do; changes nothing."""
     own = {"organization_id": stays.organization_id, "contact_id": str(goes.pk)}
     records = {model: model._default_manager.filter(contact=goes).count() for model in RECORDS}
-    return Preview(
+    return MergePreview(
         counts={
             "messages": Delivery.objects.filter(**own).count(),
             "devices": Device.objects.filter(**own).count(),

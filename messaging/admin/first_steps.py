@@ -14,7 +14,7 @@ from rme.tenants.roles import Permission, organizations_for
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FirstStep:
     """A step of the checklist."""
 
     text: str
@@ -29,7 +29,7 @@ class Checklist:
 
     name: str
     url: str
-    steps: list[Step]
+    steps: list[FirstStep]
 
 
 def lists(organization_ids: Collection[str]) -> list[Checklist]:
@@ -62,26 +62,26 @@ def _checklist(progress: Progress) -> Checklist:
 
     organization = reverse("admin:tenants_organization_change", args=[progress.organization_id])
     steps = [
-        Step("Organization", "Its name, time zone, language and region.", True, organization),
-        Step(
+        FirstStep("Organization", "Its name, time zone, language and region.", True, organization),
+        FirstStep(
             "Sender domain",
             "The domain that email comes from, verified by a superuser.",
             progress.domain,
             page(f"messaging_senderdomain_{'changelist' if progress.has_domain else 'add'}"),
         ),
-        Step(
+        FirstStep(
             "Provider",
             "An active account; check it by the button Test send on its page.",
             progress.provider,
             listed_or_new("messaging_provideraccount", exists=progress.provider),
         ),
-        Step(
+        FirstStep(
             "Template",
             "One with an active version.",
             progress.template,
             listed_or_new("messaging_template", exists=progress.has_template),
         ),
-        Step(
+        FirstStep(
             "First message",
             "Add yourself as a contact, then use Send a test on the page of a template's version.",
             progress.delivered,
@@ -89,7 +89,7 @@ def _checklist(progress: Progress) -> Checklist:
             if progress.template
             else page("messaging_template_changelist"),
         ),
-        Step(
+        FirstStep(
             "Keys for your developers",
             "An application for REST, or an API key for bots.",
             progress.keys,

@@ -42,7 +42,7 @@ class HeldList(TenantList):
         return rows.filter(manual_review.HELD)
 
 
-class ReasonForm(forms.Form):
+class DecisionReasonForm(forms.Form):
     """The reason of a decision."""
 
     reason = forms.CharField(
@@ -111,7 +111,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
 
     @admin.action(description=TITLES[Decision.GIVE_UP], permissions=["decide"])
     def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
-        """Give the selected deliveries up."""
+        """Stop trying to send the selected deliveries."""
         return self._decide(request, queryset, Decision.GIVE_UP)
 
     def _decide(
@@ -122,7 +122,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
         own = organizations_for(request, self.write_permission).values("pk")
         rows = queryset.filter(organization_id__in=own).order_by("pk")
         chosen = list(rows.values_list("organization_id", "pk")[:MAX_SELECTED])
-        form = ReasonForm(request.POST if "reason" in request.POST else None)
+        form = DecisionReasonForm(request.POST if "reason" in request.POST else None)
         if not form.is_valid():
             noun = "delivery" if len(chosen) == 1 else "deliveries"
             statement = f"{len(chosen)} chosen {noun}: they {QUESTIONS[decision]}"

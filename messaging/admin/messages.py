@@ -58,7 +58,7 @@ def _having(rows: QuerySet[Message], *wanted: Q, **fields: object) -> QuerySet[M
     return rows.filter(Exists(deliveries))
 
 
-class DeliveryFilter(admin.SimpleListFilter):
+class DeliveryColumnFilter(admin.SimpleListFilter):
     """Base class of filters by a column of the deliveries."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Message]) -> QuerySet[Message]:
@@ -66,7 +66,7 @@ class DeliveryFilter(admin.SimpleListFilter):
         return _having(queryset, **column) if self.value() else queryset
 
 
-class StatusFilter(DeliveryFilter):
+class StatusFilter(DeliveryColumnFilter):
     title = "status of a recipient"
     parameter_name = "status"
 
@@ -74,7 +74,7 @@ class StatusFilter(DeliveryFilter):
         return [(status.value, status.value.title()) for status in Status]
 
 
-class ChannelFilter(DeliveryFilter):
+class ChannelFilter(DeliveryColumnFilter):
     title = "channel"
     parameter_name = "channel"
 

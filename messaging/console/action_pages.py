@@ -40,7 +40,7 @@ PAUSABLE = frozenset({"channel", "category", "template"})
 """What a pause can name."""
 
 
-class ReasonForm(forms.Form):
+class ActionReasonForm(forms.Form):
     """Why an action is ordered: the change log keeps it."""
 
     # Not `reason`, which is a filter of the same page.
@@ -50,7 +50,7 @@ class ReasonForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ActionChoice:
     """The rows of an action, and what was chosen in words."""
 
     targets: Sequence[UUID]
@@ -66,7 +66,7 @@ def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
     chosen_kind = _kind(kind)
     data = request.POST if request.method == "POST" else request.GET
     choice = _choice(viewer, chosen_kind, data)
-    form = ReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid() and choice.targets:
         reason = form.cleaned_data["why"]
         action = bulk_actions.start(
@@ -98,7 +98,7 @@ def _kind(text: str) -> BulkAction.Kind:
         raise Http404 from None
 
 
-def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> Choice:
+def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
     """Return the rows that filters, or a message's id, mean for an action."""
     if message_id := ids.parse(data.get("message", "")):
         wanted, scope = DeliveryFilter(message_id=message_id), f"message {message_id}"
@@ -107,7 +107,7 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> Choice:
         form = MessageFilterForm(viewer, data)
         chosen = message_filter.read(form)
         if chosen.matches_nobody or chosen.problem:
-            return Choice([], form.in_words, is_cut=False)
+            return ActionChoice([], form.in_words, is_cut=False)
         wanted, scope, limit = chosen.wanted, form.in_words, bulk_actions.TARGETS_LIMIT
         # What comes after the number was shown is not part of it.
         wanted = replace(wanted, until=min(filter(None, [wanted.until, _asked_at(data)])))
@@ -120,7 +120,7 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> Choice:
     targets = [row.id for row in rows.rows]
     if kind is Kind.LIFT:
         targets = bulk_actions.suppressions_of(viewer.organization_id, targets)
-    return Choice(targets, scope, is_cut=rows.following is not None)
+    return ActionChoice(targets, scope, is_cut=rows.following is not None)
 
 
 def _asked_at(data: Any) -> datetime:
@@ -149,7 +149,7 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     given = {name: value for name, value in filters.cleaned_data.items() if value}
     unknown = sorted(given.keys() - PAUSABLE)
     scope = {name: given.get(name, "") for name in sorted(PAUSABLE)}
-    form = ReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid() and not unknown:
         reason = form.cleaned_data["why"]
         row = Pause.objects.create(organization_id=viewer.organization_id, reason=reason, **scope)

@@ -18,7 +18,7 @@ from messaging.accept.requests import MESSAGE
 from messaging.consent import entries, suppressions
 from messaging.console import access, bulk_actions, explanations, reachability, wording
 from messaging.console.access import Viewer, note
-from messaging.console.action_pages import ReasonForm
+from messaging.console.action_pages import ActionReasonForm
 from messaging.console.explanations import Explanation, Link, Moment
 from messaging.console.message_list import reason_of
 from messaging.console.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
@@ -113,7 +113,7 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
     """Return the page that asks why a suppression is lifted; a POST lifts it."""
     viewer.require(Permission.CHANGE_PEOPLE)
     row = get_object_or_404(suppressions.current(viewer.organization_id), pk=suppression_id)
-    form = ReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     whom = viewer.shown(row.address) or row.contact_id
     if form.is_valid():
         reason = form.cleaned_data["why"]

@@ -47,14 +47,14 @@ class ConsentState(NamedTuple):
     """The id of the ledger entry."""
 
 
-class Permission(NamedTuple):
+class ConsentPermission(NamedTuple):
     """Whether a contact may be written to, and the entry that decides; None: the regime does."""
 
     allowed: bool
     entry: str | None = None
 
 
-_BY_REGIME = {False: Permission(True), True: Permission(False)}
+_BY_REGIME = {False: ConsentPermission(True), True: ConsentPermission(False)}
 """The permission without any entry, by whether contacts have to opt in."""
 
 
@@ -66,7 +66,7 @@ class CurrentConsent:
 
     def permission(
         self, contact_id: str, channel: str, category: str, *, opt_in: bool
-    ) -> Permission:
+    ) -> ConsentPermission:
         """Return whether a contact may be written to, and the entry that decides.
 
         The most specific level decides (fewest wildcards), and there the newest entry; a tie goes
@@ -91,8 +91,8 @@ class CurrentConsent:
         objections = (each for level in found for each in level if each.status == _OPTED_OUT)
         objection = next((each for each in objections if each.at > state.at), None)
         if state.status == _OPTED_IN and objection:
-            return Permission(False, objection.entry)
-        return Permission(state.status == _OPTED_IN, state.entry)
+            return ConsentPermission(False, objection.entry)
+        return ConsentPermission(state.status == _OPTED_IN, state.entry)
 
     def opted_out(self, contact_id: str, channel: str, category: str) -> bool:
         """Return whether the newest decision on exactly this level is OPTED_OUT."""

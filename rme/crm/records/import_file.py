@@ -235,7 +235,7 @@ def _read_cell(
 
 # --- matching -----------------------------------------------------------------------------------
 def _match_by_email(organization_id: str, rows: list[ParsedRow]) -> None:
-    """Give each row without an id that of the contact with its email: one query.
+    """Set the id of each row without one to that of the contact with its email: one query.
 
     Cells that are empty change nothing in a contact that was found.
     """

@@ -72,7 +72,7 @@ def account_of(invitation: Invitation) -> User | None:
 
 
 def accept(token: str, user: User) -> None:
-    """Give a person, who may be new, the role of an invitation. Raise NotValid."""
+    """Grant a person, who may be new, the role of an invitation. Raise NotValid."""
     with transaction.atomic():
         locked = Invitation.objects.select_for_update().filter(digest=_digest(token))
         list(locked)  # two who accept at once come one after the other
