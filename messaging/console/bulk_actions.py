@@ -166,8 +166,7 @@ def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     with transaction.atomic():
         gate_lock.take_exclusive([action.organization_id])
         rows = Suppression.objects.filter(organization_id=action.organization_id, pk__in=targets)
-        for row in rows:
-            change_log.log_deletion(action.user_id, row, frozenset(), action.reason)
+        change_log.log_deletions(action.user_id, rows, frozenset(), action.reason)
         rows.delete()
     return []
 

@@ -1,9 +1,11 @@
 """Entries of the admin's log: each value before and after a change, with secrets redacted."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.forms import BaseForm
 
@@ -40,28 +42,33 @@ def of_form(form: BaseForm, secrets: frozenset[str]) -> Values:
     }
 
 
-def log_deletion(user_id: Any, row: Model, secrets: frozenset[str], reason: str = "") -> None:
-    """Log the deletion of a row, with its values."""
+def log_deletions(
+    user_id: Any, rows: Iterable[Model], secrets: frozenset[str], reason: str = ""
+) -> None:
+    """Log the deletion of rows, with their values: one statement."""
+    LogEntry.objects.bulk_create(
+        LogEntry(
+            user_id=user_id,
+            content_type_id=ContentType.objects.get_for_model(row, for_concrete_model=False).pk,
+            object_id=row.pk,
+            object_repr=str(row)[:200],
+            action_flag=DELETION,
+            change_message=json.dumps(_deletion(row, secrets | SECRETS, reason)),
+        )
+        for row in rows
+    )
+
+
+def _deletion(row: Model, secrets: frozenset[str], reason: str) -> list[dict[str, object]]:
     values: Values = {
-        field.name: [
-            REDACTED if field.name in secrets | SECRETS else _text(getattr(row, field.attname)),
-            "",
-        ]
+        field.name: [REDACTED if field.name in secrets else _text(getattr(row, field.attname)), ""]
         for field in row._meta.concrete_fields
     }
     message: list[dict[str, object]] = [
-        {"deleted": {"name": row._meta.verbose_name, "object": str(row)}},
+        {"deleted": {"name": str(row._meta.verbose_name), "object": str(row)}},
         {"values": values},
     ]
-    if reason:
-        message.append({"reason": reason})
-    LogEntry.objects.log_actions(
-        user_id=user_id,
-        queryset=[row],
-        action_flag=DELETION,
-        change_message=message,
-        single_object=True,
-    )
+    return [*message, {"reason": reason}] if reason else message
 
 
 def log_change(user_id: int, row: Model, values: Values, reason: str) -> None:

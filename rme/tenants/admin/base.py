@@ -154,8 +154,9 @@ class TenantAdmin(OwnChoices, ModelAdmin):
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
         """Log deleted rows with their values."""
-        for row in queryset:
-            change_log.log_deletion(request.user.pk, row, self.secret_fields, self.reason(request))
+        change_log.log_deletions(
+            request.user.pk, queryset, self.secret_fields, self.reason(request)
+        )
 
     def reason(self, request: HttpRequest) -> str:
         """Return the reason that a person typed for an action."""

@@ -24,6 +24,7 @@ from rme.tenants import change_log
 from rme.tenants.access import invitations
 from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import Invitation, Membership, Organization, User
 from rme.tenants.roles import grantable
 
@@ -126,7 +127,7 @@ class InvitationForm(TenantForm):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(OwnerAdmin):
+class InvitationAdmin(ShownOnce, OwnerAdmin):
     """Invitations by email. To delete one is to withdraw it."""
 
     form = InvitationForm

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -142,6 +143,26 @@ def test_suppressions_of_what_was_blocked_are_lifted(root, org):
     Api(org).send(message(ada))
     assert order(root, "lift", why="asked to").context["action"].done == 1
     assert list(Suppression.objects.all()) == [other]
+
+
+def test_lifting_30_asks_as_often_as_lifting_3(root, org):
+    user = factories.integration_user()
+    ContentType.objects.get_for_model(Suppression)  # kept by the process
+    counts = []
+    for count in (3, 30):
+        rows = Suppression.objects.bulk_create(
+            Suppression(organization=org, channel="EMAIL", address=f"{i}@{count}.example")
+            for i in range(count)
+        )
+        action = BulkAction.objects.create(
+            organization=org, kind="LIFT", targets=[row.pk for row in rows], total=count,
+            reason="asked to", user_id=user.pk,
+        )  # fmt: skip
+        with CaptureQueriesContext(connection) as captured:
+            bulk_actions.run_slice(action.pk)
+        counts.append(len(captured))
+    assert LogEntry.objects.count() == 33
+    assert counts == [11, 11]
 
 
 def test_a_pause_holds_what_the_filter_names(root, org):

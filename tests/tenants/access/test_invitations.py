@@ -32,9 +32,8 @@ def owner(org):
 
 
 def invite(client, org, role="SUPPORT", email="sam@example.com"):
-    return client.post(
-        page(Invitation, "add"), {"organization": org.pk, "email": email, "role": role}
-    )
+    form = {"organization": org.pk, "email": email, "role": role}
+    return client.post(page(Invitation, "add"), form, follow=True)
 
 
 def path_of(answer):
@@ -148,14 +147,15 @@ def test_weak_and_different_passwords_are_refused(owner, org):
 def test_a_worker_sends_the_email(owner, org, settings, django_capture_on_commit_callbacks):
     settings.MAIL_ENABLED = True
     with django_capture_on_commit_callbacks(execute=True):
-        assert invite(owner, org).status_code == 302
+        shown = invite(owner, org)
+    assert "An email with the invitation goes to sam@example.com." in shown.content.decode()
     assert (redis_client().llen("default"), mail.outbox) == (1, [])
     row = Invitation(organization=org, email="kim@example.com", role="VIEWER",
                      invited_by=User.objects.get(username="olga"))  # fmt: skip
     link = invitations.create(row)
     assert invitations.send(str(row.pk), link.split("/")[-2])
-    (letter,) = mail.outbox
-    assert (letter.to, link in letter.body) == (["kim@example.com"], True)
+    (email,) = mail.outbox
+    assert (email.to, link in email.body) == (["kim@example.com"], True)
     assert not invitations.send(str(row.pk), "another")
     assert len(mail.outbox) == 1
 
