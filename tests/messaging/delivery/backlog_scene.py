@@ -53,6 +53,7 @@ FROM made, unnest(ARRAY[false, true]) of_contact
 """
 GATED = [Suppression, ConsentEntry, Pause]
 """The tables that the gates read besides deliveries."""
+_TABLES = [model._meta.db_table for model in (*PARTITIONED, *GATED)]
 
 
 def fill(
@@ -73,12 +74,17 @@ def fill_gates(count: int, *, organizations: int = 4) -> None:
 
 def empty(vacuum: str = "") -> None:
     """Delete all, and with options of VACUUM let PostgreSQL learn that nothing is there."""
-    tables = [model._meta.db_table for model in (*PARTITIONED, *GATED)]
     with connection.cursor() as cursor:
-        for table in tables:
+        for table in _TABLES:
             cursor.execute(f"DELETE FROM {table}")
         if vacuum:
-            cursor.execute(f"VACUUM ({vacuum}) {', '.join(tables)}")
+            cursor.execute(f"VACUUM ({vacuum}) {', '.join(_TABLES)}")
+
+
+def analyze() -> None:
+    """Let PostgreSQL learn what is there: it keeps that when all rows are deleted."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {', '.join(_TABLES)}")
 
 
 _READ = """

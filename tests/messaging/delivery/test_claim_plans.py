@@ -145,10 +145,15 @@ def _check_gates(number: int) -> list[GateResult]:
     return begin_check(candidates).read().results
 
 
-def test_reads_of_the_gates_behind_many_entries(no_autovacuum):
+@pytest.mark.parametrize("known", ["nothing", "rows that are gone"])
+def test_reads_of_the_gates_behind_many_entries(known, no_autovacuum):
     for number in range(4):
         Organization.objects.create(pk=f"o0{number}", name="O")
     now = int(datetime.now(UTC).timestamp() * 1000)
+    if known == "rows that are gone":
+        backlog_scene.fill(Status.SENT, COUNT, since=now)
+        backlog_scene.fill_gates(COUNT)
+        backlog_scene.analyze()
     backlog_scene.empty(VACUUMS["empty"])
     for _ in range(8):  # a plan is kept from the sixth time on
         _check_gates(ROWS)
