@@ -5,7 +5,7 @@ import datetime as dt
 import orjson
 import pytest
 
-from messaging.models import IdempotencyKey, Message
+from messaging.models import IdempotencyKey, Message, ProviderAccount
 from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.tenants.models import Organization
@@ -72,6 +72,8 @@ def test_a_key_lives_for_a_day_after_the_latest_time_of_its_message(api, org):
 def test_a_message_without_a_provider_does_not_use_the_key(api, org):
     body = message(factories.contact(org), channel="SMS")
     Organization.objects.filter(pk=org.pk).update(simulator=False)
+    ProviderAccount.objects.create(organization=org, name="mail", kind="simulator", channel="EMAIL")
+    TtlCache.clear_all()
     refused = api.send(body, **KEY)
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
     Organization.objects.filter(pk=org.pk).update(simulator=True)
