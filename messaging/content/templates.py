@@ -52,7 +52,7 @@ SELECT t.{", t.".join(_TEMPLATE_COLUMNS)}, v.{", v.".join(_VERSION_COLUMNS)}
 FROM unnest(%s::bigint[], %s::text[]) wanted(id, organization_id)
 JOIN {TemplateVersion._meta.db_table} v ON {sql.by_key("v.id", "wanted.id")}
 JOIN {Template._meta.db_table} t ON {sql.by_key("t.id", "v.template_id")}
-  AND t.organization_id = wanted.organization_id
+  AND t.organization_id || '' = wanted.organization_id
 """
 
 

@@ -44,7 +44,7 @@ def test_a_key_is_issued_for_some_actions(org, owner, redis):
         "actions": ["Confirm_Contact"],
         "networks": "127.0.0.0/8\n192.0.2.7, 2001:db8::/32",
     }
-    response = owner.post(page(ApiKey, "add"), given)
+    response = owner.post(page(ApiKey, "add"), given, follow=True)
     key = ApiKey.objects.get()
     assert (key.name, key.actions, key.networks) == (
         "Web bot",
@@ -71,7 +71,7 @@ def test_a_key_is_rotated_after_asking(org, owner):
     key, text = api_keys.issue(org, "bot", actions=["Confirm_Case"])
     assert b"7 days" in owner.get(button(ApiKey, key, "rotate")).content
     assert ApiKey.objects.count() == 1
-    response = owner.post(button(ApiKey, key, "rotate"))
+    response = owner.post(button(ApiKey, key, "rotate"), follow=True)
     assert response["Cache-Control"].startswith("no-store")
     fresh = api_keys.verify(shown_key(response), org.pk)
     assert fresh.actions == ("Confirm_Case",)

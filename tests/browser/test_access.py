@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 OPEN = (
     *("/admin/login/", "/admin/logout/", "/admin/password_change/", "/admin/account/"),
     *("/admin/messaging/message/", "/admin/messaging/delivery/"),
+    *("/admin/console/messages/", "/admin/console/search/"),
     *("/admin/jsi18n/", "/admin/autocomplete/", "/admin/search/"),
 )
 """What support may open, beside the first page."""
@@ -106,6 +107,8 @@ def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_area_alone(
     assert {path: status(path) for path in areas if status(path) not in (403, 404)} == {}
     assert {path: status(path) for path in theirs if status(path) != 404} == {}
     assert status("/admin/messaging/message/") == 200
+    assert status(f"/admin/console/{org.pk}/messages/") == 200
+    assert status(f"/admin/console/{other.pk}/messages/") == 404
     assert Membership.objects.get(user__username="sam@example.com").role == "SUPPORT"
 
 

@@ -1,15 +1,19 @@
 """What several files of these tests send by, and to whom."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from messaging import providers
 from messaging.models import ProviderAccount
+from messaging.providers.simulator import Simulator
+from rme.core.cache import TtlCache
 from rme.core.outcomes import Outcome
+from rme.core.provider import Content, Dispatch, Progress, no_progress
 from rme.crm.models import Contact
 from rme.tenants.models import Organization
+from rme.transport import Transport
 from tests import factories
 from tests.messaging.consent.erasure_scene import SECRET
 from tests.messaging.delivery.deliver_scene import Scripted
@@ -80,6 +84,33 @@ def ada(org: Organization) -> Contact:
 @pytest.fixture
 def bob(org: Organization) -> Contact:
     return factories.contact(org, first_name="Bob", email="bob@simulator.rme.test")
+
+
+class Recorder(Simulator):
+    """A simulator that keeps what it is to send."""
+
+    kind = "recorder"
+    handed: list[Content] = []
+
+    def send(
+        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
+    ) -> list[Outcome]:
+        self.handed.extend(dispatch.content for dispatch in dispatches)
+        return super().send(dispatches, transport)
+
+
+@pytest.fixture
+def handed(org: Organization) -> Iterator[list[Content]]:
+    """Return the contents that are handed to the organization's provider of email and SMS."""
+    providers.REGISTRY["recorder"] = Recorder
+    Recorder.handed = []
+    for channel in ("EMAIL", "SMS"):
+        ProviderAccount.objects.create(
+            organization=org, name=f"recorder {channel}", kind="recorder", channel=channel
+        )
+    TtlCache.clear_all()
+    yield Recorder.handed
+    del providers.REGISTRY["recorder"]
 
 
 @pytest.fixture

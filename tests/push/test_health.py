@@ -140,8 +140,15 @@ def test_a_key_that_apple_refuses_is_named_until_it_is_taken_again(
         second = device(org, "IOS", token=other)
         send(person_of(first))
         assert push_findings(api) == [REFUSED]
-        (shown,) = api.call("GET", "/health").json()["providers"]
-        assert (shown["status"], shown["circuit"], shown["lastError"]) == ("down", "OPEN", reason)
+        shown = [
+            (each["name"], each["channel"], each["status"], each["circuit"], each["lastError"])
+            for each in api.call("GET", "/health").json()["providers"]
+        ]
+        assert shown == [
+            ("apns", "PUSH", "down", "OPEN", reason),
+            ("simulator", "EMAIL", "ok", "CLOSED", None),
+            ("simulator", "SMS", "ok", "CLOSED", None),
+        ]
         # The first is not tried again meanwhile, however slow this machine is.
         Delivery.objects.update(due_at=clock.now() + timedelta(hours=1))
         send(person_of(second))

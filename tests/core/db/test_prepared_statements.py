@@ -202,7 +202,9 @@ def test_a_new_statement_after_a_rollback_hides_none_that_were_dropped():
 
 
 def test_a_new_statement_leaves_the_others_prepared():
-    add(1)
+    with prepared_statements.transaction():  # BEGIN is prepared, too
+        add(1)
+        stored()
     stored()
     before = prepared()
     prepared_statements.execute("SELECT 'first'")

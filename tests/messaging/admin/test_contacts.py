@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -178,6 +179,7 @@ def test_an_erasure_reaches_the_entries_of_merged_contacts(org, two):
 
 
 def test_statements_do_not_grow_with_rows(org):
+    ContentType.objects.get_for_model(Contact)  # a process reads it once
     found = []
     for count in (1, 20):
         stays, goes = factories.contacts(org, 2)
@@ -191,7 +193,7 @@ def test_statements_do_not_grow_with_rows(org):
         with CaptureQueriesContext(connection) as captured:
             merge(stays, goes)
         found.append(len(captured))
-    assert found == [30, 30]
+    assert found == [27, 27]
 
 
 def test_contacts_of_two_organizations_are_not_merged(root, org, two):

@@ -8,6 +8,7 @@ import pytest
 from messaging.models import IdempotencyKey, Message, ProviderAccount
 from rme.core.cache import TtlCache
 from rme.core.db import clock
+from rme.tenants.models import Organization
 from tests import factories
 from tests.rest import error, message
 
@@ -70,12 +71,12 @@ def test_a_key_lives_for_a_day_after_the_latest_time_of_its_message(api, org):
 
 def test_a_message_without_a_provider_does_not_use_the_key(api, org):
     body = message(factories.contact(org), channel="SMS")
-    row = ProviderAccount.objects.create(
-        organization=org, name="mail", kind="simulator", channel="EMAIL"
-    )
+    Organization.objects.filter(pk=org.pk).update(simulator=False)
+    ProviderAccount.objects.create(organization=org, name="mail", kind="simulator", channel="EMAIL")
     TtlCache.clear_all()
-    assert api.send(body, **KEY).status_code == 502
-    row.delete()
+    refused = api.send(body, **KEY)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
+    Organization.objects.filter(pk=org.pk).update(simulator=True)
     TtlCache.clear_all()
     again = api.send(body, **KEY)
     assert (again.status_code, again.get("Idempotent-Replayed")) == (202, None)

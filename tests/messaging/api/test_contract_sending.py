@@ -2,39 +2,12 @@
 
 import pytest
 
-from messaging import providers
-from messaging.models import Message, ProviderAccount
+from messaging.models import Message
 from messaging.models import Suppression as Entry
-from messaging.providers.simulator import Simulator
-from rme.core.cache import TtlCache
 from tests import factories
 from tests.rest import error, events, message, work
 
 pytestmark = pytest.mark.django_db
-
-
-class Noting(Simulator):
-    """Notes what it is handed."""
-
-    kind = "noting"
-    handed = []
-
-    def send(self, dispatches, transport, progress=None):
-        self.handed.extend(dispatch.content for dispatch in dispatches)
-        return super().send(dispatches, transport)
-
-
-@pytest.fixture
-def handed(org):
-    providers.REGISTRY["noting"] = Noting
-    Noting.handed = []
-    for channel in ("EMAIL", "SMS"):
-        ProviderAccount.objects.create(
-            organization=org, name=f"noting {channel}", kind="noting", channel=channel
-        )
-    TtlCache.clear_all()
-    yield Noting.handed
-    del providers.REGISTRY["noting"]
 
 
 # --- fields ---------------------------------------------------------------------------------------

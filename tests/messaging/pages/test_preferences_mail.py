@@ -2,12 +2,10 @@
 
 import pytest
 
-from messaging import providers
 from messaging.consent import ledger
 from messaging.content import compose, links, templates
-from messaging.models import Category, ProviderAccount
+from messaging.models import Category
 from messaging.policy import organization_policy
-from messaging.providers.simulator import Simulator
 from rme.crm.contacts import get_contacts
 from rme.tenants import organizations
 from tests import factories
@@ -76,26 +74,6 @@ def test_a_text_message_may_link_to_the_page(org):
     sent = compose.sms(render_request(org, person, version))
     token = link(org, person, "TRANSACTIONAL", "SMS").token
     assert sent.text == f"http://127.0.0.1:8000/p/{token}"
-
-
-class Noting(Simulator):
-    """Notes what it is handed."""
-
-    kind = "noting"
-    handed = []
-
-    def send(self, dispatches, transport, progress=None):
-        self.handed.extend(dispatch.content for dispatch in dispatches)
-        return super().send(dispatches, transport)
-
-
-@pytest.fixture
-def handed(org):
-    providers.REGISTRY["noting"] = Noting
-    Noting.handed = []
-    ProviderAccount.objects.create(organization=org, name="n", kind="noting", channel="EMAIL")
-    yield Noting.handed
-    del providers.REGISTRY["noting"]
 
 
 def test_no_variable_replaces_the_preference_link(api, org, handed):

@@ -32,11 +32,14 @@ _FIELDS = "id::text, first_name, last_name, email, mobile, language, zone"
 _CONTACTS = f"""
 SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND id = ANY(%s::uuid[])
 """
+# LATERAL with OFFSET looks each contact up by its id, whatever the statistics say; the expression
+# keeps the planner from the index on organizations, which finds all contacts of one.
 _CONTACTS_OF_MANY = f"""
-SELECT c.organization_id, {_FIELDS.replace("id::text", "c.id::text")}
-FROM unnest(%s::text[], %s::uuid[]) wanted(organization_id, contact_id)
-JOIN {Contact._meta.db_table} c ON {sql.by_key("c.id", "wanted.contact_id")}
-  AND c.organization_id = wanted.organization_id
+SELECT wanted.organization_id, c.*
+FROM unnest(%s::text[], %s::uuid[]) wanted(organization_id, contact_id), LATERAL (
+  SELECT {_FIELDS} FROM {Contact._meta.db_table}
+  WHERE {sql.by_key("id", "wanted.contact_id")} AND organization_id || '' = wanted.organization_id
+  OFFSET 0) c
 """
 _BY_MOBILE = f"""
 SELECT {_FIELDS} FROM {Contact._meta.db_table} WHERE organization_id = %s AND mobile = ANY(%s)

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from rme.crm.connectors.base import Deadline, PlatformSlow
-from rme.crm.connectors.embedded.connector import EmbeddedConnector
+from rme.crm.connectors.embedded.connector import EmbeddedConnector, contacts_of_many
 from rme.crm.connectors.records import NewAccount
 from rme.crm.models import Account
 from tests import factories
@@ -21,6 +21,31 @@ class TestEmbedded(Conformance):
     def platform(self) -> OwnTables:
         org = factories.organization()
         return OwnTables(org, EmbeddedConnector(org.pk))
+
+
+_FETCHED = """
+SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'crm_contact'
+"""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_contacts_of_many_organizations_are_read_one_by_one(analyzed):
+    """However many contacts an organization has, and whatever the statistics say."""
+    wanted = {}
+    for each in ("a", "b"):
+        rows = factories.contacts(factories.organization(each), 1000)
+        wanted[each] = [str(row.pk) for row in rows[:20]]
+    with connection.cursor() as cursor:
+        if analyzed:
+            cursor.execute("ANALYZE crm_contact")
+        cursor.execute(_FETCHED)
+        (before,) = cursor.fetchone()
+        found = contacts_of_many(wanted)
+        cursor.execute(_FETCHED)
+        (after,) = cursor.fetchone()
+    assert {each: list(rows) for each, rows in found.items()} == wanted
+    assert after - before == 40
 
 
 @pytest.mark.django_db(transaction=True)
