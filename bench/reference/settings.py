@@ -8,6 +8,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",  # its apps do not start without
 ]
 MIDDLEWARE.insert(2, "django.contrib.sessions.middleware.SessionMiddleware")
 ALLOWED_HOSTS = ["*"]
