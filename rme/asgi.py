@@ -5,6 +5,10 @@ from rme.wsgi import application as wsgi_application  # sets Django up
 # isort: split
 from django.conf import settings
 
+from rme.core.db import availability
 from rme.core.http.gateway import Gateway
+from rme.core.process import memory
 
+availability.limit(settings.DATABASE_SECONDS)
 application = Gateway(wsgi_application, settings.WEB_THREADS)
+memory.freeze_startup_objects()

@@ -35,7 +35,7 @@ class Service:
     def __init__(self, var: Path, **env: str) -> None:
         self.var = var
         self.port = free_port()
-        self.env = {**_own_engines(), "RME_VAR": str(var), "PORT": str(self.port), **env}
+        self.env = {**own_engines(), "RME_VAR": str(var), "PORT": str(self.port), **env}
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -128,11 +128,11 @@ def _migrated() -> Path:
     folder.chmod(0o755)
     command = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
     command += [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
-    subprocess.run(command, cwd=ROOT, env=_own_engines(), check=True)
+    subprocess.run(command, cwd=ROOT, env=own_engines(), check=True)
     return folder
 
 
-def _own_engines() -> dict[str, str]:
+def own_engines() -> dict[str, str]:
     """Return the environment without the engines of the tests."""
     return {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
 

@@ -60,7 +60,7 @@ def test_the_page_tells_how_long_to_wait_in_plain_words():
     text = answer.content.decode()
     assert f"<h1>{MESSAGE.format(wait)}</h1>" in text
     assert answer["X-Request-Id"] in text
-    assert "ada" not in text
+    assert "ada" not in text.replace(answer["X-Request-Id"], "")
 
 
 def answers(name):

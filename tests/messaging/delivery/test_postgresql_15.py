@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     not (BINARIES / "postgres").exists(), reason="PostgreSQL 15 is not installed: make postgres15"
 )
 
-TESTS = ["test_claims.py", "test_claim_plans.py", "test_fairness.py", "test_sweeper.py"]
+TESTS = ["test_claims.py", "claim_plans.py", "test_fairness.py", "test_sweeper.py"]
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",

@@ -1,0 +1,166 @@
+"""What claims and the sweep read does not depend on statistics: of a few rows a few, however many
+wait, though PostgreSQL believe that none do.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection, transaction
+
+from messaging.consent.gates import Candidate, GateResult, begin_check
+from messaging.delivery import claims, fairness, sweeper
+from messaging.delivery.accounts import rates
+from messaging.feedback import receipts
+from messaging.feedback.receipts import Receipt
+from messaging.models import PARTITIONED, Attempt, Delivery
+from messaging.models.statuses import Status
+from messaging.models.transitions import Transition, apply_transitions
+from messaging.policy.organization_policy import CategoryRules
+from rme.core import errors, ids
+from rme.core.db import sql
+from rme.core.provider import DeliveryReceipt
+from rme.tenants.models import Organization
+from tests.messaging.delivery import backlog_scene
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COUNT = 5_000
+ROWS = 50
+NEXT_MONTH = (datetime.now(UTC).replace(day=1) + timedelta(days=33)).replace(day=2)
+
+
+def _some(status: str) -> list[Delivery]:
+    return list(Delivery.objects.filter(status=status).order_by("-id")[:ROWS])
+
+
+def _transition(rows: list[Delivery]) -> None:
+    apply_transitions(
+        [Transition(id=row.pk, fence=0, status=Status.SENT, due_at=None) for row in rows]
+    )
+
+
+def _record(rows: list[Delivery]) -> None:
+    outcomes = [
+        {"id": row.pk, "organization_id": row.organization_id, "outcome": "Accepted"}
+        for row in rows
+    ]
+    sql.execute({"outcomes": sql.update_step(Attempt, outcomes, setting=sql.BY_INDEX)})
+
+
+def _settle(rows: list[Delivery]) -> None:
+    with transaction.atomic():
+        receipts.apply_provider_receipts(
+            {row.pk: [(7, DeliveryReceipt(row.pk, "delivered"))] for row in rows}
+        )
+
+
+CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
+    "claim": (Status.ACCEPTED, lambda _: claims.claim("o01", "EMAIL", 1, ROWS), ROWS),
+    "claim_many": (
+        Status.ACCEPTED,
+        lambda _: claims.claim_many("EMAIL", 1, {"o02": 20, "o03": 20, "o00": 20}, ROWS),
+        ROWS,
+    ),
+    "ready": (Status.ACCEPTED, lambda _: claims.ready("EMAIL"), ROWS),
+    "ready_on_another_channel": (Status.ACCEPTED, lambda _: claims.ready("SMS"), ROWS),
+    "waiting_channels": (Status.ACCEPTED, lambda _: fairness.waiting_channels(), ROWS),
+    "look": (Status.ACCEPTED, lambda _: rates._count("o01", "EMAIL", 1, ROWS), ROWS),
+    "release": (Status.SCHEDULED, lambda _: sweeper.release(ROWS), ROWS),
+    "reclaim": (Status.SENDING, lambda _: sweeper.reclaim(), sweeper.BATCH),
+    "resolve_unknown": (Status.UNKNOWN, lambda _: sweeper.resolve_unknown(), sweeper.BATCH),
+    "fall_back": (Status.SENT, lambda _: sweeper.fall_back(), sweeper.BATCH),
+    "advance": (Status.SENDING, _transition, ROWS),
+    "record": (Status.SENDING, _record, ROWS),
+    "receipts": (
+        Status.SENT,
+        lambda rows: receipts.apply([Receipt(row.pk, "DELIVERED") for row in rows]),
+        ROWS,
+    ),
+    "settle": (
+        Status.SENT,
+        _settle,
+        ROWS,
+    ),
+}
+
+
+@pytest.fixture
+def no_autovacuum() -> Iterator[None]:
+    """Leave the statistics to the test."""
+    _set("SET (autovacuum_enabled = off)")
+    yield
+    _set("RESET (autovacuum_enabled)")
+
+
+def _set(what: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = ANY(%s::regclass[])",
+            [[model._meta.db_table for model in PARTITIONED]],
+        )
+        partitions = [name for (name,) in cursor.fetchall()]
+        for name in [*partitions, *(model._meta.db_table for model in backlog_scene.GATED)]:
+            cursor.execute(f"ALTER TABLE {name} {what}")
+
+
+# Where a transaction keeps VACUUM from ending a table, its pages are kept, with no rows known.
+VACUUMS = {"empty": "ANALYZE", "empty pages": "ANALYZE, TRUNCATE off"}
+
+
+@pytest.mark.parametrize("known", [*VACUUMS, "next month"])
+@pytest.mark.parametrize("case", CASES)
+def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
+    status, call, count = CASES[case]
+    for number in range(4):
+        Organization.objects.create(pk=f"o0{number}", name="O")
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    since = int(NEXT_MONTH.timestamp() * 1000) if known == "next month" else now
+    for _ in range(8):  # a plan is kept from the sixth time on, and next month is empty then
+        backlog_scene.fill(status, 8, since=now)
+        call(_some(status))
+    backlog_scene.empty(VACUUMS.get(known, ""))
+    if known in VACUUMS:
+        call([])
+    backlog_scene.fill(status, COUNT, since=since)
+    backlog_scene.fill(status, 8, since=since, channel="SMS")
+    rows = _some(status)
+    entries, blocks = backlog_scene.read_by(lambda: call(rows))
+    assert entries < 8 * count + 200
+    assert blocks < 40 * count + 200
+
+
+NEWS = CategoryRules(
+    "NEWS", opt_in=True, resend_unknown=True, expires_after=timedelta(1), cap=(1, timedelta(30))
+)
+
+
+def _check_gates(number: int) -> list[GateResult]:
+    """Check contacts of four organizations, each of whom had a message."""
+    candidates = [
+        Candidate(f"o0{i % 4}", f"c{i}", "EMAIL", f"c{i}@example.com", NEWS, str(ids.new_id()))
+        for i in range(1, number + 1)
+    ]
+    return begin_check(candidates).read().results
+
+
+@pytest.mark.parametrize("known", ["nothing", "rows that are gone"])
+def test_reads_of_the_gates_behind_many_entries(known, no_autovacuum):
+    for number in range(4):
+        Organization.objects.create(pk=f"o0{number}", name="O")
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    if known == "rows that are gone":
+        backlog_scene.fill(Status.SENT, COUNT, since=now)
+        backlog_scene.fill_gates(COUNT)
+        backlog_scene.analyze()
+    backlog_scene.empty(VACUUMS["empty"])
+    for _ in range(8):  # a plan is kept from the sixth time on
+        _check_gates(ROWS)
+    backlog_scene.fill(Status.SENT, COUNT, since=now)
+    backlog_scene.fill_gates(COUNT)
+    results: list[GateResult] = []
+    entries, blocks = backlog_scene.read_by(lambda: results.extend(_check_gates(ROWS)))
+    assert [result.refusal for result in results] == [errors.FrequencyCapped] * ROWS
+    assert entries < 8 * ROWS + 200
+    assert blocks < 40 * ROWS + 200
