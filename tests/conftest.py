@@ -5,9 +5,11 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from django.db import connections
 from redis import Redis
 
 from rme.core.cache import TtlCache
+from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import Organization
 from tests import factories
@@ -31,6 +33,9 @@ def _fresh_caches() -> Iterator[None]:
     """Start every test with nothing remembered, in this process and in its Redis database."""
     TtlCache.clear_all()
     redis_client().flushdb()
+    if availability.allowed() is not None:  # a test ran what bounds its whole process
+        availability.limit(None)
+        connections.close_all()
     yield
     TtlCache.clear_all()
 
