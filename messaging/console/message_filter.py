@@ -25,6 +25,7 @@ PERIODS = {
     "168": ("Last 7 days", timedelta(days=7)),
     "720": ("Last 30 days", timedelta(days=30)),
 }
+MODES = {"live": "Live", "test": "Test"}
 PEOPLE = 50
 """The most people that a search for a person filters by."""
 TEMPLATES = 500
@@ -36,6 +37,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
     "status": {code: text for code, (text, _) in wording.STATUS.items()}
     | {HELD: "In manual review"},
     "reason": {code: text[:1].upper() + text[1:] for code, text in wording.REASONS.items()},
+    "mode": MODES,
     "period": {code: text for code, (text, _) in PERIODS.items()},
 }
 """The values of fields in words, by field."""
@@ -68,6 +70,7 @@ class MessageFilterForm(forms.Form):
     template = forms.ChoiceField(required=False)
     provider = forms.ChoiceField(required=False, label="Provider account")
     reason = forms.ChoiceField(required=False)
+    mode = forms.ChoiceField(required=False)
     period = forms.ChoiceField(required=False)
     since = _Moment(required=False, label="From")
     until = _Moment(required=False, label="Until")
@@ -85,6 +88,7 @@ class MessageFilterForm(forms.Form):
         self._set("template", _choices("Any template", list(names)))
         self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
         self._set("reason", _choices("Any reason", LABELS["reason"]))
+        self._set("mode", _choices("Live and test", LABELS["mode"]))
         self._set("period", _choices("Any time", LABELS["period"]))
 
     def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
@@ -150,6 +154,7 @@ def read(form: MessageFilterForm) -> Chosen:
         contact_ids=contact_ids,
         since=_since(given),
         until=given.get("until"),
+        test={"live": False, "test": True}.get(given.get("mode", "")),
     )
     return Chosen(wanted, problem, matches_nobody=bool(text and not contact_ids))
 

@@ -10,7 +10,7 @@ import rme.core.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0016_bulk_actions"),
+        ("messaging", "0017_minute_counts"),
         ("tenants", "0008_simulator"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
