@@ -88,7 +88,7 @@ def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_area_alone(
     log_in(tab, live_server, "sam@example.com")
     tab.locator("input[name=code]").fill(code_of(secret))
     fits(tab)
-    tab.get_by_role("button", name="Sign In").click()
+    tab.get_by_role("button", name="Log in").click()
     expect(tab).to_have_url(f"{live_server.url}/admin/")
 
     def status(path):
