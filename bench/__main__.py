@@ -13,6 +13,7 @@ from bench import minutes as counting
 from bench.accepting import accept_in_process
 from bench.backlog import backlog
 from bench.bot import bot
+from bench.console import console
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
@@ -225,6 +226,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "engines": engines,
     "webhooks": webhooks,
     "backlog": backlog,
+    "console": console,
 }
 
 
