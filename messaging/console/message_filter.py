@@ -29,8 +29,18 @@ MODES = {"live": "Live", "test": "Test"}
 PEOPLE = 50
 """The most people that a search for a person filters by."""
 TEMPLATES = 500
+HELD = "HELD"
+"""The status to choose for deliveries in manual review, which are UNKNOWN as others are."""
 RECIPIENTS = 100
 """The most recipients of one message."""
+LABELS: Mapping[str, Mapping[str, str]] = {
+    "status": {code: text for code, (text, _) in wording.STATUS.items()}
+    | {HELD: "In manual review"},
+    "reason": {code: text[:1].upper() + text[1:] for code, text in wording.REASONS.items()},
+    "mode": MODES,
+    "period": {code: text for code, (text, _) in PERIODS.items()},
+}
+"""The values of fields in words, by field."""
 
 
 def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
@@ -68,21 +78,18 @@ class MessageFilterForm(forms.Form):
     def __init__(self, viewer: Viewer, data: Mapping[str, Any]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         self.viewer = viewer
-        self.labels: dict[str, dict[str, str]] = {}
         policy = organization_policy.of(viewer.organization_id)
         rows = Template.objects.filter(organization_id=viewer.organization_id)
         names = rows.order_by("name").values_list("name", flat=True).distinct()[:TEMPLATES]
         accounts = [each.name for each in (*policy.accounts, *SIMULATORS.values())]
-        labels = {code: label for code, (label, _) in wording.STATUS.items()}
-        self._set("status", _choices("Any status", labels))
+        self._set("status", _choices("Any status", LABELS["status"]))
         self._set("channel", _choices("Any channel", list(Channel)))
         self._set("category", _choices("Any category", sorted(policy.categories)))
         self._set("template", _choices("Any template", list(names)))
         self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
-        self._set("reason", _choices("Any reason", _capitalized(wording.REASONS)))
-        self._set("mode", _choices("Live and test", MODES))
-        periods = {key: label for key, (label, _) in PERIODS.items()}
-        self._set("period", _choices("Any time", periods))
+        self._set("reason", _choices("Any reason", LABELS["reason"]))
+        self._set("mode", _choices("Live and test", LABELS["mode"]))
+        self._set("period", _choices("Any time", LABELS["period"]))
 
     def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -92,7 +99,6 @@ class MessageFilterForm(forms.Form):
         if name in ("category", "template", "provider", "reason") and given:
             choices = choices if given in dict(choices) else [*choices, (given, given)]
         field.choices = choices
-        self.labels[name] = dict(choices)
 
     @property
     def query(self) -> str:
@@ -102,17 +108,17 @@ class MessageFilterForm(forms.Form):
     @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
-        shown = []
-        for name, field in self.fields.items():
-            value = self.data.get(name)
-            if value:
-                labels = self.labels.get(name, {})
-                shown.append(f"{field.label or name.capitalize()}: {labels.get(value, value)}")
-        return ", ".join(shown) or "all messages"
+        return in_words(self.data)
 
 
-def _capitalized(words: Mapping[str, str]) -> dict[str, str]:
-    return {code: text[:1].upper() + text[1:] for code, text in words.items()}
+def in_words(data: Mapping[str, Any]) -> str:
+    """Return the filters of a query as a text."""
+    shown = []
+    for name, field in MessageFilterForm.base_fields.items():
+        if value := data.get(name):
+            label = field.label or name.capitalize()
+            shown.append(f"{label}: {LABELS.get(name, {}).get(value, value)}")
+    return ", ".join(shown) or "all messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +142,10 @@ def read(form: MessageFilterForm) -> Chosen:
             contact_ids = [each.id for each in found]
         except errors.Unavailable as error:
             problem = error.message
+    status = given.get("status")
     wanted = DeliveryFilter(
-        statuses=[given["status"]] if given.get("status") else [],
+        statuses=[status] if status and status != HELD else [],
+        held=status == HELD,
         channel=given.get("channel") or None,
         category=given.get("category") or None,
         template=given.get("template") or None,

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from messaging.console import access, action_pages, message_list, message_page, people, search
+from messaging.console import (
+    access,
+    action_pages,
+    message_list,
+    message_page,
+    people,
+    saved_filters,
+    search,
+)
 
 app_name = "console"
 urlpatterns = [
@@ -10,6 +18,8 @@ urlpatterns = [
     path("search/", search.show, name="search"),
     path("<str:organization_id>/messages/", message_list.show, name="messages"),
     path("<str:organization_id>/messages/export/", message_list.export, name="export"),
+    path("<str:organization_id>/filters/", saved_filters.show, name="filters"),
+    path("<str:organization_id>/filters/<uuid:filter_id>/", saved_filters.change, name="filter"),
     path("<str:organization_id>/messages/<uuid:message_id>/", message_page.show, name="message"),
     path(
         "<str:organization_id>/messages/<uuid:message_id>/<int:position>.html",
