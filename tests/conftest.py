@@ -5,13 +5,14 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
-from django.db import connections
+import pytest_django
+from django.db import connection, connections
 from redis import Redis
 
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
-from rme.tenants.models import Organization
+from rme.tenants.models import AuditEntry, AuditValues, Organization
 from tests import factories
 from tests.rest import Api
 
@@ -77,6 +78,20 @@ def _nothing_slow_that_is_not_tried() -> None:
     settings.PATIENCE_SECONDS = 60.0
     # Tests with many threads are about what they do, and not about how fast the machine is.
     settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> None:
+    """Let tests with transactions of their own be followed by an empty audit, as by all tables.
+
+    The audit refuses to be emptied. `tests/tenants/audit` has that switched on.
+    """
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        for model in (AuditEntry, AuditValues):
+            table = model._meta.db_table
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")
 
 
 @pytest.fixture

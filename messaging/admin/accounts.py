@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
@@ -20,6 +21,7 @@ from rme.core import addresses, ids
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.provider import Content, Dispatch, Email, Push, Sms
+from rme.tenants import audit
 from rme.tenants.roles import Permission, organizations_for
 
 ORDER = ("priority", "weight")
@@ -124,13 +126,23 @@ class ProviderAccountAdmin(PolicyAdmin):
     def _set_state(
         self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""
     ) -> None:
-        for row in queryset:
-            if not self.has_change_permission(request, row):
-                continue  # a user may be an owner in one organization and a reader in another
-            ProviderAccount.objects.filter(pk=row.pk).update(state=state, state_reason=reason)
-            self.changed(row.organization_id)
-            why = f" ({reason})" if reason else ""
-            self.note(request, row, f"State: {row.state} → {state}{why}")
+        # a user may be an owner in one organization and a reader in another
+        rows = [row for row in queryset if self.has_change_permission(request, row)]
+        chosen = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
+        with transaction.atomic():
+            chosen.update(state=state, state_reason=reason)
+            entries = [
+                audit.about(
+                    row,
+                    audit.Action.CHANGED,
+                    changes={"state": [row.state, str(state)]},
+                    reason=reason,
+                )
+                for row in rows
+            ]
+            self.record(request, entries)
+        for organization_id in {row.organization_id for row in rows}:
+            self.changed(organization_id)
 
     @action(description="Pause, drain or reorder", url_path="set-aside", permissions=["change"])
     def set_aside(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -163,8 +175,8 @@ class ProviderAccountAdmin(PolicyAdmin):
         if moved:
             ProviderAccount.objects.filter(pk=row.pk).update(**moved)
             self.changed(row.organization_id)
-            steps = [f"{name}: {getattr(row, name)} → {moved[name]}" for name in moved]
-            self.note(request, row, f"Order: {', '.join(steps)} ({given['reason']})")
+            changes = {name: [str(getattr(row, name)), str(moved[name])] for name in moved}
+            self.note(request, row, "", changes=changes, reason=str(given["reason"]))
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(
@@ -202,14 +214,14 @@ class ProviderAccountAdmin(PolicyAdmin):
         result = ""
         if form.is_valid():
             result = test_send(row, form.cleaned_data["to"])
-            self.note(request, row, f"Test send: {result}")
+            self.note(request, row, result, audit.Action.TESTED)
         question = f"Send a test through {row.name}. No message is recorded."
         context = {"title": "Test send", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
 
 class ReasonForm(forms.Form):
-    """The reason of a pause, which the list of accounts and the change log show."""
+    """The reason of a pause, which the list of accounts and the audit show."""
 
     reason = forms.CharField(max_length=500, widget=UnfoldAdminTextInputWidget)
 
