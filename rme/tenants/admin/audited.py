@@ -46,18 +46,16 @@ def changes(form: Any, formsets: Sequence[Any], secrets: Collection[str]) -> Cha
 
 
 def _inner(formset: Any, secrets: Collection[str]) -> Iterator[InnerChange]:
-    for form in formset.forms:
-        if not form.has_changed() and form not in formset.deleted_forms:
-            continue
-        key = form.fields[form.instance._meta.pk.name].initial
-        if form in formset.deleted_forms:
-            if key is not None:
-                gone = audit.values_of(form.instance, secrets)
-                yield InnerChange(form.instance, str(key), DELETED, gone)
-            continue
-        action = ADDED if key is None else CHANGED
-        found = audit.of_form(form, secrets)
-        yield InnerChange(form.instance, str(form.instance.pk), action, found)
+    # What was saved, since a form that may only add does not say afterwards that it has changed.
+    forms = {id(form.instance): form for form in formset.forms}
+    saved = [(row, ADDED) for row in formset.new_objects]
+    saved += [(row, CHANGED) for row, _ in formset.changed_objects]
+    for row, action in saved:
+        found = audit.of_form(forms[id(row)], secrets)
+        yield InnerChange(row, str(row.pk), action, found)
+    for row in formset.deleted_objects:
+        key = forms[id(row)].fields[row._meta.pk.name].initial
+        yield InnerChange(row, str(key), DELETED, audit.values_of(row, secrets))
 
 
 class AuditedPage:

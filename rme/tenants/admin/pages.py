@@ -177,7 +177,7 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
 
     def entries_about(self, row: Any, action: audit.Action, **said: Any) -> list[audit.NewEntry]:
         """Return what is recorded about a user, in each of the user's organizations."""
-        if "password1" in said.get("changes", {}):
+        if action is audit.Action.CHANGED and "password" in said.get("changes", {}):
             action = audit.Action.PASSWORD_CHANGED
         return audit.about_person(row, action, **said)
 

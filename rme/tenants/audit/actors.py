@@ -26,7 +26,7 @@ class Actor:
     user_agent: str = ""
 
 
-COMMAND_LINE = Actor(name="command line")
+COMMAND_LINE = Actor(name="command-line")
 
 
 class ActingRequest(HttpRequest):

@@ -81,7 +81,7 @@ def find(
         rows = rows.filter(pk__lt=before)
     found = list(rows.order_by("-pk")[: limit + 1])
     following = found[limit - 1].pk if len(found) > limit else None
-    return _with_values(found[:limit]), following
+    return with_values(found[:limit]), following
 
 
 def _labelled(wanted: AuditFilter) -> list[UUID]:
@@ -94,7 +94,8 @@ def _labelled(wanted: AuditFilter) -> list[UUID]:
     return list(rows.order_by("-entry_id").values_list("entry_id", flat=True)[:LABELS])
 
 
-def _with_values(entries: Sequence[AuditEntry]) -> list[AuditLine]:
+def with_values(entries: Sequence[AuditEntry]) -> list[AuditLine]:
+    """Return entries with their values; one statement."""
     values = AuditValues.objects.in_bulk([each.pk for each in entries])
     return [AuditLine(each, values.get(each.pk)) for each in entries]
 
@@ -106,10 +107,10 @@ def history(
     rows = AuditEntry.objects.filter(kind=kind, object_id=object_id)
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
-    return _with_values(list(rows.order_by("-pk")[:limit]))
+    return with_values(list(rows.order_by("-pk")[:limit]))
 
 
 def recent(user_id: int, *, limit: int) -> list[AuditLine]:
     """Return the newest entries of a person about rows; two statements."""
     rows = AuditEntry.objects.filter(actor_id=user_id).exclude(kind="")
-    return _with_values(list(rows.order_by("-pk")[:limit]))
+    return with_values(list(rows.order_by("-pk")[:limit]))

@@ -1,7 +1,7 @@
 """Values before and after a change, with secrets redacted."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Model
@@ -62,9 +62,7 @@ def values_of(row: Model, secrets: Collection[str]) -> Values:
     }
 
 
-def describe(changes: Values, reason: str = "") -> list[str]:
-    """Return values as lines for people, like `name: Ada → Grace`."""
-    lines = [
-        f"{name}: {before or '–'} → {after or '–'}" for name, (before, after) in changes.items()
-    ]
+def describe(changes: Sequence[tuple[str, str, str]], reason: str = "") -> list[str]:
+    """Return stored values as lines for people, like `name: Ada → Grace`."""
+    lines = [f"{name}: {before or '–'} → {after or '–'}" for name, before, after in changes]
     return [*lines, f"reason: {reason}"] if reason else lines

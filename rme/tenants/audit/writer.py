@@ -75,10 +75,8 @@ def _values(key: UUID, entry: NewEntry) -> dict[str, object] | None:
     }
 
 
-def _clean_changes(changes: Values) -> dict[str, list[str]]:
-    return {
-        _clean(name, 100): [_clean(each, LENGTH) for each in pair] for name, pair in changes.items()
-    }
+def _clean_changes(changes: Values) -> list[list[str]]:
+    return [[_clean(each, LENGTH) for each in (name, *pair)] for name, pair in changes.items()]
 
 
 def _clean(text: str, length: int) -> str:
@@ -89,7 +87,7 @@ def _clean(text: str, length: int) -> str:
 def digest(key: UUID, content: dict[str, object]) -> str:
     """Return the digest of an entry's values (SHA-256, with a salt that goes with the values)."""
     parts = [str(key), *(content[name] for name in ("salt", "label", "text", "changes", "reason"))]
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 def erase(organization_id: str, contact_id: str) -> int:

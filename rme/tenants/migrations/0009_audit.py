@@ -96,7 +96,7 @@ class Migration(migrations.Migration):
                 ("salt", models.CharField(max_length=32)),
                 ("label", models.CharField(max_length=200)),
                 ("text", models.CharField(max_length=500)),
-                ("changes", models.JSONField(default=dict)),
+                ("changes", models.JSONField(default=list)),
                 ("reason", models.CharField(max_length=500)),
             ],
             options={

@@ -109,8 +109,8 @@ class AuditValues(models.Model):
     """Keeps values from being guessed by the digest that stays when they are erased."""
     label = models.CharField(max_length=200)
     text = models.CharField(max_length=500)
-    changes = models.JSONField(default=dict)
-    """Shape: `{field: [before, after], …}`."""
+    changes = models.JSONField(default=list)
+    """Shape: `[[field, before, after], …]`."""
     reason = models.CharField(max_length=500)
 
     class Meta:
