@@ -11,6 +11,7 @@ from bench import load
 from bench.accepting import accept_in_process
 from bench.backlog import backlog
 from bench.bot import bot
+from bench.console import console
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
@@ -196,6 +197,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "engines": engines,
     "webhooks": webhooks,
     "backlog": backlog,
+    "console": console,
 }
 
 

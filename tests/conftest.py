@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 import pytest_django
-from django.db import connection, connections
+from django.db import connection
 from redis import Redis
 
 from rme.core.cache import TtlCache
@@ -34,9 +34,7 @@ def _fresh_caches() -> Iterator[None]:
     """Start every test with nothing remembered, in this process and in its Redis database."""
     TtlCache.clear_all()
     redis_client().flushdb()
-    if availability.allowed() is not None:  # a test ran what bounds its whole process
-        availability.limit(None)
-        connections.close_all()
+    assert availability.allowed() is None, "an earlier test bounded the statements of its process"
     yield
     TtlCache.clear_all()
 

@@ -129,15 +129,22 @@ def readable(request: HttpRequest) -> Q:
     return Q(organization_id__in=organizations_of(request, Permission.SEE_MESSAGES))
 
 
+def latest(request: HttpRequest, permission: Permission = Permission.SEE_MESSAGES) -> str | None:
+    """Return the organization whose pages a person looked at last, or the first of its own."""
+    own = own_organizations(request, permission)
+    chosen: str | None = request.session.get(LATEST)
+    if chosen in dict(own):
+        return chosen
+    return own[0][0] if own else None
+
+
 def first(name: str, permission: Permission = Permission.SEE_MESSAGES) -> View:
     """Return a view that leads to a page of the person's latest organization, or the first."""
 
     def lead(request: HttpRequest) -> HttpResponseBase:
-        own = own_organizations(request, permission)
-        if not own:
+        chosen = latest(request, permission)
+        if chosen is None:
             raise PermissionDenied
-        latest = request.session.get(LATEST)
-        chosen = latest if latest in dict(own) else own[0][0]
         return HttpResponseRedirect(reverse(f"console:{name}", args=[chosen]))
 
     guarded: View = admin.site.admin_view(lead)

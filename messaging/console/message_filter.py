@@ -25,11 +25,22 @@ PERIODS = {
     "168": ("Last 7 days", timedelta(days=7)),
     "720": ("Last 30 days", timedelta(days=30)),
 }
+MODES = {"live": "Live", "test": "Test"}
 PEOPLE = 50
 """The most people that a search for a person filters by."""
 TEMPLATES = 500
+HELD = "HELD"
+"""The status to choose for deliveries in manual review, which are UNKNOWN as others are."""
 RECIPIENTS = 100
 """The most recipients of one message."""
+LABELS: Mapping[str, Mapping[str, str]] = {
+    "status": {code: text for code, (text, _) in wording.STATUS.items()}
+    | {HELD: "In manual review"},
+    "reason": {code: text[:1].upper() + text[1:] for code, text in wording.REASONS.items()},
+    "mode": MODES,
+    "period": {code: text for code, (text, _) in PERIODS.items()},
+}
+"""The values of fields in words, by field."""
 
 
 def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
@@ -59,6 +70,7 @@ class MessageFilterForm(forms.Form):
     template = forms.ChoiceField(required=False)
     provider = forms.ChoiceField(required=False, label="Provider account")
     reason = forms.ChoiceField(required=False)
+    mode = forms.ChoiceField(required=False)
     period = forms.ChoiceField(required=False)
     since = MomentField(required=False, label="From")
     until = MomentField(required=False, label="Until")
@@ -66,20 +78,18 @@ class MessageFilterForm(forms.Form):
     def __init__(self, viewer: Viewer, data: Mapping[str, Any]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         self.viewer = viewer
-        self.labels: dict[str, dict[str, str]] = {}
         policy = organization_policy.of(viewer.organization_id)
         rows = Template.objects.filter(organization_id=viewer.organization_id)
         names = rows.order_by("name").values_list("name", flat=True).distinct()[:TEMPLATES]
         accounts = [each.name for each in (*policy.accounts, *SIMULATORS.values())]
-        labels = {code: label for code, (label, _) in wording.STATUS.items()}
-        self._set("status", _choices("Any status", labels))
+        self._set("status", _choices("Any status", LABELS["status"]))
         self._set("channel", _choices("Any channel", list(Channel)))
         self._set("category", _choices("Any category", sorted(policy.categories)))
         self._set("template", _choices("Any template", list(names)))
         self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
-        self._set("reason", _choices("Any reason", _capitalized(wording.REASONS)))
-        periods = {key: label for key, (label, _) in PERIODS.items()}
-        self._set("period", _choices("Any time", periods))
+        self._set("reason", _choices("Any reason", LABELS["reason"]))
+        self._set("mode", _choices("Live and test", LABELS["mode"]))
+        self._set("period", _choices("Any time", LABELS["period"]))
 
     def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -89,7 +99,6 @@ class MessageFilterForm(forms.Form):
         if name in ("category", "template", "provider", "reason") and given:
             choices = choices if given in dict(choices) else [*choices, (given, given)]
         field.choices = choices
-        self.labels[name] = dict(choices)
 
     @property
     def query(self) -> str:
@@ -99,17 +108,17 @@ class MessageFilterForm(forms.Form):
     @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
-        shown = []
-        for name, field in self.fields.items():
-            value = self.data.get(name)
-            if value:
-                labels = self.labels.get(name, {})
-                shown.append(f"{field.label or name.capitalize()}: {labels.get(value, value)}")
-        return ", ".join(shown) or "all messages"
+        return in_words(self.data)
 
 
-def _capitalized(words: Mapping[str, str]) -> dict[str, str]:
-    return {code: text[:1].upper() + text[1:] for code, text in words.items()}
+def in_words(data: Mapping[str, Any]) -> str:
+    """Return the filters of a query as a text."""
+    shown = []
+    for name, field in MessageFilterForm.base_fields.items():
+        if value := data.get(name):
+            label = field.label or name.capitalize()
+            shown.append(f"{label}: {LABELS.get(name, {}).get(value, value)}")
+    return ", ".join(shown) or "all messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +147,10 @@ def read(form: MessageFilterForm) -> Chosen:
             contact_ids = [each.id for each in found]
         except errors.Unavailable as error:
             problem = error.message
+    status = given.get("status")
     wanted = DeliveryFilter(
-        statuses=[given["status"]] if given.get("status") else [],
+        statuses=[status] if status and status != HELD else [],
+        held=status == HELD,
         channel=given.get("channel") or None,
         category=given.get("category") or None,
         template=given.get("template") or None,
@@ -148,6 +159,7 @@ def read(form: MessageFilterForm) -> Chosen:
         contact_ids=contact_ids,
         since=_since(given),
         until=given.get("until"),
+        test={"live": False, "test": True}.get(given.get("mode", "")),
     )
     return Chosen(wanted, problem, matches_nobody=bool(text and not contact_ids))
 

@@ -7,9 +7,9 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET, require_POST
 
-from messaging.console import access, wording
+from messaging.console import access, saved_filters, wording
 from messaging.console.access import Viewer, note
-from messaging.console.message_filter import Chosen, MessageFilterForm, read
+from messaging.console.message_filter import HELD, Chosen, MessageFilterForm, read
 from messaging.models import MessageContent
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list
@@ -126,6 +126,9 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
         is_filtered=bool(form.query),
+        is_review=form.data.get("status") == HELD,
+        saved=saved_filters.links(viewer, form.query),
+        save_form=saved_filters.SaveFilterForm(form),
     )
 
 

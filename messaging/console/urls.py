@@ -9,6 +9,7 @@ from messaging.console import (
     message_list,
     message_page,
     people,
+    saved_filters,
     search,
 )
 from rme.tenants.roles import Permission
@@ -24,6 +25,8 @@ urlpatterns = [
     path("search/", search.show, name="search"),
     path("<str:organization_id>/messages/", message_list.show, name="messages"),
     path("<str:organization_id>/messages/export/", message_list.export, name="export"),
+    path("<str:organization_id>/filters/", saved_filters.show, name="filters"),
+    path("<str:organization_id>/filters/<uuid:filter_id>/", saved_filters.change, name="filter"),
     path("<str:organization_id>/messages/<uuid:message_id>/", message_page.show, name="message"),
     path(
         "<str:organization_id>/messages/<uuid:message_id>/<int:position>.html",

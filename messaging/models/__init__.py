@@ -19,6 +19,8 @@ from messaging.models.messages import (
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
+from messaging.models.saved_filters import SavedFilter
+from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -28,17 +30,22 @@ __all__ = [
     "Callback",
     "Category",
     "ConsentEntry",
+    "Counted",
+    "CountedUntil",
     "Delivery",
     "Event",
     "Hit",
+    "HourCount",
     "IdempotencyKey",
     "InboundSmsParts",
     "Message",
     "MessageContent",
+    "MinuteCount",
     "Partial",
     "Pause",
     "ProviderAccount",
     "ProviderReference",
+    "SavedFilter",
     "SenderDomain",
     "SendingRules",
     "Suppression",

@@ -71,6 +71,7 @@ class OrganizationsInline(TenantInline):
     fields = ("organization", "role")
 
 
+ROLES_LINK = "admin/rme/roles_link.html"
 SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day")
 
 
@@ -104,6 +105,7 @@ class OrganizationAdmin(OwnerAdmin):
 @admin.register(Membership)
 class MembershipAdmin(OwnerAdmin):
     form = MembershipForm
+    list_before_template = change_form_outer_before_template = ROLES_LINK
     fields = ("organization", "user", "role")
     list_display = ("user", "organization", "role")
     list_filter = ("role",)
@@ -131,6 +133,7 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
     """Invitations by email. To delete one is to withdraw it."""
 
     form = InvitationForm
+    list_before_template = change_form_outer_before_template = ROLES_LINK
     fields = ("organization", "email", "role")
     list_display = ("email", "role", "organization", "state", "invited_by", "expires_at")
     list_filter = ("role",)

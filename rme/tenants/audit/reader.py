@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from rme.core import ids
 from rme.tenants.audit import writer
+from rme.tenants.audit.entries import PERSON, Action
 from rme.tenants.audit.values import describe
 from rme.tenants.models import AuditEntry, AuditValues
 
@@ -111,6 +112,7 @@ def history(
 
 
 def recent(user_id: int, *, limit: int) -> list[AuditLine]:
-    """Return the newest entries of a person about rows; two statements."""
-    rows = AuditEntry.objects.filter(actor_id=user_id).exclude(kind="")
+    """Return what a person did to rows lately, without log-ins and readings; two statements."""
+    rows = AuditEntry.objects.filter(actor_id=user_id).exclude(kind__in=["", PERSON])
+    rows = rows.exclude(action=Action.READ)
     return with_values(list(rows.order_by("-pk")[:limit]))

@@ -117,7 +117,7 @@ def test_a_page_that_scanned_enough_continues_behind(org):
     assert (rest.rows, rest.following) == ([], None)
 
 
-@pytest.mark.parametrize(("query", "statements"), [("", 9), ("status=DELIVERED", 10)])
+@pytest.mark.parametrize(("query", "statements"), [("", 10), ("status=DELIVERED", 11)])
 def test_a_page_asks_as_often_for_30_rows_as_for_3(root, org, query, statements):
     send(org, 3)
     counts = []

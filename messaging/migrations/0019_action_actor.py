@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0016_bulk_actions"),
+        ("messaging", "0018_saved_filters_and_checks"),
     ]
 
     operations = [
