@@ -21,6 +21,7 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     return {
         **context,
         **home,
+        "title": "Operations",
         "recent": recent_actions(request),
         "first_steps": first_steps.lists(home["checked"]),
     }
