@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+import pytest_django
+from django.db import connection
 from django.test import TransactionTestCase
 from pytest_django.plugin import blocking_manager_key
 from redis import Redis
@@ -17,7 +18,7 @@ from redis import Redis
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
-from rme.tenants.models import Organization
+from rme.tenants.models import AuditEntry, AuditValues, Organization
 from tests import databases, factories
 from tests.rest import Api
 from tests.service import MIGRATED
@@ -50,14 +51,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
     """Copy the database from one that was migrated for all workers, if there is one."""
     databases.use_template()
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """Empty the database after tests that commit by what is in it, and not by all tables."""
-    with django_db_blocker.unblock():
-        databases.keep()
-    TransactionTestCase._fixture_teardown = databases.empty  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +100,22 @@ def _nothing_slow_that_is_not_tried() -> None:
     settings.PATIENCE_SECONDS = 60.0
     # Tests with many threads are about what they do, and not about how fast the machine is.
     settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> None:
+    """Let tests with transactions of their own be followed by an empty audit, as by all tables.
+
+    The audit refuses to be emptied. `tests/tenants/audit` has that switched on.
+    """
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        for model in (AuditEntry, AuditValues):
+            table = model._meta.db_table
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")
+        databases.keep()
+    TransactionTestCase._fixture_teardown = databases.empty  # type: ignore[method-assign]
 
 
 @pytest.fixture

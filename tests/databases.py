@@ -90,15 +90,17 @@ DO $$ DECLARE name text; found boolean; BEGIN
 END $$
 """
 # Django truncates all tables, which makes new files for each of them and for each of their indexes,
-# and then writes the content types and permissions again. A table that has grown is truncated here
-# too, unless others refer to it: what is deleted would stay in its pages.
+# and then writes the content types and permissions again. A table that no other refers to is
+# truncated here too if it has grown, as deleted rows stay in its pages, or if triggers protect it.
 _EMPTY = f"""
 DO $$ DECLARE name text; found boolean; BEGIN
   SET LOCAL session_replication_role = replica;
 {_NOT_EMPTY}
       IF to_regclass(format('kept.%I', name)) IS NULL THEN
-        EXECUTE CASE WHEN pg_relation_size(name::regclass) > 65536 AND NOT EXISTS (
-            SELECT FROM pg_constraint WHERE confrelid = name::regclass)
+        EXECUTE CASE WHEN NOT EXISTS (
+            SELECT FROM pg_constraint WHERE confrelid = name::regclass
+          ) AND (pg_relation_size(name::regclass) > 65536 OR EXISTS (
+            SELECT FROM pg_trigger WHERE tgrelid = name::regclass AND NOT tgisinternal))
           THEN format('TRUNCATE %I', name) ELSE format('DELETE FROM %I', name) END;
       END IF;
     END IF;
