@@ -234,6 +234,7 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
 ACCOUNT_RATE_LIMITS = False  # `rme.tenants.logins` limits, for all processes together
+USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
 MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {

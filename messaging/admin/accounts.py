@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -23,6 +24,7 @@ from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
 from rme.core import addresses
+from rme.tenants import audit
 from rme.tenants.roles import Permission, organizations_for
 
 ORDER = ("priority", "weight")
@@ -162,19 +164,29 @@ class ProviderAccountAdmin(PolicyAdmin):
             text = account_check.in_words(row)
             show = messages.error if row.check_problem else messages.success
             show(request, f"{row.name}: {text}")
-            self.note(request, row, f"Checked the connection: {text}")
+            self.note(request, row, f"connection: {text}", audit.Action.TESTED)
         return redirect("admin:messaging_provideraccount_change", row.pk)
 
     def _set_state(
         self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""
     ) -> None:
-        for row in queryset:
-            if not self.has_change_permission(request, row):
-                continue  # a user may be an owner in one organization and a reader in another
-            ProviderAccount.objects.filter(pk=row.pk).update(state=state, state_reason=reason)
-            self.changed(row.organization_id)
-            why = f" ({reason})" if reason else ""
-            self.note(request, row, f"State: {row.state} → {state}{why}")
+        # a user may be an owner in one organization and a reader in another
+        rows = [row for row in queryset if self.has_change_permission(request, row)]
+        chosen = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
+        with transaction.atomic():
+            chosen.update(state=state, state_reason=reason)
+            entries = [
+                audit.about(
+                    row,
+                    audit.Action.CHANGED,
+                    changes={"state": [row.state, str(state)]},
+                    reason=reason,
+                )
+                for row in rows
+            ]
+            self.record(request, entries)
+        for organization_id in {row.organization_id for row in rows}:
+            self.changed(organization_id)
 
     @action(description="Pause, drain or reorder", url_path="set-aside", permissions=["change"])
     def set_aside(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -207,8 +219,8 @@ class ProviderAccountAdmin(PolicyAdmin):
         if moved:
             ProviderAccount.objects.filter(pk=row.pk).update(**moved)
             self.changed(row.organization_id)
-            steps = [f"{name}: {getattr(row, name)} → {moved[name]}" for name in moved]
-            self.note(request, row, f"Order: {', '.join(steps)} ({given['reason']})")
+            changes = {name: [str(getattr(row, name)), str(moved[name])] for name in moved}
+            self.note(request, row, "", changes=changes, reason=str(given["reason"]))
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(
@@ -248,14 +260,14 @@ class ProviderAccountAdmin(PolicyAdmin):
             outcome = account_check.send_test(row, form.cleaned_data["to"])
             account_check.store(row, outcome)
             result = account_check.outcome_text(outcome)
-            self.note(request, row, f"Test send: {result}")
+            self.note(request, row, f"send: {result}", audit.Action.TESTED)
         question = f"Send a test through {row.name}. No message is recorded."
         context = {"title": "Test send", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
 
 class ReasonForm(forms.Form):
-    """The reason of a pause, which the list of accounts and the change log show."""
+    """The reason of a pause, which the list of accounts and the audit show."""
 
     reason = forms.CharField(max_length=500, widget=UnfoldAdminTextInputWidget)
 

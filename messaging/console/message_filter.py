@@ -48,7 +48,7 @@ def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tupl
     return [("", empty), *pairs]
 
 
-class _Moment(forms.DateTimeField):
+class MomentField(forms.DateTimeField):
     """A day and a time, as the browser's own field for them gives it."""
 
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
@@ -72,8 +72,8 @@ class MessageFilterForm(forms.Form):
     reason = forms.ChoiceField(required=False)
     mode = forms.ChoiceField(required=False)
     period = forms.ChoiceField(required=False)
-    since = _Moment(required=False, label="From")
-    until = _Moment(required=False, label="Until")
+    since = MomentField(required=False, label="From")
+    until = MomentField(required=False, label="Until")
 
     def __init__(self, viewer: Viewer, data: Mapping[str, Any]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
@@ -129,6 +129,11 @@ class Chosen:
     problem: str = ""
     matches_nobody: bool = False
     """Whether a person was searched for and not found: then there are no messages."""
+
+    @property
+    def contact_id(self) -> str:
+        """Return the person whom the filters name, if it is one alone."""
+        return self.wanted.contact_ids[0] if len(self.wanted.contact_ids) == 1 else ""
 
 
 def read(form: MessageFilterForm) -> Chosen:

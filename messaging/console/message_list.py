@@ -18,6 +18,7 @@ from rme.core import csv_lines, errors, ids
 from rme.core.db.clock import iso
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
+from rme.tenants.audit import Action
 
 PAGE = 50
 Kind = BulkAction.Kind
@@ -155,7 +156,8 @@ def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return what the filters match as a CSV file, and record the export."""
     form = MessageFilterForm(viewer, request.POST)
     chosen = read(form)
-    note(viewer, "Exported messages", {"filter": form.in_words}, row=None)
+    changes = access.values(filter=form.in_words)
+    note(viewer, Action.EXPORTED, text="messages", changes=changes, contact_id=chosen.contact_id)
     response = StreamingHttpResponse(
         csv_lines.write_rows(_table(viewer, chosen)), content_type="text/csv; charset=utf-8"
     )

@@ -1,16 +1,26 @@
 """The console in a real Chromium: journeys with the number of their interactions, and axe."""
 
 import itertools
+from datetime import timedelta
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from messaging.models import ConsentEntry, Delivery, Message, Suppression
+from messaging.models import (
+    ConsentEntry,
+    Delivery,
+    Message,
+    Pause,
+    ProviderAccount,
+    Suppression,
+)
+from rme.core.db import clock
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.messaging.console.conftest import url
 from tests.messaging.console.test_actions import LATER
+from tests.messaging.statistics.scene import attempt, count, delivery
 from tests.rest import Api, message, work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -86,6 +96,18 @@ def test_why_did_this_person_not_get_a_message(tab, org):
     assert journey.count <= 2
 
 
+def test_from_a_figure_to_the_message_behind_it(tab, org, live_server):
+    Api(org).send(message(factories.contact(org)))
+    work()
+    count()
+    tab.goto(f"{live_server.url}/admin/")
+    journey = Journey(tab)
+    journey.click("link", "EMAIL, Delivered, 1 h: 1")
+    journey.click("link", "Ada Lovelace")
+    expect(tab.locator(".c-headline")).to_contain_text("Delivered on")
+    assert journey.count <= 2
+
+
 def test_cancel_one_scheduled_send(tab, org):
     Api(org).send(message(factories.contact(org), schedule=LATER))
     journey = Journey(tab)
@@ -109,6 +131,18 @@ def test_opt_a_person_out_with_evidence(tab, org):
     assert journey.count <= 4
 
 
+def home(org):
+    """Fill each part of the operations home."""
+    account = ProviderAccount.objects.create(
+        organization=org, name="mail", kind="simulator", channel="EMAIL"
+    )
+    Pause.objects.create(organization=org, reason="maintenance", channel="SMS")
+    now = clock.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
+    for outcome in ("Accepted", "Retryable"):
+        attempt(delivery(now), outcome, now, account_id=account.pk)
+    count()
+
+
 def pages(org):
     """Return the addresses of one page of each kind, with something on it."""
     ada = factories.contact(org)
@@ -121,8 +155,10 @@ def pages(org):
     api.send(message(ada))
     api.send(message(ada, channel="SMS", schedule=LATER))
     sent = Message.objects.order_by("pk").first().pk
+    home(org)
     return [
-        url("messages"), url("message", sent), url("person", ada.pk), url("lift", row.pk),
+        "/admin/", url("messages"), url("message", sent), url("person", ada.pk),
+        url("lift", row.pk),
         url("choose", "cancel"), url("pause"), url("actions"), "/admin/console/search/?q=e",
     ]  # fmt: skip
 

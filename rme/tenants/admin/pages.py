@@ -1,4 +1,4 @@
-"""Admin pages for organizations and people, and the log of changes."""
+"""Admin pages for organizations and people, and the log of former releases."""
 
 from typing import Any, ClassVar, cast
 
@@ -20,7 +20,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from rme.tenants import change_log
+from rme.tenants import audit, change_log
 from rme.tenants.access import invitations
 from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
 from rme.tenants.admin.choices import TenantForm
@@ -178,6 +178,12 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
+    def entries_about(self, row: Any, action: audit.Action, **said: Any) -> list[audit.NewEntry]:
+        """Return what is recorded about a user, in each of the user's organizations."""
+        if action is audit.Action.CHANGED and "password" in said.get("changes", {}):
+            action = audit.Action.PASSWORD_CHANGED
+        return audit.about_person(row, action, **said)
+
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Lead to the invitation: people choose their passwords themselves."""
         if not self.has_add_permission(request):
@@ -194,7 +200,7 @@ class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ReadOnly, DeploymentAdmin):
-    """The log of changes, with the values before and after."""
+    """The log of changes of former releases; since then they are in the audit."""
 
     list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "changes")
     list_filter = ("action_flag",)

@@ -2,13 +2,12 @@
 
 import orjson
 import pytest
-from django.contrib.admin.models import LogEntry
 
 from messaging.models import ProviderAccount
 from messaging.reports import first_steps
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import PASSWORD, button, page, person
 from tests.fakes.smtp import SmtpServer
 
@@ -45,7 +44,8 @@ def test_an_account_that_works(root, org):
     assert row.checked_at is not None
     assert row.check_problem == ""
     assert "UTC: works." in shown
-    assert LogEntry.objects.filter(change_message__contains="Checked the connection").count() == 1
+    ((who, action, text),) = audited.told()
+    assert (who, action, text.partition(":")[0]) == ("root", "TESTED", "connection")
     assert (checklist(org), server.mails) == ((True, True), [])
     row.state = "PAUSED"
     row.save()

@@ -4,7 +4,6 @@ import csv
 import io
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -12,7 +11,7 @@ from messaging.models import Delivery
 from messaging.reports import delivery_list
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message, work
@@ -62,6 +61,8 @@ def test_a_line_says_in_words_what_became_of_a_message(root, org):
         ("template=welcome", True),
         ("provider=simulator", True),
         ("reason=SUPPRESSED", False),
+        ("mode=live", True),
+        ("mode=test", False),
         ("period=1", True),
         ("since=2020-01-01T00:00&until=2020-01-02T00:00", False),
         ("person=person0@simulator.rme.test", True),
@@ -140,7 +141,8 @@ def test_an_export_has_the_filtered_rows_and_is_logged(root, org):
     assert header[:5] == ["time", "message", "contact", "person", "address"]
     assert [row[3] for row in rows] == ["First2 Last2", "First1 Last1", "First0 Last0"]
     assert {row[8] for row in rows} == {"DELIVERED"}
-    assert "Delivered" in LogEntry.objects.get().change_message
+    assert audited.told() == [("root", "EXPORTED", "messages")]
+    assert audited.lines() == ["filter: – → Status: Delivered"]
 
 
 def test_the_support_role_sees_no_whole_address(org):
