@@ -33,6 +33,7 @@ urlpatterns = [
     path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
     path("admin/login/", access_pages.LogInPage.as_view()),
+    path("admin/account/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/console/", include("messaging.console.urls")),
@@ -41,6 +42,5 @@ urlpatterns = [
         admin.site.admin_view(first_steps.show),
         name="first_steps",
     ),
-    path("admin/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/", admin.site.urls),
 ]
