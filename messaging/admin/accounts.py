@@ -6,7 +6,9 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -14,6 +16,7 @@ from messaging import providers
 from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
+from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
 from rme.core import addresses, ids
@@ -119,7 +122,10 @@ class ProviderAccountAdmin(PolicyAdmin):
             ((name,) for name in ("Sends", "Outcome", "Reason", "p95, ms", "Last")),
         )
         table = "<p>Circuit: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        return format_html(table, hour.circuit, head, rows)
+        failed = urlencode({"status": Status.FAILED, "provider": row.name, "period": 1})
+        messages = reverse("console:messages", args=[row.organization_id])
+        link = '<p><a class="c-link" href="{}?{}">What failed in the last hour</a></p>'
+        return format_html(table + link, hour.circuit, head, rows, messages, failed)
 
     def _set_state(
         self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""

@@ -1,20 +1,16 @@
-"""The console in a real Chromium: journeys with the number of their interactions, and axe."""
-
-import itertools
+"""Journeys in the console, each with the most interactions that it takes after log-in."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from messaging.models import ConsentEntry, Delivery, Message, Suppression
+from messaging.models import ConsentEntry, Delivery, Message, ProviderAccount, Suppression
 from rme.tenants.models import Membership, User
 from tests import factories
-from tests.messaging.console.conftest import url
+from tests.browser.journey import Journey, KeyboardJourney
 from tests.messaging.console.test_actions import LATER
-from tests.rest import Api, message, work
+from tests.rest import Api, message
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
-WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 
 
 @pytest.fixture
@@ -43,41 +39,23 @@ def tab(chromium, live_server, cookie):
     problems = []
     page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(f"{live_server.url}{url('messages')}")
+    page.goto(f"{live_server.url}/admin/")
     yield page
     context.close()
     assert problems == []
 
 
-class Journey:
-    """What a person does, counted: a click, or a field that is filled in."""
-
-    def __init__(self, tab):
-        self.tab, self.count = tab, 0
-
-    def search(self, text):
-        """Type into the search field by its shortcut, and press Enter."""
-        self.count += 1
-        self.tab.keyboard.press("Control+k")
-        self.tab.keyboard.type(text)
-        self.tab.keyboard.press("Enter")
-
-    def fill(self, label, text):
-        self.count += 1
-        self.tab.get_by_label(label).first.fill(text)
-
-    def click(self, role, name):
-        self.count += 1
-        self.tab.get_by_role(role, name=name, exact=True).first.click()
+@pytest.fixture(params=[Journey, KeyboardJourney], ids=["mouse", "keyboard"])
+def journey(request, tab):
+    return request.param(tab)
 
 
-def test_why_did_this_person_not_get_a_message(tab, org):
+def test_why_did_this_person_not_get_a_message(tab, journey, org):
     ada = factories.contact(org)
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
     )
     Api(org).send(message(ada))
-    journey = Journey(tab)
     journey.search(ada.email)
     journey.click("link", "Ada Lovelace")
     expect(tab.locator(".c-headline")).to_contain_text(
@@ -86,9 +64,8 @@ def test_why_did_this_person_not_get_a_message(tab, org):
     assert journey.count <= 2
 
 
-def test_cancel_one_scheduled_send(tab, org):
+def test_cancel_one_scheduled_send(tab, journey, org):
     Api(org).send(message(factories.contact(org), schedule=LATER))
-    journey = Journey(tab)
     journey.search(str(Message.objects.get().pk))
     journey.fill("Why cancel?", "the congress is off")
     journey.click("button", "Cancel")
@@ -97,9 +74,8 @@ def test_cancel_one_scheduled_send(tab, org):
     assert journey.count <= 3
 
 
-def test_opt_a_person_out_with_evidence(tab, org):
+def test_opt_a_person_out_with_evidence(tab, journey, org):
     ada = factories.contact(org)
-    journey = Journey(tab)
     journey.search("Lovelace")
     journey.fill("How do you know?", "by phone on 3 May")
     journey.click("button", "Opt out")
@@ -109,38 +85,23 @@ def test_opt_a_person_out_with_evidence(tab, org):
     assert journey.count <= 4
 
 
-def pages(org):
-    """Return the addresses of one page of each kind, with something on it."""
-    ada = factories.contact(org)
+def test_replay_what_failed_at_one_provider_in_the_last_hour(tab, journey, org):
+    account = {"organization": org, "kind": "simulator", "channel": "EMAIL"}
+    down = ProviderAccount.objects.create(**account, name="mail-west", priority=1)
     api = Api(org)
-    api.send(message(ada))
-    work()
-    row = Suppression.objects.create(
-        organization=org, channel="EMAIL", address=ada.email, reason="STOP"
-    )
-    api.send(message(ada))
-    api.send(message(ada, channel="SMS", schedule=LATER))
-    sent = Message.objects.order_by("pk").first().pk
-    return [
-        url("messages"), url("message", sent), url("person", ada.pk), url("lift", row.pk),
-        url("choose", "cancel"), url("pause"), url("actions"), "/admin/console/search/?q=e",
-    ]  # fmt: skip
-
-
-def test_every_page_is_for_everybody(tab, org, live_server):
-    """No violation of WCAG, and no sideways scrolling: wide and narrow, light and dark."""
-    found = []
-    for path, width, scheme in itertools.product(pages(org), (1440, 390), ("light", "dark")):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.emulate_media(color_scheme=scheme)
-        tab.goto(f"{live_server.url}{path}")
-        tab.evaluate(
-            "dark => document.documentElement.classList.toggle('dark', dark)", scheme == "dark"
-        )
-        overflow = tab.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-        violations = Axe().run(tab, context="#content", options=WCAG).response["violations"]
-        found += [(path, width, scheme, "scrolls")] if overflow else []
-        found += [
-            (path, width, scheme, each["id"], each["nodes"][0]["target"]) for each in violations
-        ]
-    assert found == []
+    for each in factories.contacts(org, 4):
+        api.send(message(each))
+    rows = list(Delivery.objects.order_by("pk"))
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None, provider=down.name)
+    Delivery.objects.filter(pk=rows[0].pk).update(provider="another")
+    Delivery.objects.filter(pk=rows[1].pk).update(status="SENT", reason=None)
+    journey.search("mail-west")
+    journey.click("link", "What failed in the last hour")
+    expect(tab.locator(".c-table tbody tr")).to_have_count(2)
+    journey.click("link", "Send failed ones again")
+    journey.fill("Why?", "the provider is up again")
+    journey.click("button", "Send again")
+    expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
+    again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
+    assert again == {str(row.message_id) for row in rows[2:]}
+    assert journey.count <= 5
