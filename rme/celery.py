@@ -38,6 +38,7 @@ app.conf.beat_schedule = {
     "imports": {"task": "messaging.import_suppressions", "schedule": 5.0},
     "bulk-actions": {"task": "messaging.run_bulk_actions", "schedule": 5.0},
     "record-imports": {"task": "crm.import_records", "schedule": 5.0},
+    "count-minutes": {"task": "messaging.count_minutes", "schedule": 15.0},
 }
 app.conf.beat_scheduler = "rme.beat:HintScheduler"
 app.conf.worker_pool = "rme.pool:Pool"
@@ -52,11 +53,12 @@ app.conf.task_annotations = {
     "messaging.notify_endpoints": {"at_most_every": 0.5},
     "messaging.poll": {"at_most_every": 2.5},
     "push.retire_devices": {"at_most_every": 2.5},
+    "messaging.count_minutes": {"at_most_every": 7.0},
     "messaging.housekeeping": _HOUR,
     "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
-MESSAGING = ("accept", "console", "consent", "delivery", "feedback", "webhooks")
+MESSAGING = ("accept", "console", "consent", "delivery", "feedback", "statistics", "webhooks")
 app.autodiscover_tasks(
     [*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm", "rme.tenants.access"]
 )

@@ -5,7 +5,6 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
-from django.db import connections
 from redis import Redis
 
 from rme.core.cache import TtlCache
@@ -33,9 +32,7 @@ def _fresh_caches() -> Iterator[None]:
     """Start every test with nothing remembered, in this process and in its Redis database."""
     TtlCache.clear_all()
     redis_client().flushdb()
-    if availability.allowed() is not None:  # a test ran what bounds its whole process
-        availability.limit(None)
-        connections.close_all()
+    assert availability.allowed() is None, "an earlier test bounded the statements of its process"
     yield
     TtlCache.clear_all()
 

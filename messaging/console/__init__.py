@@ -3,5 +3,6 @@
 They call the functions that the REST API calls and have no rules of their own. Each page is of one
 organization, which stands in its address.
 
-Other packages use `urls` and `access` (the first organization's pages, for the sidebar).
+Other packages use `urls`, `access` (the first organization's pages, for the sidebar) and `home`
+(the admin's first page).
 """

@@ -125,15 +125,22 @@ def readable(request: HttpRequest) -> Q:
     return Q(organization_id__in=organizations_of(request, Permission.SEE_MESSAGES))
 
 
+def latest(request: HttpRequest) -> str | None:
+    """Return the organization whose pages a person looked at last, or the first of its own."""
+    own = own_organizations(request)
+    chosen: str | None = request.session.get(LATEST)
+    if chosen in dict(own):
+        return chosen
+    return own[0][0] if own else None
+
+
 def first(name: str) -> View:
     """Return a view that leads to a page of the person's latest organization, or the first."""
 
     def lead(request: HttpRequest) -> HttpResponseBase:
-        own = own_organizations(request)
-        if not own:
+        chosen = latest(request)
+        if chosen is None:
             raise PermissionDenied
-        latest = request.session.get(LATEST)
-        chosen = latest if latest in dict(own) else own[0][0]
         return HttpResponseRedirect(reverse(f"console:{name}", args=[chosen]))
 
     guarded: View = admin.site.admin_view(lead)

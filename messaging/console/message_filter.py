@@ -25,6 +25,7 @@ PERIODS = {
     "168": ("Last 7 days", timedelta(days=7)),
     "720": ("Last 30 days", timedelta(days=30)),
 }
+MODES = {"live": "Live", "test": "Test"}
 PEOPLE = 50
 """The most people that a search for a person filters by."""
 TEMPLATES = 500
@@ -59,6 +60,7 @@ class MessageFilterForm(forms.Form):
     template = forms.ChoiceField(required=False)
     provider = forms.ChoiceField(required=False, label="Provider account")
     reason = forms.ChoiceField(required=False)
+    mode = forms.ChoiceField(required=False)
     period = forms.ChoiceField(required=False)
     since = _Moment(required=False, label="From")
     until = _Moment(required=False, label="Until")
@@ -78,6 +80,7 @@ class MessageFilterForm(forms.Form):
         self._set("template", _choices("Any template", list(names)))
         self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
         self._set("reason", _choices("Any reason", _capitalized(wording.REASONS)))
+        self._set("mode", _choices("Live and test", MODES))
         periods = {key: label for key, (label, _) in PERIODS.items()}
         self._set("period", _choices("Any time", periods))
 
@@ -143,6 +146,7 @@ def read(form: MessageFilterForm) -> Chosen:
         contact_ids=contact_ids,
         since=_since(given),
         until=given.get("until"),
+        test={"live": False, "test": True}.get(given.get("mode", "")),
     )
     return Chosen(wanted, problem, matches_nobody=bool(text and not contact_ids))
 

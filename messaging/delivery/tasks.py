@@ -14,6 +14,7 @@ from messaging.consent import retention
 from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
 from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
 from messaging.models import PARTITIONED
+from messaging.statistics import minutes
 from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
@@ -83,6 +84,7 @@ def housekeeping() -> None:
     provider_references.purge()
     tracking.purge()
     delivery_log.purge()
+    minutes.purge()
     assertions.sweep()
     tokens.sweep()
     partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())

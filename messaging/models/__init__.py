@@ -19,6 +19,7 @@ from messaging.models.messages import (
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
+from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -28,13 +29,17 @@ __all__ = [
     "Callback",
     "Category",
     "ConsentEntry",
+    "Counted",
+    "CountedUntil",
     "Delivery",
     "Event",
     "Hit",
+    "HourCount",
     "IdempotencyKey",
     "InboundSmsParts",
     "Message",
     "MessageContent",
+    "MinuteCount",
     "Partial",
     "Pause",
     "ProviderAccount",

@@ -45,6 +45,7 @@ class DeliveryFilter:
     message_id: UUID | None = None
     since: datetime | None = None
     until: datetime | None = None
+    test: bool | None = None
 
     @property
     def has_no_index(self) -> bool:
@@ -56,6 +57,7 @@ class DeliveryFilter:
             or self.template
             or self.provider
             or self.reason
+            or self.test is not None
         )
 
 
@@ -208,6 +210,9 @@ def _skip(conditions: _Conditions, wanted: DeliveryFilter, cursor: Cursor | None
         if value:
             conditions.of_message.append(f"m.{column} = %s")
             conditions.message_values.append(value)
+    if wanted.test is not None:
+        conditions.of_message.append("m.test = %s")
+        conditions.message_values.append(wanted.test)
     for column, value in (
         ("channel", wanted.channel),
         ("provider", wanted.provider),

@@ -5,6 +5,7 @@ seconds, over the attempts of an hour.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict
 
@@ -44,44 +45,57 @@ class ProviderStatus(TypedDict):
     lastError: str | None
 
 
-class Figures(TypedDict):
+@dataclass(frozen=True, slots=True)
+class OrganizationHealth:
     """What the report holds of the organization itself."""
 
-    queues: list[Queue]
-    providers: list[ProviderStatus]
-    configuration: list[configuration.FindingView]
+    organization_id: str
+    queues: Sequence[Queue] = ()
+    providers: Sequence[ProviderStatus] = ()
+    findings: Sequence[configuration.Finding] = ()
 
 
-class HealthReport(Figures):
+class HealthReport(TypedDict):
     """The health report, as the API returns it."""
 
     status: str
     version: str
     time: str
     checks: dict[str, Check]
+    queues: Sequence[Queue]
+    providers: Sequence[ProviderStatus]
+    configuration: list[configuration.FindingView]
 
 
-_cache: TtlCache[str, Figures] = TtlCache(seconds=2)
+_cache: TtlCache[str, OrganizationHealth] = TtlCache(seconds=2)
 
 
 def report(organization_id: str) -> HealthReport:
     """Return the report: `down` if nothing can be accepted, `degraded` if a part fails."""
     found = checks.run()
     is_database_up = found["database"]["status"] == OK
-    figures: Figures = {"queues": [], "providers": [], "configuration": []}
+    own = OrganizationHealth(organization_id)
     if is_database_up:
-        figures = _cache.get(organization_id, lambda: _figures(organization_id)) or figures
+        own = of_organization(organization_id)
     worst = OK if all(check["status"] == OK for check in found.values()) else DEGRADED
     return {
         "status": worst if is_database_up else DOWN,
         "version": __version__,
         "time": str(iso(datetime.now(UTC))),
         "checks": found,
-        **figures,
+        "queues": own.queues,
+        "providers": own.providers,
+        "configuration": [finding.as_json() for finding in own.findings],
     }
 
 
-def _figures(organization_id: str) -> Figures:
+def of_organization(organization_id: str) -> OrganizationHealth:
+    """Return the organization's part, at most two seconds old."""
+    found = _cache.get(organization_id, lambda: _read(organization_id))
+    return found or OrganizationHealth(organization_id)
+
+
+def _read(organization_id: str) -> OrganizationHealth:
     records = account_hour.read_organization(organization_id)
     found = configuration.findings([organization_id])
     accounts = serving(organization_policy.of(organization_id))
@@ -90,11 +104,12 @@ def _figures(organization_id: str) -> Figures:
         for account in accounts
         if records.get((account.id, account.channel), AccountOutcomes()).misconfigured
     ]
-    return {
-        "queues": _queues(organization_id),
-        "providers": _providers(accounts, records),
-        "configuration": [finding.as_json() for finding in [*found, *failing]],
-    }
+    return OrganizationHealth(
+        organization_id,
+        queues=_queues(organization_id),
+        providers=_providers(accounts, records),
+        findings=[*found, *failing],
+    )
 
 
 def _refused(organization_id: str, account: organization_policy.Account) -> configuration.Finding:

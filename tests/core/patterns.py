@@ -48,11 +48,15 @@ class Call:
 
 
 def modules() -> Iterator[tuple[Path, ModuleType]]:
-    """Go through the modules of the code, imported."""
+    """Go through the modules of the code that name `re`, imported.
+
+    Others are not imported: `rme.asgi`, for example, bounds the process that imports it.
+    """
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            yield path, importlib.import_module(".".join(parts).removesuffix(".__init__"))
+            if re.search(r"\bre\b", path.read_text()):
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                yield path, importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
 @cache
@@ -62,10 +66,7 @@ def calls() -> tuple[Call, ...]:
 
 
 def _calls(path: Path, module: ModuleType) -> Iterator[Call]:
-    text = path.read_text()
-    if not re.search(r"\bre\b", text):
-        return
-    tree = ast.parse(text)
+    tree = ast.parse(path.read_text())
     named = {
         id(node.value): node.targets[0].id
         for node in ast.walk(tree)

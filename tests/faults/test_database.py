@@ -48,7 +48,7 @@ def test_all_goes_on_after_a_restart(broken):
 
 def test_idle_connections_that_were_ended_fail_no_call(broken):
     ended = broken.sql(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "  # waits until it is gone
         "WHERE datname = 'rme' AND pid <> pg_backend_pid()"
     )
     assert len(ended) >= 3

@@ -1,0 +1,158 @@
+"""The figures of channels in words: each number with its link, and the week before beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from messaging.console import wording
+from messaging.console.access import Viewer
+from messaging.console.home.charts import Chart, volume
+from messaging.models import Counted
+from messaging.models.statuses import Status
+from messaging.policy import organization_policy
+from messaging.reports.health import Queue
+from messaging.statistics.figures import REASONS_SPAN, ChannelFigures, Period, Statistics
+from rme.core.channels import Channel
+
+REASONS = 8
+_MOMENT = "%Y-%m-%dT%H:%M"
+_ROWS: Mapping[str, tuple[Counted, str]] = {
+    "Accepted": (Counted.ACCEPTED, ""),
+    "Delivered": (Counted.DELIVERED, Status.DELIVERED),
+    "Failed": (Counted.FAILED, Status.FAILED),
+    "Not sent": (Counted.BLOCKED, Status.BLOCKED),
+    "Expired": (Counted.EXPIRED, Status.EXPIRED),
+}
+"""What is counted, and the status by which the list shows it."""
+_SHARES = {"Half within": 0.5, "95 % within": 0.95}
+_STATUS_OF = {"failed": Status.FAILED, "blocked": Status.BLOCKED, "expired": Status.EXPIRED}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure, that of the week before, and the list behind it if there is one."""
+
+    span: str
+    text: str
+    before: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The figures of a channel: rows of cells, one for each span."""
+
+    channel: str
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+    chart: Chart | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence with a number, and the list behind it."""
+
+    text: str
+    count: str
+    url: str
+
+
+def list_url(viewer: Viewer, **filters: str) -> str:
+    """Return the address of the message list with filters."""
+    query = urlencode({name: value for name, value in filters.items() if value})
+    return f"{reverse('console:messages', args=[viewer.organization_id])}?{query}"
+
+
+def within(period: Period, *, test: bool) -> dict[str, str]:
+    """Return the filters of a period and a mode."""
+    return {
+        "mode": "test" if test else "live",
+        "since": period.start.strftime(_MOMENT),
+        "until": period.end.strftime(_MOMENT),
+    }
+
+
+def cards(viewer: Viewer, found: Statistics, *, test: bool) -> list[Card]:
+    """Return the cards of the channels that have figures or a provider account."""
+    served = {each.channel for each in organization_policy.of(viewer.organization_id).accounts}
+    periods = (*found.current.values(), *found.before.values())
+    used = {channel for figures in periods for channel in figures}
+    shown = used if test else used | served
+    return [_card(viewer, found, channel, test=test) for channel in Channel if channel in shown]
+
+
+def _card(viewer: Viewer, found: Statistics, channel: str, *, test: bool) -> Card:
+    longest = list(found.periods)[-1]
+    rows = [
+        (name, [_count(viewer, found, channel, span, name, test=test) for span in found.periods])
+        for name, (counted, _) in _ROWS.items()
+        if name != "Expired" or _of(found, longest, channel)[0].of(counted)
+    ]
+    rows += [
+        (name, [_latency(found, channel, span, share) for span in found.periods])
+        for name, share in _SHARES.items()
+    ]
+    chart = volume(found.channels[channel], viewer.zone) if channel in found.channels else None
+    return Card(channel, rows, chart)
+
+
+def _of(found: Statistics, span: str, channel: str) -> tuple[ChannelFigures, ChannelFigures]:
+    """Return a channel's figures of a span, and those of the week before."""
+    none = ChannelFigures()
+    return found.current[span].get(channel, none), found.before[span].get(channel, none)
+
+
+def _count(
+    viewer: Viewer, found: Statistics, channel: str, span: str, name: str, *, test: bool
+) -> Cell:
+    counted, status = _ROWS[name]
+    now, before = (figures.of(counted) for figures in _of(found, span, channel))
+    period = within(found.periods[span], test=test)
+    url = list_url(viewer, channel=channel, status=status, **period) if now else ""
+    return Cell(span, f"{now:,}", f"{before:,}", url)
+
+
+def _latency(found: Statistics, channel: str, span: str, share: float) -> Cell:
+    now, before = (figures.latency(share) for figures in _of(found, span, channel))
+    return Cell(span, duration(now), duration(before))
+
+
+def duration(milliseconds: float | None) -> str:
+    """Return a latency as people read it; a dash if there is none."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (float("inf"), 3600, "h")):
+        if seconds < limit:
+            amount = seconds / size
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
+    raise AssertionError
+
+
+def reasons(viewer: Viewer, found: Statistics, *, test: bool) -> list[Line]:
+    """Return the most frequent reasons why messages failed or were not sent."""
+    period = within(found.periods[REASONS_SPAN], test=test)
+    lines = []
+    for each in found.reasons[:REASONS]:
+        status = _STATUS_OF[each.outcome]
+        words = wording.reason(each.reason)
+        url = list_url(viewer, channel=each.channel, status=status, reason=each.reason, **period)
+        text = f"{each.channel}, {wording.status(status).lower()}: {words}"
+        lines.append(Line(text, f"{each.times:,}", url))
+    return lines
+
+
+def backlog(viewer: Viewer, queues: Sequence[Queue]) -> list[Line]:
+    """Return what is ready to be sent and has not gone, by channel."""
+    return [
+        Line(
+            f"{each['channel']}: the oldest for {duration(1000 * each['oldestSeconds'])}",
+            f"{each['ready']:,}",
+            list_url(viewer, channel=each["channel"], status=Status.ACCEPTED),
+        )
+        for each in queues
+        if each["ready"]
+    ]

@@ -1,0 +1,80 @@
+"""What needs a person now: the findings of the health report, by harm, and what is paused."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+
+from messaging.models import Pause
+from messaging.reports import checks, configuration, health
+from messaging.reports.configuration import Finding
+
+PAUSES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A task for a person, and the page where it can be done; `url` may be empty."""
+
+    text: str
+    url: str = ""
+    severe: bool = False
+    """Sends fail or wait because of it."""
+
+
+def read(organizations: Mapping[str, str], focused: health.OrganizationHealth | None) -> list[Need]:
+    """Return what needs a person in organizations (names by id), the most harmful first.
+
+    `focused` is the health of one of them, which is not read again.
+    """
+    known = focused.findings if focused else []
+    others = [each for each in organizations if not focused or each != focused.organization_id]
+    found = [*known, *(configuration.findings(others) if others else [])]
+    needs = [*deployment(), *(_of_finding(organizations, each) for each in found)]
+    return sorted(needs, key=attrgetter("severe"), reverse=True)
+
+
+def deployment() -> list[Need]:
+    """Return the checks of the deployment that are not ok."""
+    return [
+        Need(f"The service's {name} {check['detail']}.", severe=check["status"] == checks.DOWN)
+        for name, check in checks.run().items()
+        if check["status"] != checks.OK
+    ]
+
+
+def _of_finding(organizations: Mapping[str, str], finding: Finding) -> Need:
+    text = f"{organizations[finding.organization_id]}: {finding.message}"
+    return Need(text, _page(finding), finding.severity == configuration.ERROR)
+
+
+_PAGES = {
+    "HELD_UNKNOWN": "delivery",
+    "NO_SENDER_DOMAIN": "senderdomain",
+    "SENDER_DOMAIN_UNVERIFIED": "senderdomain",
+    "TEMPLATE_WITHOUT_LANGUAGE": "template",
+    "WEBHOOK_DISABLED": "webhookendpoint",
+    "WEBHOOK_FAILING": "webhookendpoint",
+}
+"""The page for each finding, if it is not that of the provider accounts."""
+
+
+def _page(finding: Finding) -> str:
+    page = f"admin:messaging_{_PAGES.get(finding.code, 'provideraccount')}"
+    if finding.row_id is None:
+        return reverse(f"{page}_changelist")
+    return reverse(f"{page}_change", args=[finding.row_id])
+
+
+def pauses(organizations: Mapping[str, str]) -> Sequence[Need]:
+    """Return what is paused in organizations, given as names by id."""
+    lasting = Q(ends_at=None) | Q(ends_at__gt=timezone.now())
+    rows = Pause.objects.filter(lasting, organization_id__in=organizations).order_by("id")[:PAUSES]
+    return [
+        Need(f"{organizations[row.organization_id]}: {row}: {row.reason}", url)
+        for row in rows
+        if (url := reverse("admin:messaging_pause_change", args=[row.pk]))
+    ]

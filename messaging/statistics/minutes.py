@@ -1,0 +1,206 @@
+"""The job that counts minutes: closed minutes by sets, from the events and the attempts.
+
+Their ids begin with the time, so a minute is a range of the primary key. Each minute is counted
+when it has passed, and again ten minutes later, when late commits and late outcomes are in; its
+rows are replaced. After an outage the job continues where it stopped, slice by slice. One process
+counts at a time; a second one finds the row of the progress locked, and ends.
+
+SQL, because a slice of many minutes is grouped and stored by one statement, which no index but the
+primary key serves.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any
+
+from django.db import connection, transaction
+
+from messaging.models import (
+    Attempt,
+    Counted,
+    CountedUntil,
+    Delivery,
+    Event,
+    HourCount,
+    Message,
+    MinuteCount,
+)
+from messaging.statistics.latencies import BOUNDS, BUCKETS
+from rme.core import errors, ids
+from rme.core.db import clock, sql
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+GRACE = timedelta(seconds=5)
+"""How long after its end a minute is counted: most of what belongs to it has been committed."""
+FINAL_AFTER = timedelta(minutes=10)
+"""How long after its end a minute is counted again, for the last time."""
+SLICE = timedelta(minutes=5)
+"""The most minutes that one transaction counts."""
+BACKLOG = timedelta(days=14)
+"""How far back the first run begins at most: two weeks, to compare one with the other."""
+MINUTES_KEPT, HOURS_KEPT = timedelta(days=9), timedelta(days=90)
+REASONS = [*errors.by_code(), "TEMPLATE_ERROR", "EXPIRED"]
+"""The reasons that accept and delivery give."""
+PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
+
+_MINUTES, _HOURS = MinuteCount._meta.db_table, HourCount._meta.db_table
+_EVENTS, _ATTEMPTS = Event._meta.db_table, Attempt._meta.db_table
+_DELIVERIES, _MESSAGES = Delivery._meta.db_table, Message._meta.db_table
+
+_KEY = "organization_id, at, test, channel, account_id, outcome, reason"
+_BUCKETS = ", ".join(
+    f"coalesce(sum(n) FILTER (WHERE bucket = {bucket}), 0)" for bucket in range(BUCKETS)
+)
+_LATENCY = f"""width_bucket(1000 * extract(epoch FROM e.at - greatest(d.scheduled_for,
+    (SELECT m.created_at FROM {_MESSAGES} m WHERE m.id = e.message_id)))::float8,
+    ARRAY{list(BOUNDS)}::float8[])"""
+
+# A bounce that ended a delivery counts as its failure, unless a failure is recorded besides.
+# Texts of providers have no bound and may name people: of reasons, only our own codes are stored.
+_OF_EVENTS = f"""
+SELECT e.organization_id, d.test, coalesce(e.channel, d.channel) AS channel,
+  CASE WHEN e.type IN ('sent', 'delivered', 'failed', 'bounced')
+    THEN coalesce(d.account_id, 0) ELSE 0 END AS account_id,
+  CASE e.type WHEN 'bounced' THEN 'failed' ELSE e.type END AS outcome,
+  CASE WHEN e.type IN ('failed', 'bounced', 'blocked', 'expired') THEN
+    CASE WHEN e.detail->>'reason' = ANY(%(codes)s) THEN e.detail->>'reason'
+      WHEN e.type = 'expired' THEN 'EXPIRED'
+      WHEN e.type = 'blocked' THEN '' ELSE 'PROVIDER_ERROR' END
+    ELSE '' END AS reason,
+  CASE WHEN e.type = 'sent' THEN {_LATENCY} END AS bucket,
+  count(*) AS n
+FROM {_EVENTS} e JOIN {_DELIVERIES} d ON {sql.by_key("d.id", "e.delivery_id")}
+WHERE e.id >= span.first AND e.id < span.last
+  AND e.type IN (
+    'accepted', 'sent', 'delivered', 'failed', 'bounced', 'blocked', 'expired', 'cancelled')
+  AND (e.type <> 'bounced' OR d.status = 'FAILED' AND NOT EXISTS (
+    SELECT FROM {_EVENTS} f WHERE f.message_id = e.message_id
+      AND f.delivery_id = e.delivery_id AND f.type = 'failed'))
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+# What goes by the simulator, as all that is sent in TEST mode, has no account.
+_OF_ATTEMPTS = f"""
+SELECT a.organization_id, false, a.channel, a.account_id, 'attempt_' || lower(a.outcome), '',
+  NULL::int, count(*)
+FROM {_ATTEMPTS} a
+WHERE a.id >= span.first AND a.id < span.last AND a.account_id IS NOT NULL
+  AND a.outcome IS NOT NULL
+GROUP BY 1, 3, 4, 5
+"""
+_COUNT = f"""
+INSERT INTO {_MINUTES} ({_KEY}, count, latencies)
+SELECT {_KEY}, sum(n), CASE WHEN outcome = '{Counted.SENT}' THEN ARRAY[{_BUCKETS}] END
+FROM unnest(%(minutes)s::timestamptz[], %(firsts)s::uuid[], %(lasts)s::uuid[])
+  span(at, first, last), LATERAL ({_OF_EVENTS} UNION ALL {_OF_ATTEMPTS}) found
+GROUP BY {_KEY}
+"""
+_SUMS = ", ".join(f"sum(latencies[{bucket + 1}])" for bucket in range(BUCKETS))
+_SUM_UP = f"""
+INSERT INTO {_HOURS} ({_KEY}, count, latencies)
+SELECT organization_id, date_trunc('hour', at, 'UTC') AS at, test, channel, account_id, outcome,
+  reason, sum(count), CASE WHEN outcome = '{Counted.SENT}' THEN ARRAY[{_SUMS}] END
+FROM {_MINUTES} WHERE at >= %s AND at < %s
+GROUP BY organization_id, date_trunc('hour', at, 'UTC'), test, channel, account_id, outcome, reason
+"""
+
+
+def hour_of(moment: datetime) -> datetime:
+    """Return the beginning of an instant's hour."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _minute_of(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+def count_slice(now: datetime) -> bool:
+    """Count the next slice; return whether one was found. Two at once do no harm."""
+    with transaction.atomic():
+        progress = _locked(now)
+        if progress is None:
+            return False
+        final, first = _minute_of(now - FINAL_AFTER), _minute_of(now - GRACE)
+        if progress.final_until < final:
+            start, end = progress.final_until, min(final, progress.final_until + SLICE)
+            _count(start, end)
+            _sum_up(hour_of(start), hour_of(end))
+            progress.final_until = end
+            progress.first_until = max(progress.first_until, end)
+        elif progress.first_until < first:
+            start, end = progress.first_until, min(first, progress.first_until + SLICE)
+            _count(start, end)
+            progress.first_until = end
+        else:
+            return False
+        progress.save()
+    return True
+
+
+def read_progress() -> CountedUntil | None:
+    """Return how far the job has counted; None before its first run."""
+    return CountedUntil.objects.filter(pk=CountedUntil.ONLY).first()
+
+
+def _locked(now: datetime) -> CountedUntil | None:
+    """Lock and return the progress; None while another process counts."""
+    rows = CountedUntil.objects.select_for_update(skip_locked=True)
+    if (found := rows.filter(pk=CountedUntil.ONLY).first()) is not None:
+        return found
+    start = _first_hour(now)
+    new = CountedUntil(first_until=start, final_until=start)
+    CountedUntil.objects.bulk_create([new], ignore_conflicts=True)
+    return rows.filter(pk=CountedUntil.ONLY).first()
+
+
+def _first_hour(now: datetime) -> datetime:
+    """Return the hour with which the first run begins: that of the first event."""
+    since = Event.objects.filter(pk__gte=ids.at_least(now - BACKLOG)).order_by("pk")
+    first = since.values_list("pk", flat=True).first()
+    return hour_of(min(ids.moment(first), now) if first else now)
+
+
+def _count(start: datetime, end: datetime) -> None:
+    """Count the minutes from `start` to `end`, and replace their rows."""
+    minutes = _spans(start, end)
+    MinuteCount.objects.filter(at__gte=start, at__lt=end).delete()
+    values: dict[str, Any] = {
+        "minutes": minutes,
+        "firsts": [ids.at_least(each) for each in minutes],
+        "lasts": [ids.at_least(each + MINUTE) for each in minutes],
+        "codes": REASONS,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql.BY_INDEX)
+        cursor.execute(_COUNT, values)
+
+
+def _spans(start: datetime, end: datetime) -> Sequence[datetime]:
+    return [start + MINUTE * i for i in range((end - start) // MINUTE)]
+
+
+def _sum_up(start: datetime, end: datetime) -> None:
+    """Sum the hours from `start` to `end`, whose minutes will not change any more."""
+    if start < end:
+        HourCount.objects.filter(at__gte=start, at__lt=end).delete()
+        with connection.cursor() as cursor:
+            cursor.execute(_SUM_UP, [start, end])
+
+
+def purge() -> None:
+    """Delete minutes and hours that have been kept long enough, in batches."""
+    until = monotonic() + PURGE_SECONDS
+    now = clock.now()
+    for table, kept in ((_MINUTES, MINUTES_KEPT), (_HOURS, HOURS_KEPT)):
+        while _purge_batch(table, now - kept) == PURGE_BATCH and monotonic() < until:
+            pass
+
+
+def _purge_batch(table: str, before: datetime) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"DELETE FROM {table} WHERE ctid = ANY(ARRAY("
+            f"SELECT ctid FROM {table} WHERE at < %s LIMIT {PURGE_BATCH}))",
+            [before],
+        )
+        return int(cursor.rowcount)

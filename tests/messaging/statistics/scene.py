@@ -1,0 +1,124 @@
+"""Messages of any minute, stored as accept and the workers would have stored them."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import count as counting
+from uuid import UUID
+
+from django.db.models import Sum
+
+from messaging.models import (
+    Attempt,
+    CountedUntil,
+    Delivery,
+    Event,
+    Message,
+    MinuteCount,
+)
+from messaging.statistics import minutes
+from rme.core import ids
+from rme.core.db import clock, sql
+
+NOW = datetime(2031, 6, 15, 12, 0, 30, tzinfo=UTC)
+START = datetime(2031, 6, 15, 11, 0, tzinfo=UTC)
+_numbers = counting(1)
+
+
+def new_id(moment):
+    """Return an id of a moment, greater than those before of the same millisecond."""
+    return UUID(int=ids.at_least(moment).int + next(_numbers))
+
+
+def delivery(accepted_at, *, status="SENT", organization="acme", test=False, **fields):
+    """Store a message with one delivery, and return its row as a dictionary."""
+    message_id = new_id(accepted_at)
+    row = {
+        "id": new_id(accepted_at),
+        "organization_id": organization,
+        "message_id": message_id,
+        "contact_id": "c",
+        "position": 0,
+        "category": "MARKETING",
+        "priority": 1,
+        "channels": [],
+        "channel": "EMAIL",
+        "account_id": None,
+        "status": status,
+        "scheduled_for": None,
+        "expires_at": accepted_at + timedelta(days=1),
+        "fence": 0,
+        "tries": 0,
+        "test": test,
+        "updated_at": accepted_at,
+        **fields,
+    }
+    own = {"id": message_id, "organization_id": organization, "category": "MARKETING"}
+    sql.insert(
+        {
+            Message: [
+                own
+                | {"channels": ["EMAIL"], "strategy": "FIRST_REACHABLE", "test": test,
+                   "created_at": accepted_at}
+            ],
+            Delivery: [row],
+        }
+    )  # fmt: skip
+    return row
+
+
+def event(row, kind, at, **detail):
+    """Store an event of a delivery."""
+    values = {
+        "id": new_id(at), "organization_id": row["organization_id"],
+        "message_id": row["message_id"], "delivery_id": row["id"], "type": kind, "at": at,
+        "channel": row["channel"], "detail": detail or None,
+    }  # fmt: skip
+    sql.insert({Event: [values]})
+
+
+def attempt(row, outcome, at, account_id=7):
+    """Store an attempt of a delivery."""
+    values = {
+        "id": new_id(at), "organization_id": row["organization_id"],
+        "message_id": row["message_id"], "delivery_id": row["id"], "fence": 1,
+        "channel": row["channel"], "provider": "p", "account_id": account_id,
+        "outcome": outcome, "started_at": at,
+    }  # fmt: skip
+    sql.insert({Attempt: [values]})
+
+
+def begin(moment=START):
+    """Let the job continue at a moment."""
+    CountedUntil.objects.update_or_create(
+        pk=1, defaults={"first_until": moment, "final_until": moment}
+    )
+
+
+def run(now=NOW):
+    """Count until nothing is left; return the number of slices."""
+    slices = 0
+    while minutes.count_slice(now):
+        slices += 1
+    return slices
+
+
+def count():
+    """Count all that has happened until now."""
+    begin(clock.now().replace(second=0, microsecond=0) - timedelta(minutes=30))
+    run(clock.now() + timedelta(minutes=2))
+
+
+def stored(model=MinuteCount):
+    """Return all that was counted, by key: how many, and how many of them with a latency."""
+    names = ("organization_id", "at", "test", "channel", "account_id", "outcome", "reason")
+    return {
+        key: (number, sum(latencies or []))
+        for *key, number, latencies in model.objects.values_list(*names, "count", "latencies")
+        for key in [tuple(key)]
+    }
+
+
+def totals(model=MinuteCount, **where):
+    """Return the counts by outcome."""
+    rows = model.objects.filter(**where).values_list("outcome").annotate(n=Sum("count"))
+    return Counter(dict(rows.order_by("outcome")))
