@@ -14,6 +14,7 @@ from bench.bot import bot
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
+from bench.logins import logins
 from bench.push import push
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
@@ -196,6 +197,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "engines": engines,
     "webhooks": webhooks,
     "backlog": backlog,
+    "logins": logins,
 }
 
 

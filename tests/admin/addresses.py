@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 
@@ -38,6 +39,10 @@ class Addresses:
         ordered = {"scope": "all", "reason": "off", "started_by": "root", "user_id": author.pk}
         action = BulkAction.objects.create(
             organization=org, kind="CANCEL", targets=[], total=0, **ordered
+        )
+        values = '[{"values": {"name": ["A", "B"]}}]'
+        LogEntry.objects.create(
+            user=author, object_repr="Acme", action_flag=2, change_message=values
         )
         self.values = {
             "organization_id": org.pk,
