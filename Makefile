@@ -11,7 +11,7 @@ T ?= tests
 # groups (`service`, `service-2`), which take about as long and run side by side.
 WORKERS ?= 3
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench screenshots words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -80,9 +80,16 @@ demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 bench: $(VENV)/.dev  ## measure, beside references in the same run (ARGS="accept smtp")
 	@$(BIN)/python -m rme.run --var var/bench exec -- $(BIN)/python -m bench $(ARGS)
 
+screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chromium)
+	@rm -rf var/screenshots
+	@$(BIN)/python -m rme.run --var var/screenshots exec -- $(BIN)/python docs/screenshots.py
+
 format: $(VENV)/.dev  ## bring the code into form
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+words:  ## compile locale/, the wording of log-in (needs gettext)
+	@msgfmt --check -o locale/en_US/LC_MESSAGES/django.mo locale/en_US/LC_MESSAGES/django.po
 
 lock: $(VENV)/.dev  ## resolve the lock files anew
 	@$(BIN)/pip install -q uv

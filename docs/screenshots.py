@@ -1,17 +1,71 @@
-"""Make the pictures of the pages from the running demo: `make run`, then this."""
+"""Make the pictures of the documents: `make screenshots`, with Chromium on the PATH.
 
-import json
+The service is started with a database of its own; what the pictures show is made by the functions
+that REST and the console call. A new picture is a line of PICTURES.
+"""
+
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-import django
-from playwright.sync_api import Page, sync_playwright
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
+PORT = "8765"
+URL = f"http://127.0.0.1:{PORT}"
+os.environ |= {
+    "DJANGO_SETTINGS_MODULE": "rme.settings",
+    "PORT": PORT,
+    "BASE_URL": URL,
+    "SMTP_URL": "smtp+plain://127.0.0.1:2525",
+    "OIDC_URL": "https://login.demo.example",
+    "OIDC_CLIENT_ID": "rme",
+    "OIDC_CLIENT_SECRET": "secret",
+}
+sys.path.insert(0, str(ROOT))
+
+import django  # noqa: E402
+
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+from django.urls import reverse  # noqa: E402
+from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+
+from bench.scene import processes, wait_for_port, web  # noqa: E402
+from messaging.accept import Submission, accept  # noqa: E402
+from messaging.accept.requests import MESSAGE  # noqa: E402
+from messaging.console import bulk_actions, tasks  # noqa: E402
+from messaging.console.access import Viewer  # noqa: E402
+from messaging.content.links import PreferenceLink  # noqa: E402
+from messaging.delivery import claims, deliver  # noqa: E402
+from messaging.feedback import receipts  # noqa: E402
+from messaging.models import (  # noqa: E402
+    BulkAction,
+    Delivery,
+    Pause,
+    ProviderAccount,
+    SavedFilter,
+    Suppression,
+)
+from rme import demo  # noqa: E402
+from rme.core.channels import Channel  # noqa: E402
+from rme.core.http.parsing import parse  # noqa: E402
+from rme.core.outbound import outbound_transport  # noqa: E402
+from rme.tenants import organizations  # noqa: E402
+from rme.tenants.access import invitations  # noqa: E402
+from rme.tenants.authentication import Caller  # noqa: E402
+from rme.tenants.models import Invitation, Membership, Organization, User  # noqa: E402
+
+ORG = "demo"
+USER, PASSWORD = "maria", "a picture of the console"
+WIDE, NARROW = 1440, 390
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -21,65 +75,216 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+OPTIMIZER = ("pngquant", "--force", "--skip-if-larger", "--ext", ".png", "128")
+"""Makes a picture's file small, where it is installed."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page, and how it is shown. Address by address: `{}` is filled in from the demo's values."""
+
+    name: str
+    path: str
+    width: int = WIDE
+    height: int = 900
+    dark: bool = False
+    act: Callable[[Page], object] | None = None
+    """What is done on the page before it is shown."""
+    logged_in: bool = True
+
+
+def _console(name: str, *args: str) -> str:
+    return reverse(f"console:{name}", args=[ORG, *args])
+
+
+def _platform(page: Page) -> None:
+    page.select_option("[name=kind]", "odoo")
+    page.select_option("[name=preset]", "odoo-community")
+
+
+def pictures(found: dict[str, str]) -> list[Picture]:
+    """Return the pictures; `found` has the ids of what they show."""
+    messages, person = _console("messages"), _console("person", found["person"])
+    failed = f"{messages}?status=FAILED"
+    return [
+        Picture("console-log-in", "/admin/", height=640, logged_in=False),
+        Picture("console-home", "/admin/", height=1200),
+        Picture("console-home-phone", "/admin/", NARROW, dark=True),
+        Picture("console-first-steps", reverse("first_steps", args=[ORG]), height=640),
+        Picture("console-search", f"{reverse('console:search')}?q=simulator", height=640),
+        Picture("console-messages", messages),
+        Picture("console-messages-dark", failed, dark=True),
+        Picture("console-messages-phone", messages, NARROW),
+        Picture("console-filters", _console("filters"), height=480),
+        Picture("console-message", _console("message", found["failed"]), height=1000),
+        Picture("console-message-phone", _console("message", found["delivered"]), NARROW),
+        Picture("console-person", person, height=1200),
+        Picture("console-person-dark", person, NARROW, dark=True),
+        Picture("console-lift", _console("lift", found["suppression"]), height=420),
+        Picture("console-resend", f"{_console('choose', 'resend')}?status=FAILED", height=420),
+        Picture("console-action", _console("action", found["action"]), height=640),
+        Picture("console-actions", _console("actions"), height=420),
+        Picture("console-pause", f"{_console('pause')}?channel=SMS", height=420),
+        Picture("console-review", "/admin/messaging/delivery/", height=640),
+        Picture("console-provider", f"/admin/messaging/provideraccount/{found['account']}/change/"),
+        Picture("console-roles", reverse("roles"), height=1300),
+        Picture("console-invitations", "/admin/tenants/invitation/", height=480),
+        Picture("console-second-factor", reverse("mfa_index"), height=800),
+        Picture("console-sessions", reverse("usersessions_list"), height=480),
+        Picture("platform", "/admin/crm/platform/add/", 1280, 1300, act=_platform),
+        Picture("preferences", f"/p/{found['token']}", 720, 600, logged_in=False),
+        Picture("unsubscribe", f"/p/u/{found['token']}", 720, 400, logged_in=False),
+        Picture("push-demo", "/push-demo", 720, 600),
+    ]
 
 
 def main() -> None:
-    """Open the demo's pages (its first contact's, and the push demo); save what they look like."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
-    sys.path.insert(0, str(ROOT))
-    django.setup()
-    from messaging.content.links import PreferenceLink
-
-    demo = _demo()
-    token = PreferenceLink(demo["org"], demo["contact_ids"][0], "EMAIL", "MARKETING").token
+    """Fill a database, serve it, and save what its pages look like."""
+    call_command("migrate", verbosity=0)
+    made = demo.ensure(Path(os.environ["RME_VAR"]) / "demo.json", base_url=URL)
+    found = _fill(made)
     IMAGES.mkdir(exist_ok=True)
+    with processes([web("rme.asgi:application", int(PORT))]):
+        wait_for_port(int(PORT))
+        with _chromium() as browser:
+            cookies = _log_in(browser)
+            for picture in pictures(found):
+                _save(browser, picture, cookies if picture.logged_in else [])
+
+
+# --- what the pictures show ---------------------------------------------------------------------
+def _fill(made: dict[str, Any]) -> dict[str, str]:
+    """Send messages, and make one of each thing; return the ids of what is shown."""
+    row = Organization.objects.get(pk=ORG)
+    user = User.objects.create_user(USER, "maria@demo.example", PASSWORD, is_staff=True)
+    Membership.objects.create(organization=row, user=user, role=Membership.Role.OWNER)
+    invitations.create(
+        Invitation(organization=row, email="sam@demo.example", role="SUPPORT", invited_by=user)
+    )
+    names = {"name": "Mail server", "kind": "smtp", "channel": "EMAIL"}
+    account = ProviderAccount.objects.create(
+        organization=row,
+        **names,
+        priority=200,
+        state="PAUSED",
+        state_reason="until the contract is signed",
+        credentials='{"host": "mail.demo.example", "username": "demo", "password": "x"}',
+        checked_at=datetime.now(UTC),
+    )
+    caller = Caller(organizations.get(ORG), 1, user.pk, test=False)
+    later = (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds")
+    people = made["contact_ids"]
+    actors = made["outcome_contacts"]
+    for contact in people:
+        _send(caller, contact, "EMAIL", "The doors open at nine. Bring your badge.")
+    for contact in people[:3]:
+        _send(caller, contact, "SMS", "Your session begins in ten minutes, in Hall 1.")
+        _send(caller, contact, "PUSH", "Lunch is served in the atrium.")
+    for word in ("bounce", "complaint", "reject", "unknown", "delivered"):
+        for channel in ("EMAIL", "SMS"):
+            _send(caller, actors[word], channel, "Thank you for coming.")
+    _work()
+    for word in ("bounce", "complaint"):
+        _send(caller, actors[word], "EMAIL", "Your certificate is ready.")
+    _send(caller, people[0], "EMAIL", "See you tomorrow.", schedule={"at": later})
+    Delivery.objects.filter(organization_id=ORG, status="UNKNOWN").update(due_at=None)
+    Pause.objects.create(organization=row, channel="PUSH", reason="the app is being replaced")
+    for name, query in (("Rejected emails", "status=FAILED&channel=EMAIL"),):
+        SavedFilter.objects.create(
+            organization=row, user=user, name=name, query=query, is_shared=True
+        )
+    failed = Delivery.objects.filter(organization_id=ORG, status="FAILED").order_by("-pk")
+    action = bulk_actions.start(
+        Viewer(user, organizations.get(ORG)),
+        BulkAction.Kind.RESEND,
+        [each.pk for each in failed[:2]],
+        scope="Status: Failed",
+        reason="the provider has mended it",
+    )
+    tasks.run_bulk_actions()
+    first = failed.first()
+    delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
+    return {
+        "person": actors["bounce"],
+        "failed": str(first.message_id),
+        "delivered": str(delivered.earliest("pk").message_id),
+        "suppression": str(Suppression.objects.filter(organization=row).latest("pk").pk),
+        "action": str(action.pk),
+        "account": str(account.pk),
+        "token": PreferenceLink(ORG, people[0], "EMAIL", "MARKETING").token,
+    }
+
+
+def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) -> None:
+    body = {
+        "channel": channel,
+        "category": "TRANSACTIONAL",
+        "to": [{"contactId": contact}],
+        "template": {"name": "note", "language": "en_US"},
+        "context": {"variables": {"note": note}},
+        **fields,
+    }
+    accept(caller, Submission(parse(MESSAGE, body)), request_id="screenshots")
+
+
+def _work() -> None:
+    """Send what is ready, by the simulator."""
+    for channel in Channel:
+        for _ in range(5):
+            for priority, organization_id in claims.choose(claims.ready(channel)):
+                window = claims.claim(organization_id, channel, priority)
+                deliver.deliver([window], outbound_transport(), receipts.apply)
+
+
+# --- the browser --------------------------------------------------------------------------------
+@contextmanager
+def _chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=ARGUMENTS
-        )
-        page = browser.new_page(
-            viewport={"width": 720, "height": 600}, device_scale_factor=2, locale="en-GB"
-        )
-        _save(page, f"{demo['auth_url']}/p/{token}", "preferences")
-        _save(page, f"{demo['auth_url']}/p/u/{token}", "unsubscribe")
-        _log_in(page, demo)
-        _save(page, f"{demo['auth_url']}/push-demo", "push-demo")
-        _platform(browser.new_page(viewport={"width": 1280, "height": 1300}), demo)
+        path = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
         browser.close()
 
 
-def _platform(page: Page, demo: dict[str, str]) -> None:
-    """Show the form of a platform, with Odoo chosen; nothing is saved."""
-    _log_in(page, demo)
-    page.goto(f"{demo['admin_url']}crm/platform/add/")
-    page.select_option("[name=kind]", "odoo")
-    page.select_option("[name=preset]", "odoo-community")
-    page.screenshot(path=IMAGES / "platform.png")
-
-
-def _demo() -> dict[str, str]:
-    said = subprocess.run(
-        [sys.executable, "-m", "rme.run", "demo-json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: dict[str, str] = json.loads(said.stdout)
-    return found
-
-
-def _log_in(page: Page, demo: dict[str, str]) -> None:
-    page.goto(demo["admin_url"])
-    page.get_by_label("Username").fill(demo["admin_user"])
-    page.locator("input[name=password]").fill(demo["admin_password"])
-    page.get_by_role("button", name="Log in").click()
+def _log_in(browser: Browser) -> Any:
+    """Log in by the form; return the cookies."""
+    context = browser.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(f"{URL}/admin/")
+    page.get_by_label("Username").fill(USER)
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.get_by_role("button", name="Log in", exact=True).click()
     page.wait_for_load_state()
+    cookies = context.cookies()
+    context.close()
+    return cookies
 
 
-def _save(page: Page, address: str, name: str) -> None:
-    page.goto(address)
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
+def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
+    """Save one picture, as a small file where a program for it is there."""
+    context = browser.new_context(
+        viewport={"width": picture.width, "height": picture.height},
+        device_scale_factor=2 if picture.width < WIDE / 2 else 1,
+        color_scheme="dark" if picture.dark else "light",
+        locale="en-GB",
+        timezone_id="Europe/Zurich",
+    )
+    context.add_cookies(cookies)
+    page = context.new_page()
+    answer = page.goto(f"{URL}{picture.path}")
+    assert answer is not None, picture.path
+    assert answer.status == 200, (picture.path, answer.status)
+    page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", picture.dark)
+    if picture.act:
+        picture.act(page)
+    page.wait_for_load_state("networkidle")
+    file = IMAGES / f"{picture.name}.png"
+    page.screenshot(path=file)
+    context.close()
+    if shutil.which(OPTIMIZER[0]):  # 98, 99: it would be no smaller, or no longer look the same
+        code = subprocess.run([*OPTIMIZER, str(file)], check=False).returncode
+        assert code in (0, 98, 99), code
+    print(f"{file.relative_to(ROOT)} {file.stat().st_size // 1024} KiB", flush=True)
 
 
 if __name__ == "__main__":

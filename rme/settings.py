@@ -135,6 +135,9 @@ FILE_UPLOAD_HANDLERS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
+LOCALE_PATHS = [BASE_DIR / "locale"]
+"""Our words for those of django-allauth, and no language but English."""
+FORMAT_MODULE_PATH = "rme.formats"
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where there is none
@@ -231,6 +234,7 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
 ACCOUNT_RATE_LIMITS = False  # `rme.tenants.logins` limits, for all processes together
+USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
 MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {
@@ -413,7 +417,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
+    "SIDEBAR": {"show_search": False, "navigation": NAVIGATION},
     "STYLES": [f"{STATIC_URL}console/console.css"],
     "SCRIPTS": [f"{STATIC_URL}console/console.js"],
 }

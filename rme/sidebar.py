@@ -24,13 +24,13 @@ def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
     }
 
 
-def _console(title: str, icon: str, name: str) -> dict[str, Any]:
+def _console(title: str, icon: str, name: str, permission: str = "may_enter") -> dict[str, Any]:
     """Return an entry that leads to a page of the console, of the latest organization."""
     return {
         "title": title,
         "icon": icon,
         "link": reverse_lazy(f"console:first_{name}"),
-        "permission": "messaging.console.access.may_enter",
+        "permission": f"messaging.console.access.{permission}",
     }
 
 
@@ -94,7 +94,8 @@ NAVIGATION: list[dict[str, Any]] = [
             _page("Memberships", "group", "tenants_membership"),
             _page("Invitations", "mail_lock", "tenants_invitation"),
             _page("Users", "manage_accounts", "tenants_user"),
-            _page("Change log", "manage_search", "admin_logentry"),
+            _console("Audit", "manage_search", "audit", "may_audit"),
+            _page("Former change log", "history", "admin_logentry"),
         ],
     },
 ]

@@ -11,6 +11,7 @@ from messaging.pages import push_demo
 from rme import metrics, probes
 from rme.tenants import logins
 from rme.tenants.access import pages as access_pages
+from rme.tenants.admin import role_page
 
 handler500 = "rme.core.http.api.failed"
 
@@ -40,5 +41,6 @@ urlpatterns = [
         admin.site.admin_view(first_steps.show),
         name="first_steps",
     ),
+    path("admin/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/", admin.site.urls),
 ]

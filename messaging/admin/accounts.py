@@ -3,26 +3,30 @@
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from messaging import providers
+from messaging.admin import account_check
 from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
-from rme.core import addresses, ids
-from rme.core.db import clock
-from rme.core.outbound import outbound_transport
-from rme.core.provider import Content, Dispatch, Email, Push, Sms
+from rme.core import addresses
+from rme.tenants import audit
 from rme.tenants.roles import Permission, organizations_for
 
 ORDER = ("priority", "weight")
@@ -47,8 +51,9 @@ class ProviderAccountAdmin(PolicyAdmin):
     )
     list_filter = ("channel", "kind", "state")
     search_fields = ("name",)
-    readonly_fields = ("public_id", "callback_url", "state_reason", "last_hour")
+    readonly_fields = ("public_id", "callback_url", "state_reason", "connection", "last_hour")
     actions: ClassVar[list[str]] = ["pause", "activate"]
+    change_form_outer_before_template = "admin/rme/account_check.html"
     actions_detail: ClassVar[list[str]] = ["test_send", "set_aside"]
     secret_fields: ClassVar[frozenset[str]] = SECRET_FIELDS
     # The theme shows a field while its expression is true: those of the chosen kind. The page of a
@@ -60,7 +65,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     }
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> object:
-        status = ("state_reason", "callback_url", "last_hour") if obj else ()
+        status = ("state_reason", "callback_url", "connection", "last_hour") if obj else ()
         main = [(None, {"fields": (*MAIN, "public_id", *status)})]
         if obj and not self.has_change_permission(request, obj):
             return main  # a reader has no form, and the settings are its fields
@@ -112,7 +117,13 @@ class ProviderAccountAdmin(PolicyAdmin):
             "",
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             (
-                (each.sends, each.outcome, each.reason, each.p95_ms, clock.iso(each.last_at))
+                (
+                    each.sends,
+                    each.outcome,
+                    each.reason,
+                    each.p95_ms,
+                    date_format(each.last_at, "DATETIME_FORMAT"),
+                )
                 for each in hour.rows
             ),
         )
@@ -123,20 +134,64 @@ class ProviderAccountAdmin(PolicyAdmin):
         )
         table = "<p>Circuit: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
         failed = urlencode({"status": Status.FAILED, "provider": row.name, "period": 1})
-        messages = reverse("console:messages", args=[row.organization_id])
+        listed = reverse("console:messages", args=[row.organization_id])
         link = '<p><a class="c-link" href="{}?{}">What failed in the last hour</a></p>'
-        return format_html(table + link, hour.circuit, head, rows, messages, failed)
+        return format_html(table + link, hour.circuit, head, rows, listed, failed)
+
+    @admin.display(description="Connection")
+    def connection(self, row: ProviderAccount) -> str:
+        """Return what the last check or test found, and when."""
+        return account_check.in_words(row)
+
+    def save_model(
+        self, request: HttpRequest, obj: ProviderAccount, form: forms.ModelForm, change: bool
+    ) -> None:
+        """Store the account. Other settings have not been checked."""
+        if change and account_check.has_other_settings(obj):
+            obj.checked_at, obj.check_problem = None, ""
+        super().save_model(request, obj, form, change)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the page's paths, with that of the button Check connection."""
+        view = self.admin_site.admin_view(require_POST(self.check_connection))
+        name = "messaging_provideraccount_check"
+        return [path("<path:object_id>/check/", view, name=name), *super().get_urls()]
+
+    def check_connection(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Log in without sending, store what came of it, and lead back to the account."""
+        row = self.get_object(request, object_id)
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        outcome = account_check.check(row)
+        if outcome is None:
+            messages.warning(request, "It cannot be checked without sending: use Test send.")
+        else:
+            text = account_check.in_words(row)
+            show = messages.error if row.check_problem else messages.success
+            show(request, f"{row.name}: {text}")
+            self.note(request, row, f"connection: {text}", audit.Action.TESTED)
+        return redirect("admin:messaging_provideraccount_change", row.pk)
 
     def _set_state(
         self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""
     ) -> None:
-        for row in queryset:
-            if not self.has_change_permission(request, row):
-                continue  # a user may be an owner in one organization and a reader in another
-            ProviderAccount.objects.filter(pk=row.pk).update(state=state, state_reason=reason)
-            self.changed(row.organization_id)
-            why = f" ({reason})" if reason else ""
-            self.note(request, row, f"State: {row.state} → {state}{why}")
+        # a user may be an owner in one organization and a reader in another
+        rows = [row for row in queryset if self.has_change_permission(request, row)]
+        chosen = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
+        with transaction.atomic():
+            chosen.update(state=state, state_reason=reason)
+            entries = [
+                audit.about(
+                    row,
+                    audit.Action.CHANGED,
+                    changes={"state": [row.state, str(state)]},
+                    reason=reason,
+                )
+                for row in rows
+            ]
+            self.record(request, entries)
+        for organization_id in {row.organization_id for row in rows}:
+            self.changed(organization_id)
 
     @action(description="Pause, drain or reorder", url_path="set-aside", permissions=["change"])
     def set_aside(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -169,8 +224,8 @@ class ProviderAccountAdmin(PolicyAdmin):
         if moved:
             ProviderAccount.objects.filter(pk=row.pk).update(**moved)
             self.changed(row.organization_id)
-            steps = [f"{name}: {getattr(row, name)} → {moved[name]}" for name in moved]
-            self.note(request, row, f"Order: {', '.join(steps)} ({given['reason']})")
+            changes = {name: [str(getattr(row, name)), str(moved[name])] for name in moved}
+            self.note(request, row, "", changes=changes, reason=str(given["reason"]))
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(
@@ -207,15 +262,17 @@ class ProviderAccountAdmin(PolicyAdmin):
         form = TestForm(request.POST or None, channel=row.channel)
         result = ""
         if form.is_valid():
-            result = test_send(row, form.cleaned_data["to"])
-            self.note(request, row, f"Test send: {result}")
+            outcome = account_check.send_test(row, form.cleaned_data["to"])
+            account_check.store(row, outcome)
+            result = account_check.outcome_text(outcome)
+            self.note(request, row, f"send: {result}", audit.Action.TESTED)
         question = f"Send a test through {row.name}. No message is recorded."
         context = {"title": "Test send", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
 
 
 class ReasonForm(forms.Form):
-    """The reason of a pause, which the list of accounts and the change log show."""
+    """The reason of a pause, which the list of accounts and the audit show."""
 
     reason = forms.CharField(max_length=500, widget=UnfoldAdminTextInputWidget)
 
@@ -265,35 +322,3 @@ class TestForm(forms.Form):
         if normal is None:
             raise forms.ValidationError("This is not an address of that channel.")
         return normal
-
-
-def test_send(account: ProviderAccount, to: str) -> str:
-    """Send a test message through one account; return the outcome as text."""
-    ready = organization_policy.account_of(account)
-    if ready.provider is None:
-        return "The account's settings are broken."
-    content = _test_content(account, to)
-    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], outbound_transport())
-    reason = getattr(outcome, "reason", "")
-    return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
-
-
-def _test_content(account: ProviderAccount, to: str) -> Content:
-    text = f"This is a test of the account {account.name}."
-    match account.channel:
-        case "SMS":
-            return Sms(to=to, text=text)
-        case "PUSH":
-            kind = providers.REGISTRY[account.kind]
-            platform = next(iter(kind.platforms), "ANDROID")
-            return Push(token=to, platform=platform, title="Test", body=text)
-    verified = organization_policy.of(account.organization_id).default_domain
-    domain = verified.domain if verified else "localhost.localdomain"
-    return Email(
-        to=to,
-        from_address=f"{verified.local_part if verified else 'no-reply'}@{domain}",
-        from_name=account.organization.name,
-        subject="Test",
-        text=text,
-        message_id=f"{ids.new_text_id()}@{domain}",
-    )

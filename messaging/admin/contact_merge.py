@@ -19,7 +19,8 @@ from push.models import Device
 from rme.core.channels import ALL, Channel
 from rme.core.db import clock
 from rme.crm.models import Case, Contact, EventRegistration, Exhibitor, Speaker
-from rme.tenants import change_log
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
 
 FILLED = ("first_name", "email", "phone", "mobile", "language", "zone", "account_id")
 """Fields that take the other contact's value where they are empty."""
@@ -65,7 +66,7 @@ def preview(stays: Contact, goes: Contact) -> MergePreview:
     )
 
 
-def merge(stays: Contact, goes: Contact, *, user_id: int, username: str, reason: str) -> None:
+def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
     """Merge a contact into another of its organization. The statements do not grow with rows."""
     organization_id = stays.organization_id
     if goes.organization_id != organization_id or goes.pk == stays.pk:
@@ -73,7 +74,7 @@ def merge(stays: Contact, goes: Contact, *, user_id: int, username: str, reason:
     own = {"organization_id": organization_id, "contact_id": str(goes.pk)}
     with transaction.atomic():
         gate_lock.take_exclusive([organization_id])
-        _record_consent(stays, goes, username, reason)
+        _record_consent(stays, goes, actor.name, reason)
         _move_suppressions(stays, goes)
         for rows in (Delivery.objects, Device.objects):
             rows.filter(**own).update(contact_id=str(stays.pk))
@@ -82,7 +83,9 @@ def merge(stays: Contact, goes: Contact, *, user_id: int, username: str, reason:
         filled = _filled(stays, goes)
         Contact.objects.filter(pk=stays.pk).update(**filled)
         values = {name: [str(getattr(stays, name) or ""), str(filled[name])] for name in filled}
-        change_log.log_change(user_id, stays, values, f"merged with {goes.pk}: {reason}")
+        text = f"with {goes.pk}"
+        entry = audit.about(stays, Action.MERGED, text=text, changes=values, reason=reason)
+        audit.record(actor, [entry])
         goes.delete()
 
 

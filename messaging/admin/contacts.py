@@ -11,6 +11,7 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextInputWid
 from messaging.admin import contact_merge
 from rme.crm.admin.pages import ContactAdmin
 from rme.crm.models import Contact
+from rme.tenants import audit
 from rme.tenants.roles import organizations_for
 
 admin.site.unregister(Contact)  # extended here: consent and messages follow a merge
@@ -23,7 +24,7 @@ class MergeForm(forms.Form):
     reason = forms.CharField(
         max_length=500,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Kept in the change log and with the decisions on consent.",
+        help_text="Kept in the audit and with the decisions on consent.",
     )
 
     def __init__(self, rows: list[Contact], *args: object, **kwargs: object) -> None:
@@ -54,8 +55,7 @@ class MergingContactAdmin(ContactAdmin):
             contact_merge.merge(
                 stays,
                 goes,
-                user_id=request.user.pk,
-                username=request.user.get_username(),
+                actor=audit.actor_of(request),
                 reason=form.cleaned_data["reason"],
             )
             messages.success(request, f"{goes} is merged into {stays}.")

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.models import LogEntry
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 
 from messaging.admin import first_steps
 from messaging.console.home import page
+from rme.tenants import audit
 
 
 def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
@@ -21,6 +21,7 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     return {
         **context,
         **home,
+        "title": "Operations",
         "recent": recent_actions(request),
         "first_steps": first_steps.lists(home["checked"]),
     }
@@ -41,14 +42,13 @@ class RecentAction:
 
 
 def recent_actions(request: HttpRequest) -> list[RecentAction]:
-    """Return the person's last actions: one statement, and one for each kind of row."""
-    entries = LogEntry.objects.filter(user=request.user.pk).select_related("content_type")
-    shown = list(entries.order_by("-action_time")[:RECENT])
+    """Return the person's last actions: two statements, and one for each kind of row."""
+    shown = audit.recent(request.user.pk, limit=RECENT)
     ids: dict[type[Model], set[str]] = defaultdict(set)
-    for entry in shown:
-        model = entry.content_type.model_class() if entry.content_type else None
-        if model and entry.object_id and admin.site.is_registered(model):
-            ids[model].add(entry.object_id)
+    models = {model._meta.label_lower: model for model in admin.site._registry}
+    for line in shown:
+        if model := models.get(line.entry.kind):
+            ids[model].add(line.entry.object_id)
     urls = {
         (model._meta.label_lower, str(key)): reverse(
             f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key]
@@ -61,11 +61,10 @@ def recent_actions(request: HttpRequest) -> list[RecentAction]:
     }
     return [
         RecentAction(
-            name=entry.object_repr,
-            kind=kind.name if kind else "",
-            at=entry.action_time,
-            url=urls.get((f"{kind.app_label}.{kind.model}", entry.object_id), "") if kind else "",
+            name=line.values.label if line.values else line.entry.object_id,
+            kind=f"{line.entry.action_words}, {line.entry.kind.partition('.')[2]}",
+            at=line.entry.at,
+            url=urls.get((line.entry.kind, line.entry.object_id), ""),
         )
-        for entry in shown
-        for kind in [entry.content_type]
+        for line in shown
     ]

@@ -20,6 +20,7 @@ from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import TYPES
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from rme.core.db.clock import iso
+from rme.tenants import audit
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.roles import Permission
@@ -143,7 +144,7 @@ class WebhookEndpointAdmin(ShownOnce):
             result = "The endpoint is disabled."
         elif request.method == "POST":
             result = f"{replays.queue_test(row)} is on its way: see the last attempts."
-            self.note(request, row, "Test event")
+            self.note(request, row, "event", audit.Action.TESTED)
         question = f"Send {row} an event of the type {replays.TEST_EVENT}?"
         context = {"title": "Send a test event", "question": question, "result": result}
         return self.show(request, "ask", row, **context)
@@ -164,7 +165,7 @@ class WebhookEndpointAdmin(ShownOnce):
                 count = replays.replay(row, since, until)
             full = " (there is more: begin later)" if count == replays.REPLAY_LIMIT else ""
             result = f"{count} events are sent again{full}."
-            self.note(request, row, f"Replay of {scope}: {count} events")
+            self.note(request, row, f"{scope}: {count} events", audit.Action.REPLAYED)
         question = f"Send events to {row} again. They keep their webhook-id."
         context = {"title": "Replay", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
@@ -178,10 +179,10 @@ class WebhookEndpointAdmin(ShownOnce):
             wanted = request.POST.get("to")
             if wanted == "on" and not row.enabled:
                 endpoints.enable(row)
-                self.note(request, row, "Enabled again")
+                self.note(request, row, "enabled again")
             elif wanted == "off" and row.enabled:
                 endpoints.disable(row)
-                self.note(request, row, "Disabled")
+                self.note(request, row, "disabled")
             row = self.get_object(request, object_id)
             result = f"{row} is {'enabled' if row.enabled else 'disabled'}."
         title = "Disable" if row.enabled else "Enable again"
@@ -205,7 +206,7 @@ class WebhookEndpointAdmin(ShownOnce):
             )
             return self.ask(request, "New secret", question)
         secret = endpoints.rotate_secret(row)
-        self.note(request, row, "New secret")
+        self.note(request, row, "new secret", audit.Action.KEY_ROTATED)
         return self.show_once(request, row, ("Signing secret", secret))
 
 

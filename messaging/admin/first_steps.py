@@ -51,6 +51,15 @@ def show(request: HttpRequest, organization_id: str) -> HttpResponse:
     return render(request, "admin/rme/first_steps.html", context)
 
 
+def _provider_help(progress: Progress) -> str:
+    """Return what the provider's step says: whether there is one, and whether it was checked."""
+    if progress.provider_checked:
+        return "An active account, whose connection was checked."
+    if progress.provider:
+        return "There is an active account. It was not checked: Check connection, on its page."
+    return "An active account; the button Check connection on its page logs in without sending."
+
+
 def _checklist(progress: Progress) -> Checklist:
     def page(name: str) -> str:
         url = reverse(f"admin:{name}")
@@ -71,7 +80,7 @@ def _checklist(progress: Progress) -> Checklist:
         ),
         FirstStep(
             "Provider",
-            "An active account; check it by the button Test send on its page.",
+            _provider_help(progress),
             progress.provider,
             listed_or_new("messaging_provideraccount", exists=progress.provider),
         ),

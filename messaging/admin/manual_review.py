@@ -15,6 +15,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
 from messaging.models import Delivery
+from rme.tenants import audit
 from rme.tenants.admin.base import ReadOnly, TenantAdmin
 from rme.tenants.admin.lists import TenantList
 from rme.tenants.roles import Permission, organizations_for
@@ -48,7 +49,7 @@ class DecisionReasonForm(forms.Form):
     reason = forms.CharField(
         max_length=500,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Kept with the message's events and in the change log. Name no recipient.",
+        help_text="Kept with the message's events and in the audit. Name no recipient.",
     )
 
 
@@ -137,7 +138,7 @@ class HeldAdmin(ReadOnly, TenantAdmin):
         count = sum(
             len(manual_review.decide(
                 organization_id, keys, decision,
-                reason=form.cleaned_data["reason"], user_id=request.user.pk,
+                reason=form.cleaned_data["reason"], actor=audit.actor_of(request),
             ))
             for organization_id, keys in by_organization.items()
         )  # fmt: skip

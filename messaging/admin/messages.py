@@ -30,6 +30,7 @@ from messaging.reports import trace
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.db.clock import iso
+from rme.tenants import audit
 from rme.tenants.admin.base import ReadOnly, TenantAdmin
 from rme.tenants.admin.lists import TenantList
 from rme.tenants.masking import masked_in
@@ -202,6 +203,14 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         if not self.may(request, Permission.SEE_ADDRESSES, row):
             row.hidden = list(_of(Delivery, row).values_list("address", flat=True)[:ROWS])
         return row
+
+    def render_change_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return the page of a message; that its contents are read is recorded."""
+        row = kwargs.get("obj")
+        if row is not None and self.may(request, Permission.SEE_CONTENTS, row):
+            (entry,) = self.entries_about(row, audit.Action.READ, label="", text="all recipients")
+            audit.record_read(audit.actor_of(request), entry)
+        return super().render_change_form(request, *args, **kwargs)
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[MessageList]:
         return MessageList

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.core.validators import MinValueValidator
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
@@ -14,6 +15,7 @@ from django.http import HttpRequest
 from messaging.models import Pause, SenderDomain, SendingRules
 from messaging.policy import organization_policy, pausing
 from rme.core.channels import Channel
+from rme.tenants import audit
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import Permission
@@ -126,7 +128,10 @@ class SenderDomainAdmin(PolicyAdmin):
     @admin.action(description="Mark as verified", permissions=["verify"])
     def mark_verified(self, request: HttpRequest, queryset: QuerySet[SenderDomain]) -> None:
         """Mark domains as verified. The superuser confirms that the DNS records are in place."""
-        for row in queryset:
-            SenderDomain.objects.filter(pk=row.pk).update(verified_at=Now())
-            self.changed(row.organization_id)
-            self.note(request, row, "Marked as verified")
+        rows = list(queryset)
+        with transaction.atomic():
+            SenderDomain.objects.filter(pk__in=[row.pk for row in rows]).update(verified_at=Now())
+            said = {"text": "marked as verified"}
+            self.record(request, [audit.about(row, audit.Action.CHANGED, **said) for row in rows])
+        for organization_id in {row.organization_id for row in rows}:
+            self.changed(organization_id)

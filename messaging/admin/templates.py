@@ -17,7 +17,7 @@ from messaging.content import rendering, templates
 from messaging.models import Category, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.core.errors import ApiError, InvalidPayload
-from rme.tenants import languages
+from rme.tenants import audit, languages
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import Permission, organizations_for
@@ -246,7 +246,7 @@ class TemplateVersionAdmin(TenantAdmin):
             except InvalidPayload as error:
                 problems = [(each.field, "", each.message) for each in error.details]
             else:
-                self.note(request, row, "Made active")
+                self.note(request, row, "", audit.Action.PUBLISHED)
                 messages.success(request, f"{row} is active.")
                 return HttpResponseRedirect(page_of(row))
         return self.show(request, "activate", row, title="Make active", problems=problems)
@@ -295,7 +295,7 @@ class TemplateVersionAdmin(TenantAdmin):
             except ApiError as error:
                 form.add_error(None, error.message)
             else:
-                self.note(request, row, f"Test sent: {message_id}")
+                self.note(request, row, f"message {message_id}", audit.Action.TESTED)
                 url = reverse("admin:messaging_message_change", args=[message_id])
                 return HttpResponseRedirect(url)
         question = f"Send a message by {template} to a contact, through the provider. Consent, "

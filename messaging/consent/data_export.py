@@ -26,6 +26,7 @@ from push.models import Device
 from rme.core.db import clock
 from rme.core.db.clock import iso
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
+from rme.tenants.models import AuditEntry, AuditValues
 
 _MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT, _EVENT = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
@@ -91,6 +92,13 @@ _PARTS = {
         "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
         f"OR t.address <> '' AND t.address IN ({_ADDRESSES}))",
     ),
+    # what was done with the person's data, without who did it
+    "audit": f"""SELECT jsonb_build_object('id', e.id, 'at', e.at, 'action', e.action,
+      'kind', e.kind, 'object_id', e.object_id, 'label', t.label, 'text', t.text,
+      'changes', t.changes, 'reason', t.reason)
+      FROM {AuditValues._meta.db_table} t JOIN {AuditEntry._meta.db_table} e ON e.id = t.entry_id
+      WHERE t.organization_id = %(organization)s AND t.contact_id = %(contact)s
+        AND t.contact_id <> '' ORDER BY e.id""",
     "changes": f"SELECT to_jsonb(t) - 'user_id' FROM {LogEntry._meta.db_table} t "
     "JOIN django_content_type k ON k.id = t.content_type_id "
     f"JOIN {_CONTACT} own ON own.id::text = t.object_id "

@@ -36,6 +36,8 @@ from push.models import Device
 from rme.core import ids
 from rme.core.db import clock
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
 
 ERASED = "(erased)"
 """The value of a text that cannot be empty."""
@@ -89,7 +91,7 @@ class Erased:
     """Deliveries that a worker is sending. They are left for another run."""
 
 
-def erase(organization_id: str, contact_id: str) -> Erased:
+def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LINE) -> Erased:
     """Erase a person of one organization in one transaction. To repeat it is no error.
 
     What has not been sent yet is stopped. The number of statements does not depend on the number of
@@ -104,9 +106,20 @@ def erase(organization_id: str, contact_id: str) -> Erased:
             "consent": ledger.erase(organization_id, contact_id),
             "stopped": _stop(own),
             **_erase_messages(organization_id, contact_id),
+            "audit": audit.erase(organization_id, contact_id),
         }
+        _record(actor, organization_id, contact_id, counts)
         under_way = Delivery.objects.filter(**own, status=Status.SENDING).count()
     return Erased(counts, under_way)
+
+
+def _record(actor: Actor, organization_id: str, contact_id: str, counts: Mapping[str, int]) -> None:
+    """Record an erasure that found something; the entry describes nobody."""
+    found = ", ".join(f"{name}: {count}" for name, count in counts.items() if count)
+    if found:
+        kind = Contact._meta.label_lower
+        entry = audit.NewEntry(Action.ERASED, organization_id, kind, contact_id, text=found)
+        audit.record(actor, [entry])
 
 
 def _erase_platform(organization_id: str, contact_id: str) -> dict[str, int]:
@@ -132,7 +145,7 @@ def _erase_cases(cases: models.QuerySet[Case]) -> int:
 
 
 def _delete(rows: models.QuerySet[Any]) -> int:
-    """Delete rows, and erase their entries in the admin's log, which hold values."""
+    """Delete rows, and erase their entries in the log of former releases, which hold values."""
     found: list[UUID] = list(rows.values_list("pk", flat=True))
     _erase_log(rows.model, [str(key) for key in found])
     rows.delete()

@@ -3,14 +3,13 @@
 An organization of which a person sees nothing is answered like one that does not exist: 404.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
@@ -18,7 +17,8 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from rme.core.zones import zone
-from rme.tenants import organizations
+from rme.tenants import audit, organizations
+from rme.tenants.audit import Action, Actor
 from rme.tenants.masking import mask
 from rme.tenants.models import Organization, User
 from rme.tenants.organizations import OrganizationRecord
@@ -36,6 +36,8 @@ class Viewer:
 
     user: User
     organization: OrganizationRecord
+    actor: Actor
+    """Who it is for the audit, and from where."""
 
     @property
     def organization_id(self) -> str:
@@ -109,12 +111,14 @@ def viewer_of(request: HttpRequest, organization_id: str) -> Viewer:
         organization = organizations.get(organization_id)
     except Organization.DoesNotExist:
         raise Http404 from None
-    return Viewer(user, organization)
+    return Viewer(user, organization, audit.actor_of(request))
 
 
-def own_organizations(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the ids and names of the organizations whose pages a person may see."""
-    rows = organizations_for(request, Permission.SEE_MESSAGES).values_list("pk", "name")
+def own_organizations(
+    request: HttpRequest, permission: Permission = Permission.SEE_MESSAGES
+) -> list[tuple[str, str]]:
+    """Return the ids and names of the organizations in which a person has a permission."""
+    rows = organizations_for(request, permission).values_list("pk", "name")
     return list(rows[:CHOICES])
 
 
@@ -125,20 +129,20 @@ def readable(request: HttpRequest) -> Q:
     return Q(organization_id__in=organizations_of(request, Permission.SEE_MESSAGES))
 
 
-def latest(request: HttpRequest) -> str | None:
+def latest(request: HttpRequest, permission: Permission = Permission.SEE_MESSAGES) -> str | None:
     """Return the organization whose pages a person looked at last, or the first of its own."""
-    own = own_organizations(request)
+    own = own_organizations(request, permission)
     chosen: str | None = request.session.get(LATEST)
     if chosen in dict(own):
         return chosen
     return own[0][0] if own else None
 
 
-def first(name: str) -> View:
+def first(name: str, permission: Permission = Permission.SEE_MESSAGES) -> View:
     """Return a view that leads to a page of the person's latest organization, or the first."""
 
     def lead(request: HttpRequest) -> HttpResponseBase:
-        chosen = latest(request)
+        chosen = latest(request, permission)
         if chosen is None:
             raise PermissionDenied
         return HttpResponseRedirect(reverse(f"console:{name}", args=[chosen]))
@@ -152,39 +156,37 @@ def may_enter(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_MESSAGES))
 
 
+def may_audit(request: HttpRequest) -> bool:
+    """Return whether a person may see the audit of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_AUDIT))
+
+
 def show(
-    request: HttpRequest, viewer: Viewer, template: str, title: str, **context: Any
+    request: HttpRequest, viewer: Viewer | None, template: str, title: str, **context: Any
 ) -> HttpResponseBase:
-    """Return a page of the console."""
+    """Return a page of the console; without a viewer it is one of the deployment."""
     match = request.resolver_match
-    if request.session.get(LATEST) != viewer.organization_id:
+    if viewer and request.session.get(LATEST) != viewer.organization_id:
         request.session[LATEST] = viewer.organization_id
     others = own_organizations(request)
     common = {
         **admin.site.each_context(request),
         "title": title,
         "viewer": viewer,
-        "organization": viewer.organization,
+        "organization": viewer.organization if viewer else None,
         "others": others if len(others) > 1 else [],
         "page_name": match.url_name if match else "",
     }
     return render(request, f"admin/console/{template}.html", {**common, **context})
 
 
-def note(
-    viewer: Viewer, text: str, values: Mapping[str, object], *, reason: str = "", row: Model | None
-) -> None:
-    """Log an action on a row, or on the organization if there is none."""
-    shown = {name: ["", str(value)[:500]] for name, value in values.items() if value}
-    message: list[dict[str, object]] = [{"changed": {"name": "", "object": text, "fields": [text]}}]
-    message.append({"values": shown})
-    if reason:
-        message.append({"reason": reason})
+def note(viewer: Viewer, action: Action, row: Model | None = None, **said: Any) -> None:
+    """Record an action on a row, or on the organization if there is none."""
     target = row or Organization(pk=viewer.organization_id, name=viewer.organization.name)
-    LogEntry.objects.log_actions(
-        user_id=viewer.user.pk,
-        queryset=[target],
-        action_flag=CHANGE,
-        change_message=message,
-        single_object=True,
-    )
+    entry = audit.about(target, action, viewer.organization_id, **said)
+    audit.record(viewer.actor, [entry])
+
+
+def values(**given: object) -> audit.Values:
+    """Return what an action was given, as values that were not there before."""
+    return {name: ["", str(value)] for name, value in given.items() if value}

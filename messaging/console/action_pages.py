@@ -21,6 +21,7 @@ from messaging.models import BulkAction, Pause
 from messaging.reports import delivery_list
 from messaging.reports.delivery_list import DeliveryFilter
 from rme.core import ids
+from rme.tenants.audit import Action
 from rme.tenants.roles import Permission
 
 Kind = BulkAction.Kind
@@ -41,7 +42,7 @@ PAUSABLE = frozenset({"channel", "category", "template"})
 
 
 class ActionReasonForm(forms.Form):
-    """Why an action is ordered: the change log keeps it."""
+    """Why an action is ordered: the audit keeps it."""
 
     # Not `reason`, which is a filter of the same page.
     why = forms.CharField(
@@ -57,6 +58,8 @@ class ActionChoice:
     scope: str
     is_cut: bool
     """Whether there may be more than one action takes."""
+    contact_id: str = ""
+    """The person whom the filters name, if it is one alone."""
 
 
 @access.page
@@ -70,7 +73,12 @@ def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
     if form.is_valid() and choice.targets:
         reason = form.cleaned_data["why"]
         action = bulk_actions.start(
-            viewer, chosen_kind, choice.targets, scope=choice.scope, reason=reason
+            viewer,
+            chosen_kind,
+            choice.targets,
+            scope=choice.scope,
+            reason=reason,
+            contact_id=choice.contact_id,
         )
         tasks.request_work()
         url = reverse("console:action", args=[viewer.organization_id, action.pk])
@@ -100,6 +108,7 @@ def _kind(text: str) -> BulkAction.Kind:
 
 def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
     """Return the rows that filters, or a message's id, mean for an action."""
+    contact_id = ""
     if message_id := ids.parse(data.get("message", "")):
         wanted, scope = DeliveryFilter(message_id=message_id), f"message {message_id}"
         limit = message_filter.RECIPIENTS
@@ -109,6 +118,7 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
         if chosen.matches_nobody or chosen.problem:
             return ActionChoice([], form.in_words, is_cut=False)
         wanted, scope, limit = chosen.wanted, form.in_words, bulk_actions.TARGETS_LIMIT
+        contact_id = chosen.contact_id
         # What comes after the number was shown is not part of it.
         wanted = replace(wanted, until=min(filter(None, [wanted.until, _asked_at(data)])))
     if kind is Kind.LIFT:
@@ -120,7 +130,7 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
     targets = [row.id for row in rows.rows]
     if kind is Kind.LIFT:
         targets = bulk_actions.suppressions_of(viewer.organization_id, targets)
-    return ActionChoice(targets, scope, is_cut=rows.following is not None)
+    return ActionChoice(targets, scope, rows.following is not None, contact_id)
 
 
 def _asked_at(data: Any) -> datetime:
@@ -153,7 +163,7 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     if form.is_valid() and not unknown:
         reason = form.cleaned_data["why"]
         row = Pause.objects.create(organization_id=viewer.organization_id, reason=reason, **scope)
-        note(viewer, "Paused", scope, reason=reason, row=row)
+        note(viewer, Action.PAUSED, row, changes=access.values(**scope), reason=reason)
         messages.success(request, f"{row} has begun. It lasts until somebody ends it.")
         return HttpResponseRedirect(reverse("admin:messaging_pause_change", args=[row.pk]))
     words = " ".join(filter(None, scope.values())) or "everything"
@@ -177,7 +187,7 @@ def progress(request: HttpRequest, viewer: Viewer, action_id: UUID) -> HttpRespo
     if request.method == "POST":
         viewer.require(Permission.OPERATE)
         if bulk_actions.stop(viewer.organization_id, action_id):
-            note(viewer, "Stopped", {}, row=action)
+            note(viewer, Action.STOPPED, action, label=action.get_kind_display())
         return HttpResponseRedirect(request.path)
     running = action.state == BulkAction.State.RUNNING
     return access.show(request, viewer, "action", str(action), action=action, running=running)

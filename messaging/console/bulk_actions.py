@@ -8,6 +8,7 @@ was accepted again answers by its idempotency key.
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from messaging.accept import Submission, accept_bulk, cancel, results
 from messaging.accept.idempotency import CallerKey, digest
 from messaging.accept.requests import MESSAGE
 from messaging.consent import gate_lock, suppressions
+from messaging.console import access
 from messaging.console.access import Viewer, note
 from messaging.models import BulkAction, Delivery, Message, MessageContent, Suppression
 from messaging.models.decisions import ChannelDecision
@@ -27,7 +29,8 @@ from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.http.parsing import parse
-from rme.tenants import change_log, organizations
+from rme.tenants import audit, organizations
+from rme.tenants.audit import Action, Actor
 from rme.tenants.authentication import Caller
 
 Kind = BulkAction.Kind
@@ -52,9 +55,18 @@ Problem = tuple[str, str]
 
 # --- starting -----------------------------------------------------------------------------------
 def start(
-    viewer: Viewer, kind: str, targets: Sequence[UUID], *, scope: str, reason: str
+    viewer: Viewer,
+    kind: str,
+    targets: Sequence[UUID],
+    *,
+    scope: str,
+    reason: str,
+    contact_id: str = "",
 ) -> BulkAction:
-    """Store an action and log it; a small one is done at once, others by a worker."""
+    """Store an action and record it; a small one is done at once, others by a worker.
+
+    `contact_id` is the person whom the scope names, if it is one alone.
+    """
     with transaction.atomic():
         action = BulkAction.objects.create(
             organization_id=viewer.organization_id,
@@ -65,9 +77,19 @@ def start(
             total=len(targets),
             started_by=viewer.user.get_username(),
             user_id=viewer.user.pk,
+            actor=asdict(viewer.actor),
         )
-        values = {"scope": scope, "rows": len(targets)}
-        note(viewer, action.get_kind_display(), values, reason=reason, row=action)
+        changes = access.values(scope=scope, rows=len(targets))
+        label = action.get_kind_display()
+        note(
+            viewer,
+            Action.ORDERED,
+            action,
+            label=label,
+            changes=changes,
+            reason=reason,
+            contact_id=contact_id,
+        )
     if len(targets) <= SLICE:
         run_slice(action.pk)
     return action
@@ -166,9 +188,15 @@ def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     with transaction.atomic():
         gate_lock.take_exclusive([action.organization_id])
         rows = Suppression.objects.filter(organization_id=action.organization_id, pk__in=targets)
-        change_log.log_deletions(action.user_id, rows, frozenset(), action.reason)
+        audit.record(_actor(action), audit.deletions(rows, action.reason))
         rows.delete()
     return []
+
+
+def _actor(action: BulkAction) -> Actor:
+    """Return who ordered an action; by a release before, without the place."""
+    known = Actor(action.user_id, action.started_by)
+    return Actor(**action.actor) if action.actor else known
 
 
 def _resend(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:

@@ -29,8 +29,18 @@ MODES = {"live": "Live", "test": "Test"}
 PEOPLE = 50
 """The most people that a search for a person filters by."""
 TEMPLATES = 500
+HELD = "HELD"
+"""The status to choose for deliveries in manual review, which are UNKNOWN as others are."""
 RECIPIENTS = 100
 """The most recipients of one message."""
+LABELS: Mapping[str, Mapping[str, str]] = {
+    "status": {code: text for code, (text, _) in wording.STATUS.items()}
+    | {HELD: "In manual review"},
+    "reason": {code: text[:1].upper() + text[1:] for code, text in wording.REASONS.items()},
+    "mode": MODES,
+    "period": {code: text for code, (text, _) in PERIODS.items()},
+}
+"""The values of fields in words, by field."""
 
 
 def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
@@ -38,7 +48,7 @@ def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tupl
     return [("", empty), *pairs]
 
 
-class _Moment(forms.DateTimeField):
+class MomentField(forms.DateTimeField):
     """A day and a time, as the browser's own field for them gives it."""
 
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
@@ -62,27 +72,24 @@ class MessageFilterForm(forms.Form):
     reason = forms.ChoiceField(required=False)
     mode = forms.ChoiceField(required=False)
     period = forms.ChoiceField(required=False)
-    since = _Moment(required=False, label="From")
-    until = _Moment(required=False, label="Until")
+    since = MomentField(required=False, label="From")
+    until = MomentField(required=False, label="Until")
 
     def __init__(self, viewer: Viewer, data: Mapping[str, Any]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         self.viewer = viewer
-        self.labels: dict[str, dict[str, str]] = {}
         policy = organization_policy.of(viewer.organization_id)
         rows = Template.objects.filter(organization_id=viewer.organization_id)
         names = rows.order_by("name").values_list("name", flat=True).distinct()[:TEMPLATES]
         accounts = [each.name for each in (*policy.accounts, *SIMULATORS.values())]
-        labels = {code: label for code, (label, _) in wording.STATUS.items()}
-        self._set("status", _choices("Any status", labels))
+        self._set("status", _choices("Any status", LABELS["status"]))
         self._set("channel", _choices("Any channel", list(Channel)))
         self._set("category", _choices("Any category", sorted(policy.categories)))
         self._set("template", _choices("Any template", list(names)))
         self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
-        self._set("reason", _choices("Any reason", _capitalized(wording.REASONS)))
-        self._set("mode", _choices("Live and test", MODES))
-        periods = {key: label for key, (label, _) in PERIODS.items()}
-        self._set("period", _choices("Any time", periods))
+        self._set("reason", _choices("Any reason", LABELS["reason"]))
+        self._set("mode", _choices("Live and test", LABELS["mode"]))
+        self._set("period", _choices("Any time", LABELS["period"]))
 
     def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -92,7 +99,6 @@ class MessageFilterForm(forms.Form):
         if name in ("category", "template", "provider", "reason") and given:
             choices = choices if given in dict(choices) else [*choices, (given, given)]
         field.choices = choices
-        self.labels[name] = dict(choices)
 
     @property
     def query(self) -> str:
@@ -102,17 +108,17 @@ class MessageFilterForm(forms.Form):
     @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
-        shown = []
-        for name, field in self.fields.items():
-            value = self.data.get(name)
-            if value:
-                labels = self.labels.get(name, {})
-                shown.append(f"{field.label or name.capitalize()}: {labels.get(value, value)}")
-        return ", ".join(shown) or "all messages"
+        return in_words(self.data)
 
 
-def _capitalized(words: Mapping[str, str]) -> dict[str, str]:
-    return {code: text[:1].upper() + text[1:] for code, text in words.items()}
+def in_words(data: Mapping[str, Any]) -> str:
+    """Return the filters of a query as a text."""
+    shown = []
+    for name, field in MessageFilterForm.base_fields.items():
+        if value := data.get(name):
+            label = field.label or name.capitalize()
+            shown.append(f"{label}: {LABELS.get(name, {}).get(value, value)}")
+    return ", ".join(shown) or "all messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,11 @@ class Chosen:
     problem: str = ""
     matches_nobody: bool = False
     """Whether a person was searched for and not found: then there are no messages."""
+
+    @property
+    def contact_id(self) -> str:
+        """Return the person whom the filters name, if it is one alone."""
+        return self.wanted.contact_ids[0] if len(self.wanted.contact_ids) == 1 else ""
 
 
 def read(form: MessageFilterForm) -> Chosen:
@@ -136,8 +147,10 @@ def read(form: MessageFilterForm) -> Chosen:
             contact_ids = [each.id for each in found]
         except errors.Unavailable as error:
             problem = error.message
+    status = given.get("status")
     wanted = DeliveryFilter(
-        statuses=[given["status"]] if given.get("status") else [],
+        statuses=[status] if status and status != HELD else [],
+        held=status == HELD,
         channel=given.get("channel") or None,
         category=given.get("category") or None,
         template=given.get("template") or None,

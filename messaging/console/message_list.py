@@ -7,9 +7,9 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET, require_POST
 
-from messaging.console import access, wording
+from messaging.console import access, saved_filters, wording
 from messaging.console.access import Viewer, note
-from messaging.console.message_filter import Chosen, MessageFilterForm, read
+from messaging.console.message_filter import HELD, Chosen, MessageFilterForm, read
 from messaging.models import MessageContent
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list
@@ -18,6 +18,7 @@ from rme.core import csv_lines, errors, ids
 from rme.core.db.clock import iso
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
+from rme.tenants.audit import Action
 
 PAGE = 50
 EXPORTED = 100_000
@@ -125,6 +126,9 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
         is_filtered=bool(form.query),
+        is_review=form.data.get("status") == HELD,
+        saved=saved_filters.links(viewer, form.query),
+        save_form=saved_filters.SaveFilterForm(form),
     )
 
 
@@ -134,7 +138,8 @@ def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return what the filters match as a CSV file, and record the export."""
     form = MessageFilterForm(viewer, request.POST)
     chosen = read(form)
-    note(viewer, "Exported messages", {"filter": form.in_words}, row=None)
+    changes = access.values(filter=form.in_words)
+    note(viewer, Action.EXPORTED, text="messages", changes=changes, contact_id=chosen.contact_id)
     response = StreamingHttpResponse(
         csv_lines.write_rows(_table(viewer, chosen)), content_type="text/csv; charset=utf-8"
     )

@@ -14,11 +14,13 @@ from messaging.console.access import Viewer
 from messaging.console.explanations import Explanation, Moment
 from messaging.console.message_filter import RECIPIENTS
 from messaging.console.message_list import Line
+from messaging.models import Message
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list, queries
 from messaging.reports.delivery_list import DeliveryRow
 from messaging.reports.queries import MessageDetail
 from rme.core import errors
+from rme.tenants import audit
 from rme.tenants.roles import Permission
 
 RECIPIENTS_SHOWN = 20
@@ -50,6 +52,8 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
     told = _told(viewer, found, message_id)
     chosen = _position(request, len(told.rows))
     row = told.rows[chosen]
+    if viewer.sees_contents:
+        _record_read(viewer, row)
     several = len(told.rows) > 1
     counts = Counter(each.status for each in told.rows)
     shown = _shown_from(request, chosen)
@@ -85,6 +89,8 @@ def html(request: HttpRequest, viewer: Viewer, message_id: UUID, position: int) 
     email = _content(viewer, row).email if row else None
     if email is None or not email.html:
         raise Http404
+    assert row is not None  # it has an email
+    _record_read(viewer, row)
     policy = {"Content-Security-Policy": CONTENT_POLICY, "Cache-Control": "no-store"}
     return HttpResponse(email.html, headers=policy)
 
@@ -128,6 +134,19 @@ def _shown_from(request: HttpRequest, chosen: int) -> int:
     text = request.GET.get("from", "")
     start = int(text) if text.isdecimal() and len(text) < 4 else chosen
     return start // RECIPIENTS_SHOWN * RECIPIENTS_SHOWN
+
+
+def _record_read(viewer: Viewer, row: DeliveryRow) -> None:
+    """Record that somebody reads the content of a delivery: the page and its frames once."""
+    entry = audit.NewEntry(
+        audit.Action.READ,
+        viewer.organization_id,
+        kind=Message._meta.label_lower,
+        object_id=str(row.message_id),
+        text=f"to recipient {row.position + 1}",
+        contact_id=row.contact_id,
+    )
+    audit.record_read(viewer.actor, entry)
 
 
 def _content(viewer: Viewer, row: DeliveryRow) -> sent_content.SentContent:

@@ -33,7 +33,8 @@ from rme.core.http.parsing import parse
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.crm.models import Contact
-from rme.tenants import change_log
+from rme.tenants import audit, change_log
+from rme.tenants.audit import Action, AuditLine
 from rme.tenants.authentication import Caller
 from rme.tenants.roles import Permission
 
@@ -81,13 +82,13 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
     if contact is None and not rows and not consent and not problem:
         raise Http404
     listed = _suppressions(viewer, contact_id, contact)
-    changes = _changes(contact_id) if contact else []
+    changes = _changes(viewer, contact_id) if contact else []
     moments = [
         *(_sent(viewer, row) for row in rows),
         *_receipts(viewer, rows),
         *(_decided(viewer, entry) for entry in consent),
         *(_listed(viewer, row) for row in listed),
-        *(Moment(entry.action_time, *_changed(entry)) for entry in changes),
+        *changes,
     ]
     return access.show(
         request,
@@ -118,7 +119,14 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
     if form.is_valid():
         reason = form.cleaned_data["why"]
         scope = f"{whom} on {row.channel}: {row.reason}"
-        bulk_actions.start(viewer, BulkAction.Kind.LIFT, [row.pk], scope=scope, reason=reason)
+        bulk_actions.start(
+            viewer,
+            BulkAction.Kind.LIFT,
+            [row.pk],
+            scope=scope,
+            reason=reason,
+            contact_id=row.contact_id,
+        )
         messages.success(request, f"Lifted: {scope}.")
         url = reverse("console:messages", args=[viewer.organization_id])
         if row.contact_id:
@@ -158,8 +166,9 @@ def _act(
     if not form.record(contact.id):
         return None
     given = form.cleaned_data
-    values = {name: given[name] for name in ("channel", "category", "evidence")}
-    note(viewer, f"Recorded {form.status}", {"contact": contact.id, **values}, row=None)
+    names = ("channel", "category", "evidence")
+    changes = access.values(contact=contact.id, **{name: given[name] for name in names})
+    note(viewer, Action.CONSENT, text=form.status, changes=changes, contact_id=contact.id)
     messages.success(request, f"Recorded: {form.status} {given['channel']}/{given['category']}.")
     return HttpResponseRedirect(request.path)
 
@@ -182,7 +191,8 @@ def _send_test(
         form.add_error(None, " ".join(filter(None, [result.error.message, details])))
         return None
     assert isinstance(result, results.SendResult)  # without a key there is no stored answer
-    note(viewer, "Sent a test", {"template": form.cleaned_data["template"]}, row=None)
+    changes = access.values(template=form.cleaned_data["template"], message=result.message_id)
+    note(viewer, Action.TESTED, changes=changes, contact_id=contact.id)
     args = [viewer.organization_id, result.message_id]
     return HttpResponseRedirect(reverse("console:message", args=args))
 
@@ -218,18 +228,33 @@ def _suppressions(
     return list(suppressions.current(viewer.organization_id).filter(wanted).order_by("-pk"))
 
 
-def _changes(contact_id: str) -> list[LogEntry]:
-    """Return the latest changes of an embedded contact of the organization's own."""
+def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
+    """Return the latest changes of an embedded contact; their values need whole addresses."""
     if not ids.is_canonical(contact_id):
         return []
     kind = ContentType.objects.get_for_model(Contact)
     rows = LogEntry.objects.filter(content_type=kind, object_id=contact_id)
-    return list(rows.select_related("user").order_by("-pk")[:SHOWN])
+    former = rows.select_related("user").order_by("-pk")[:SHOWN]
+    found = audit.history(
+        Contact._meta.label_lower, contact_id, viewer.organization_id, limit=SHOWN
+    )
+    return [
+        *(_changed(viewer, line) for line in found),
+        *(
+            Moment(
+                each.action_time,
+                f"Changed by {each.user.get_username()}",
+                "; ".join(change_log.describe(each)) if viewer.sees_addresses else "",
+            )
+            for each in former
+        ),
+    ]
 
 
-def _changed(entry: LogEntry) -> tuple[str, str]:
-    lines = "; ".join(change_log.describe(entry))
-    return f"Changed by {entry.user.get_username()}", lines or entry.get_change_message()
+def _changed(viewer: Viewer, line: AuditLine) -> Moment:
+    """Return an entry of the audit as a line of the timeline."""
+    title = f"{line.entry.action_words.capitalize()} by {line.entry.actor_name or 'nobody known'}"
+    return Moment(line.entry.at, title, "; ".join(line.lines) if viewer.sees_addresses else "")
 
 
 def _sent(viewer: Viewer, row: DeliveryRow) -> Moment:

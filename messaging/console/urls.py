@@ -2,14 +2,31 @@
 
 from django.urls import path
 
-from messaging.console import access, action_pages, message_list, message_page, people, search
+from messaging.console import (
+    access,
+    action_pages,
+    audit_page,
+    message_list,
+    message_page,
+    people,
+    saved_filters,
+    search,
+)
+from rme.tenants.roles import Permission
 
 app_name = "console"
 urlpatterns = [
     path("messages/", access.first("messages"), name="first_messages"),
+    path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
+    path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
+    path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
+    path("<str:organization_id>/audit/", audit_page.show, name="audit"),
+    path("<str:organization_id>/audit/export/", audit_page.export, name="audit_export"),
     path("search/", search.show, name="search"),
     path("<str:organization_id>/messages/", message_list.show, name="messages"),
     path("<str:organization_id>/messages/export/", message_list.export, name="export"),
+    path("<str:organization_id>/filters/", saved_filters.show, name="filters"),
+    path("<str:organization_id>/filters/<uuid:filter_id>/", saved_filters.change, name="filter"),
     path("<str:organization_id>/messages/<uuid:message_id>/", message_page.show, name="message"),
     path(
         "<str:organization_id>/messages/<uuid:message_id>/<int:position>.html",

@@ -118,10 +118,10 @@ def waiting(code: str | None) -> str:
 def day(moment: datetime, zone: ZoneInfo) -> str:
     """Return a day as people write it."""
     here = moment.astimezone(zone)
-    return f"{here.day} {here:%B %Y}"
+    return f"{here.day} {here:%b %Y}"
 
 
 def moment(at: datetime, zone: ZoneInfo) -> str:
     """Return a day and a time, with seconds and the zone."""
     here = at.astimezone(zone)
-    return f"{here.day} {here:%B %Y, %H:%M:%S %Z}"
+    return f"{here.day} {here:%b %Y, %H:%M:%S %Z}"

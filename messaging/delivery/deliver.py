@@ -90,18 +90,30 @@ class _SendLoop:
             each.set_decided_apart()
         free = concurrency.window() - sum(len(each.window) for each in batches)
         fresh = [each for each in batches if each.fresh]
-        rooms = accounts.process_rooms(
-            {each.batch.organization_id: max(free, 0) for each in fresh}, self.channel
-        )
-        until = monotonic() + RENDER_SECONDS
         is_full = free <= 0 and not any(each.window for each in batches)
+        if is_full or monotonic() > self.turn_until:
+            for each in fresh:
+                each.release_fresh()
+        elif free > 0:
+            self._fill_places(fresh, free)
+
+    def _fill_places(self, fresh: Sequence[BatchProgress], free: int) -> None:
+        """Fill so many free places. Rooms are asked for as many batches as could fill them."""
+        until = monotonic() + RENDER_SECONDS
+        rooms: dict[str, int] = {}
         with render_limit.timers():
             for place, each in enumerate(fresh):
+                if free <= 0:
+                    break
+                if each.batch.organization_id not in rooms:
+                    nearest = _enough(fresh[place:], free)
+                    rooms |= accounts.process_rooms(
+                        {each.batch.organization_id: free for each in nearest}, self.channel
+                    )
                 room = rooms[each.batch.organization_id]
-                has_no_room = free > 0 and not (room or each.window)
-                if monotonic() > self.turn_until or is_full or has_no_room:
+                if monotonic() > self.turn_until or not (room or each.window):
                     each.release_fresh()
-                elif free > 0 and not (place and monotonic() > until):
+                elif not (place and monotonic() > until):
                     before = len(each.window)
                     share = max(SHARE, free // (len(fresh) - place))
                     each.fill(min(room, free, share), until)
@@ -176,6 +188,17 @@ class _SendLoop:
         for delivery in answered:
             delivery.apply_outcomes(now=now, may_fail_over=may_fail_over)
         return [Answered(delivery, delivery.take_attempts()) for delivery in answered]
+
+
+def _enough(fresh: Sequence[BatchProgress], places: int) -> list[BatchProgress]:
+    """Return the first batches that could fill so many places, each with its least share."""
+    enough: list[BatchProgress] = []
+    for each in fresh:
+        if places <= 0:
+            break
+        enough.append(each)
+        places -= min(SHARE, len(each.fresh))
+    return enough
 
 
 def _window(batches: Sequence[BatchProgress]) -> list[OutgoingDelivery]:

@@ -8,9 +8,9 @@ person's decision.
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db import connection, transaction
 from django.db.models import Q
 
@@ -20,6 +20,8 @@ from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
 from messaging.webhooks.events import EventRow, write_events
 from rme.core.db import clock
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
 
 HELD = Q(status=Status.UNKNOWN, due_at__isnull=True)
 COUNTED = 1000
@@ -59,12 +61,12 @@ def decide(
     decision: Decision,
     *,
     reason: str,
-    user_id: int,
+    actor: Actor,
 ) -> set[UUID]:
     """Apply a decision to deliveries in manual review; return the ids of those that changed.
 
     The others stay unchanged: a receipt was first, or another person. Each change has an event, and
-    a line with the reason in the admin's log. The number of statements does not depend on the
+    an entry with the reason in the audit. The number of statements does not depend on the
     number of deliveries.
     """
     with transaction.atomic():
@@ -76,9 +78,8 @@ def decide(
         changed = apply_transitions([_transition(row, decision, now) for row in found])
         decided = [row for row in found if row.pk in changed]
         write_events([_event(row, decision, reason, now) for row in decided])
-        if decided:
-            entry = [{"values": {"decision": ["held", decision]}}, {"reason": reason}]
-            LogEntry.objects.log_actions(user_id, decided, CHANGE, entry)
+        said: dict[str, Any] = {"changes": {"decision": ["held", str(decision)]}, "reason": reason}
+        audit.record(actor, [audit.about(row, Action.DECIDED, **said) for row in decided])
     return changed
 
 

@@ -19,6 +19,7 @@ from messaging.models.messages import (
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
+from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
 from messaging.models.templates import Partial, Template, TemplateVersion
 
@@ -44,6 +45,7 @@ __all__ = [
     "Pause",
     "ProviderAccount",
     "ProviderReference",
+    "SavedFilter",
     "SenderDomain",
     "SendingRules",
     "Suppression",

@@ -41,6 +41,8 @@ class BulkAction(models.Model):
     """Shape: `[[id, why], …]`, the first ones."""
     started_by = models.CharField(max_length=200)
     user_id = models.BigIntegerField()
+    actor = models.JSONField(default=dict, db_default={})
+    """Who ordered it, for the audit of what a worker does. Shape: the fields of `audit.Actor`."""
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     turn_at = models.DateTimeField(db_default=Now(), editable=False)
     """When a slice was last begun: the action with the earliest time is next."""

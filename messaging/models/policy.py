@@ -186,6 +186,11 @@ class ProviderAccount(models.Model):
         max_length=500, blank=True, db_default="", help_text="Why it is paused or draining."
     )
     credentials = EncryptedTextField(default="{}", blank=True)
+    checked_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="None: not since the settings changed."
+    )
+    check_problem = models.CharField(max_length=200, blank=True, db_default="", editable=False)
+    """What the last check or test found; empty: it works."""
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

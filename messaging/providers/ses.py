@@ -110,15 +110,24 @@ class Ses(Provider):
         self.transport = transport
 
     def request(self, dispatch: Dispatch) -> Request:
+        body = orjson.dumps(_body(dispatch, self.settings.configuration_set))
+        return self._signed("POST", "outbound-emails", body)
+
+    def _signed(self, method: str, path: str, body: bytes = b"") -> Request:
         account = self.settings
-        url = f"{account.ses}/v2/email/outbound-emails"
-        body = orjson.dumps(_body(dispatch, account.configuration_set))
+        url = f"{account.ses}/v2/email/{path}"
         secret = account.secret_access_key.get_secret_value()
         key = sigv4.AccessKey(account.access_key_id, secret, account.region, "ses")
         given = {"Content-Type": "application/json"}
         now = datetime.now(UTC)
-        headers = sigv4.signed(key, "POST", url, headers=given, body=body, now=now)
-        return account.request(url, body, tuple(headers.items()))
+        headers = sigv4.signed(key, method, url, headers=given, body=body, now=now)
+        return account.request(url, body, tuple(headers.items()), method=method)
+
+    def check(self, transport: Transport) -> Outcome | None:
+        """Read the account (GetAccount); None for a key that is known and may only send."""
+        (reply,) = transport.perform([self._signed("GET", "account")])
+        kind = reply.headers.get("x-amzn-errortype", "") if isinstance(reply, Reply) else ""
+        return None if kind.startswith("AccessDenied") else http.check_outcome(reply)
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):

@@ -66,6 +66,9 @@ class Simulator(Provider):
         super().__init__(settings)
         self.sleep = sleep
 
+    def check(self, transport: Transport) -> Outcome:
+        return Accepted()
+
     def send(
         self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:

@@ -192,6 +192,11 @@ class Smpp(Provider):
         )
         return [outcome for outcome in read(answers) if outcome]
 
+    def check(self, transport: Transport) -> Outcome:
+        """Bind, if this process is not bound yet."""
+        failure = self._client().bind(transport.policy)
+        return _failed(failure) if failure else Accepted()
+
     def listen(self, store: StoreReceived, policy: AddressPolicy) -> None:
         self._client().listen(store, policy)
 

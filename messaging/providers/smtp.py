@@ -42,6 +42,7 @@ from rme.transport import (
     MailSecurity,
     Reply,
     Request,
+    Transport,
 )
 
 REPLIES: Rows = (
@@ -113,23 +114,37 @@ class Smtp(Provider):
         email = dispatch.email
         if not (_ADDRESS.fullmatch(email.to) and _ADDRESS.fullmatch(email.from_address)):
             raise InvalidRequest("not an email address that can be written")
+        sender = self.settings.bounce_address or email.from_address
+        return self._request(sender, (email.to,), mime.write(email, message_id(dispatch)))
+
+    def _request(
+        self, sender: str, recipients: tuple[str, ...], body: bytes, *, checks_login: bool = False
+    ) -> Request:
         account = self.settings
         scheme = "smtps" if account.security is MailSecurity.TLS else "smtp"
         host = f"[{account.host}]" if ":" in account.host else account.host
         return Request(
             url=f"{scheme}://{host}:{account.port}/{quote(account.helo)}",
-            body=mime.write(email, message_id(dispatch)),
+            body=body,
             envelope=Envelope(
-                mail_from=account.bounce_address or email.from_address,
-                recipients=(email.to,),
+                mail_from=sender,
+                recipients=recipients,
                 security=account.security,
                 username=account.username,
                 password=account.password.get_secret_value(),
+                checks_login=checks_login,
             ),
             connect_timeout=min(10.0, account.timeout),
             timeout=account.timeout,
             ca_pem=account.ca_pem,
         )
+
+    def check(self, transport: Transport) -> Outcome:
+        """Log in, and send NOOP in place of a message."""
+        (reply,) = transport.perform([self._request("", (), b"", checks_login=True)])
+        outcome = self.outcome(reply)
+        # Nothing was sent, so nothing can be in doubt.
+        return Retryable(outcome.reason) if isinstance(outcome, Unknown) else outcome
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):

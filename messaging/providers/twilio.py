@@ -42,7 +42,7 @@ from rme.core.provider import (
     http,
     refusals,
 )
-from rme.transport import Failure, Reply, Request
+from rme.transport import Failure, Reply, Request, Transport
 
 DEAD = Rejected("no mobile number", hard=True)
 UNREACHABLE = Rejected("this number cannot be written to")
@@ -166,6 +166,11 @@ class Twilio(Provider):
             user, secret = account.api_key_sid, account.api_key_secret
         login = base64.b64encode(f"{user}:{secret.get_secret_value()}".encode()).decode()
         return "Authorization", f"Basic {login}"
+
+    def check(self, transport: Transport) -> Outcome:
+        # Not the account itself, which an API key may not read.
+        url, login = self._url("Messages.json?PageSize=1"), (self._login(),)
+        return http.check(transport, self.settings.request(url, b"", login, method="GET"))
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):

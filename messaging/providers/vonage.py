@@ -42,7 +42,7 @@ from rme.core.provider import (
     refusals,
 )
 from rme.core.provider.refusals import RefusalMeaning
-from rme.transport import Failure, Reply, Request
+from rme.transport import Failure, Reply, Request, Transport
 
 RECEIPTS: dict[str, str] = {
     "submitted": "sent",
@@ -94,13 +94,23 @@ class Vonage(Provider):
         }
         if dispatch.callback_url.startswith("https:"):
             body |= {"webhook_url": dispatch.callback_url, "webhook_version": "v1"}
-        login = f"{account.api_key}:{account.api_secret.get_secret_value()}".encode()
         headers = (
-            ("Authorization", f"Basic {base64.b64encode(login).decode()}"),
+            self._login(),
             ("Content-Type", "application/json"),
             ("Accept", "application/json"),
         )
         return account.request(f"{account.base_url}/v1/messages", orjson.dumps(body), headers)
+
+    def _login(self) -> tuple[str, str]:
+        account = self.settings
+        login = f"{account.api_key}:{account.api_secret.get_secret_value()}".encode()
+        return "Authorization", f"Basic {base64.b64encode(login).decode()}"
+
+    def check(self, transport: Transport) -> Outcome:
+        # https://developer.vonage.com/en/api/application.v2#listApplication
+        url = f"{self.settings.base_url}/v2/applications?page_size=1"
+        request = self.settings.request(url, b"", (self._login(),), method="GET")
+        return http.check(transport, request)
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):

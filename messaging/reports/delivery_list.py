@@ -35,6 +35,8 @@ class DeliveryFilter:
     """Which deliveries are meant. What is None or empty matches any."""
 
     statuses: Sequence[str] = ()
+    held: bool = False
+    """In manual review; their index finds the messages."""
     channel: str | None = None
     category: str | None = None
     template: str | None = None
@@ -127,7 +129,7 @@ def find(
     """Return a page of deliveries: one query, two with a filter that has no index."""
     conditions = _conditions(organization_id, wanted, cursor)
     border = None
-    if wanted.has_no_index and not wanted.contact_ids:
+    if wanted.has_no_index and not wanted.contact_ids and not wanted.held:
         border = _border(conditions, scan)
         if border:
             conditions.of_message.append("m.id >= %s")
@@ -177,6 +179,14 @@ def _conditions(organization_id: str, wanted: DeliveryFilter, cursor: Cursor | N
         found.message_values += [organization_id, list(wanted.contact_ids)]
         found.of_delivery.append("d.contact_id = ANY(%s)")
         found.delivery_values.append(list(wanted.contact_ids))
+    if wanted.held:
+        # As an array, so that whatever the planner expects it reads these messages alone.
+        found.of_message.append(
+            f"m.id = ANY(ARRAY(SELECT h.message_id FROM {_D} h WHERE h.organization_id = %s "
+            "AND h.status = 'UNKNOWN' AND h.due_at IS NULL))"
+        )
+        found.message_values.append(organization_id)
+        found.of_delivery.append("d.status = 'UNKNOWN' AND d.due_at IS NULL")
     if cursor:
         found.of_message.append("m.id <= %s")
         found.message_values.append(cursor.message_id)

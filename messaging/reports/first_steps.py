@@ -22,6 +22,8 @@ class Progress:
     """A sender domain is verified."""
     provider: bool
     """A provider account is active, or the simulator serves."""
+    provider_checked: bool
+    """The last check of an active account found that it works; so of the simulator."""
     has_template: bool
     template: bool
     """A version of a template is active."""
@@ -53,6 +55,8 @@ def read(organization_ids: Collection[str]) -> list[Progress]:
             has_domain=Exists(domains),
             domain=Exists(domains.filter(verified_at__isnull=False)),
             provider=Q(simulator=True) | Q(Exists(accounts)),
+            provider_checked=Q(simulator=True)
+            | Q(Exists(accounts.filter(checked_at__isnull=False, check_problem=""))),
             has_template=Exists(Template.objects.filter(**own)),
             template=Exists(versions),
             delivered=Exists(sent),

@@ -52,16 +52,20 @@ _KEY = "organization_id, at, test, channel, account_id, outcome, reason"
 _BUCKETS = ", ".join(
     f"coalesce(sum(n) FILTER (WHERE bucket = {bucket}), 0)" for bucket in range(BUCKETS)
 )
-_LATENCY = f"""width_bucket(1000 * extract(epoch FROM e.at - greatest(d.scheduled_for,
-    (SELECT m.created_at FROM {_MESSAGES} m WHERE m.id = e.message_id)))::float8,
-    ARRAY{list(BOUNDS)}::float8[])"""
+_LATENCY = f"""width_bucket(1000 * date_part('epoch', e.at - greatest(
+    coalesce(r.scheduled_for, d.scheduled_for), coalesce(m.created_at,
+      (SELECT created_at FROM {_MESSAGES} WHERE {sql.by_key("id", "e.message_id")})
+    ))), ARRAY{list(BOUNDS)}::float8[])"""
 
+# Most events of a minute are of messages of that minute: these are read as a range and hashed,
+# which took 11 µs a message where looking each one up took 16. Others are looked up by key.
 # A bounce that ended a delivery counts as its failure, unless a failure is recorded besides.
 # Texts of providers have no bound and may name people: of reasons, only our own codes are stored.
 _OF_EVENTS = f"""
-SELECT e.organization_id, d.test, coalesce(e.channel, d.channel) AS channel,
+SELECT e.organization_id, coalesce(r.test, d.test) AS test,
+  coalesce(e.channel, r.channel, d.channel) AS channel,
   CASE WHEN e.type IN ('sent', 'delivered', 'failed', 'bounced')
-    THEN coalesce(d.account_id, 0) ELSE 0 END AS account_id,
+    THEN coalesce(r.account_id, d.account_id, 0) ELSE 0 END AS account_id,
   CASE e.type WHEN 'bounced' THEN 'failed' ELSE e.type END AS outcome,
   CASE WHEN e.type IN ('failed', 'bounced', 'blocked', 'expired') THEN
     CASE WHEN e.detail->>'reason' = ANY(%(codes)s) THEN e.detail->>'reason'
@@ -70,29 +74,37 @@ SELECT e.organization_id, d.test, coalesce(e.channel, d.channel) AS channel,
     ELSE '' END AS reason,
   CASE WHEN e.type = 'sent' THEN {_LATENCY} END AS bucket,
   count(*) AS n
-FROM {_EVENTS} e JOIN {_DELIVERIES} d ON {sql.by_key("d.id", "e.delivery_id")}
-WHERE e.id >= span.first AND e.id < span.last
-  AND e.type IN (
+FROM (
+  SELECT organization_id, message_id, delivery_id, type, at, channel, detail
+  FROM {_EVENTS} WHERE id >= span.first AND id < span.last AND type IN (
     'accepted', 'sent', 'delivered', 'failed', 'bounced', 'blocked', 'expired', 'cancelled')
-  AND (e.type <> 'bounced' OR d.status = 'FAILED' AND NOT EXISTS (
+  OFFSET 0) e
+LEFT JOIN (
+  SELECT id, test, channel, account_id, status, scheduled_for FROM {_DELIVERIES}
+  WHERE id >= span.recent AND id < span.last OFFSET 0) r ON r.id = e.delivery_id
+LEFT JOIN (
+  SELECT id, created_at FROM {_MESSAGES} WHERE id >= span.recent AND id < span.last OFFSET 0
+  ) m ON m.id = e.message_id
+LEFT JOIN LATERAL (
+  SELECT test, channel, account_id, status, scheduled_for FROM {_DELIVERIES}
+  WHERE r.id IS NULL AND {sql.by_key("id", "e.delivery_id")} OFFSET 0) d ON true
+WHERE (e.type <> 'bounced' OR coalesce(r.status, d.status) = 'FAILED' AND NOT EXISTS (
     SELECT FROM {_EVENTS} f WHERE f.message_id = e.message_id
       AND f.delivery_id = e.delivery_id AND f.type = 'failed'))
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 """
 # What goes by the simulator, as all that is sent in TEST mode, has no account.
 _OF_ATTEMPTS = f"""
-SELECT a.organization_id, false, a.channel, a.account_id, 'attempt_' || lower(a.outcome), '',
-  NULL::int, count(*)
-FROM {_ATTEMPTS} a
-WHERE a.id >= span.first AND a.id < span.last AND a.account_id IS NOT NULL
-  AND a.outcome IS NOT NULL
-GROUP BY 1, 3, 4, 5
+SELECT organization_id, false, channel, account_id, 'attempt_' || lower(outcome), '', NULL, count(*)
+FROM {_ATTEMPTS}
+WHERE id >= span.first AND id < span.last AND account_id IS NOT NULL AND outcome IS NOT NULL
+GROUP BY organization_id, channel, account_id, outcome
 """
 _COUNT = f"""
 INSERT INTO {_MINUTES} ({_KEY}, count, latencies)
 SELECT {_KEY}, sum(n), CASE WHEN outcome = '{Counted.SENT}' THEN ARRAY[{_BUCKETS}] END
-FROM unnest(%(minutes)s::timestamptz[], %(firsts)s::uuid[], %(lasts)s::uuid[])
-  span(at, first, last), LATERAL ({_OF_EVENTS} UNION ALL {_OF_ATTEMPTS}) found
+FROM unnest(%(minutes)s::timestamptz[], %(recents)s::uuid[], %(firsts)s::uuid[], %(lasts)s::uuid[])
+  span(at, recent, first, last), LATERAL ({_OF_EVENTS} UNION ALL {_OF_ATTEMPTS}) found
 GROUP BY {_KEY}
 """
 _SUMS = ", ".join(f"sum(latencies[{bucket + 1}])" for bucket in range(BUCKETS))
@@ -103,6 +115,13 @@ SELECT organization_id, date_trunc('hour', at, 'UTC') AS at, test, channel, acco
 FROM {_MINUTES} WHERE at >= %s AND at < %s
 GROUP BY organization_id, date_trunc('hour', at, 'UTC'), test, channel, account_id, outcome, reason
 """
+
+
+# A range that the planner takes for small must not be read once for each event.
+_BY_HASH = (
+    f"{sql.BY_INDEX}, set_config('enable_nestloop', 'off', true), "
+    "set_config('work_mem', '64MB', true)"
+)
 
 
 def hour_of(moment: datetime) -> datetime:
@@ -166,12 +185,13 @@ def _count(start: datetime, end: datetime) -> None:
     MinuteCount.objects.filter(at__gte=start, at__lt=end).delete()
     values: dict[str, Any] = {
         "minutes": minutes,
+        "recents": [ids.at_least(each - MINUTE) for each in minutes],
         "firsts": [ids.at_least(each) for each in minutes],
         "lasts": [ids.at_least(each + MINUTE) for each in minutes],
         "codes": REASONS,
     }
     with connection.cursor() as cursor:
-        cursor.execute(sql.BY_INDEX)
+        cursor.execute(_BY_HASH)
         cursor.execute(_COUNT, values)
 
 

@@ -7,7 +7,7 @@ device: an outcome says that a token is dead, and `push.feedback` deactivates th
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -309,6 +309,15 @@ def log_in(transport: Transport, request: Request) -> tuple[str, dict[str, objec
     if reply.status == 429 or reply.status >= 500:
         raise NoCredential(Retryable(reason, retry_after(reply)))
     raise NoCredential(Misconfigured(reason))
+
+
+def log_in_outcome(make_token: Callable[[], object]) -> Outcome:
+    """Return what a log-in says of an account's settings. Nothing is pushed, nothing is kept."""
+    try:
+        make_token()
+    except NoCredential as error:
+        return error.outcome
+    return Accepted()
 
 
 def objects_of(value: object) -> list[dict[str, object]]:

@@ -39,6 +39,7 @@ from push.providers.base import (
     PushProvider,
     accepted,
     log_in,
+    log_in_outcome,
     now,
     objects_of,
     too_large,
@@ -132,6 +133,9 @@ class Fcm(PushProvider):
         return access_tokens.get(
             self.credential_name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused
         ).text
+
+    def check(self, transport: Transport) -> Outcome:
+        return log_in_outcome(lambda: self._log_in(transport))
 
     def _log_in(self, transport: Transport) -> AccessToken:
         account, settings, moment = self.service_account, self.settings, now()

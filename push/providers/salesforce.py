@@ -33,11 +33,21 @@ from push.providers.base import (
     CredentialRefused,
     PushProvider,
     log_in,
+    log_in_outcome,
     now,
     objects_of,
 )
 from rme.core.credentials import DESTINATION
-from rme.core.outcomes import Accepted, Fault, Gone, Misconfigured, Rejected, Retryable, Unknown
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Gone,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
 from rme.core.provider import Dispatch, Progress, Push
 from rme.core.provider.http import HttpSettings, retry_after
 from rme.transport import Failure, Reply, Transport
@@ -119,6 +129,9 @@ class SalesforcePush(PushProvider):
             self.credential_name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused_token
         )
         return f"{token.base_url} {token.text}"
+
+    def check(self, transport: Transport) -> Outcome:
+        return log_in_outcome(lambda: self._log_in(transport))
 
     def _log_in(self, transport: Transport) -> AccessToken:
         account = self.settings

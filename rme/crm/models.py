@@ -106,6 +106,11 @@ class Contact(Record):
     def __str__(self) -> str:
         return f"{self.first_name} {self.last_name}".strip()
 
+    @property
+    def contact_id(self) -> str:
+        """Return the id of the person whom the row describes, as rows about people have it."""
+        return str(self.pk)
+
     def clean(self) -> None:
         """Check language and email, and convert phones to E.164. Raise ValidationError."""
         errors: dict[str, str] = {}

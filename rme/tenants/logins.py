@@ -26,6 +26,8 @@ from django.http import HttpRequest, HttpResponse
 
 from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, Script, limiter
+from rme.tenants import audit
+from rme.tenants.audit import Action
 from rme.tenants.models import User
 
 log = structlog.get_logger(__name__)
@@ -33,6 +35,13 @@ log = structlog.get_logger(__name__)
 KNOWN_SECONDS = 30 * 86_400
 """How long the address of a successful login is remembered."""
 
+LOCK_OUT_SECONDS = 300
+"""A lock-out is recorded once in so many seconds, however many attempts it refuses."""
+LOCKED_OUT = {
+    "pair": "too many attempts from one address",
+    "address": "too many attempts from one address at several accounts",
+    "account": "too many attempts from several addresses",
+}
 CODE_TEXT = "Too many wrong codes. Wait some minutes, and try again."
 MAIL_TEXT = "Too many requests. Wait some minutes, and try again."
 
@@ -46,6 +55,7 @@ class LoginAttempt:
     def __init__(self, request: HttpRequest | None, username: str) -> None:
         self.place = _network(address_of(request)) if request else ""
         name = unicodedata.normalize("NFKC", username)
+        self.request, self.name = request, name
         # A digest, since people may type a password here by mistake.
         self.account = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
         self.pair = f"{self.place}:{self.account}"
@@ -73,8 +83,16 @@ class LoginAttempt:
     def _take(self, key: str, limits: tuple[Limit, ...]) -> None:
         decision = limiter.take(key, *limits)
         if not decision.allowed:
-            log.warning("login.limited", kind=key.split(":")[1], retry_after=decision.retry_after)
+            kind = key.split(":")[1]
+            log.warning("login.limited", kind=kind, retry_after=decision.retry_after)
+            if limiter.take(f"{key}:recorded", Limit(1, LOCK_OUT_SECONDS)).allowed:
+                self.record(Action.LOCKED_OUT, LOCKED_OUT[kind])
             decision.require(_wait_text(decision.retry_after))
+
+    def record(self, action: Action, text: str) -> None:
+        """Record what became of the attempt, in the same statements for any account."""
+        entries = audit.about_account(self.name, action, text)
+        audit.record(audit.stranger(self.request), entries)
 
     @property
     def _known_key(self) -> str:
@@ -99,6 +117,7 @@ class LimitedBackend(ModelBackend):
         attempt.begin()
         user = super().authenticate(request, username=username, password=password, **kwargs)
         if user is None:
+            attempt.record(Action.LOGIN_FAILED, "wrong password")
             raise PermissionDenied  # no other backend may hash it again
         attempt.succeed()
         return user
@@ -114,6 +133,8 @@ def change_password(request: HttpRequest) -> HttpResponse:
     response = admin.site.password_change(request)
     if response.status_code == 302:
         attempt.succeed()
+        entries = audit.about_person(request.user, Action.PASSWORD_CHANGED)
+        audit.record(audit.actor_of(request), entries)
     return response
 
 

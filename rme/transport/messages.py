@@ -56,7 +56,8 @@ class Stage(StrEnum):
 class Envelope:
     """An SMTP envelope (RFC 5321 §2.3.1) and how to log in. Raises InvalidRequest when built.
 
-    Addresses may stand in angle brackets; an empty `mail_from` is the null sender.
+    Addresses may stand in angle brackets; an empty `mail_from` is the null sender. With
+    `checks_login` nothing is sent: the reply is that to NOOP, behind the log-in.
     """
 
     mail_from: str
@@ -64,9 +65,10 @@ class Envelope:
     security: MailSecurity = MailSecurity.STARTTLS
     username: str = ""
     password: str = ""
+    checks_login: bool = False
 
     def __post_init__(self) -> None:
-        if not self.recipients or not all(self.recipients):
+        if not self.checks_login and not (self.recipients and all(self.recipients)):
             raise InvalidRequest("an envelope without a recipient")
         if not all(_MAILBOX.fullmatch(path) for path in (self.mail_from, *self.recipients)):
             raise InvalidRequest("an address that cannot stand in an envelope")

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 
 from messaging.content.links import Confirmation, PreferenceLink
-from messaging.models import BulkAction, Message, Suppression, TemplateVersion
+from messaging.models import BulkAction, Message, SavedFilter, Suppression, TemplateVersion
 from rme.crm.models import Contact
 from rme.tenants.access import invitations
 from rme.tenants.models import Invitation, Organization, User
@@ -40,6 +40,9 @@ class Addresses:
         action = BulkAction.objects.create(
             organization=org, kind="CANCEL", targets=[], total=0, **ordered
         )
+        shared = SavedFilter.objects.create(
+            organization=org, user=author, name="failed", query="status=FAILED", is_shared=True
+        )
         values = '[{"values": {"name": ["A", "B"]}}]'
         LogEntry.objects.create(
             user=author, object_repr="Acme", action_flag=2, change_message=values
@@ -49,6 +52,7 @@ class Addresses:
             "message_id": self._key(Message),
             "position": "0",
             "action_id": str(action.pk),
+            "filter_id": str(shared.pk),
             "kind": "cancel",
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),

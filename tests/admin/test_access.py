@@ -4,13 +4,12 @@ import re
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from django.contrib.admin.models import LogEntry
 from oauth2_provider.models import AccessToken
 
 from rme.crm.models import Contact
-from rme.tenants import api_keys, applications, change_log
+from rme.tenants import api_keys, applications
 from rme.tenants.models import ApiKey, Application, ApplicationKey
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import button, fill, page, person
 from tests.rest import token
 from tests.tenants.conftest import KEY, public_pem
@@ -127,10 +126,12 @@ def test_every_change_is_logged_with_both_values(root, org):
     form = {"last_name": "Byron", "email": ada.email, "mobile": ada.mobile}
     assert root.post(page(Contact, "change", ada.pk), form).status_code == 302
     root.post(page(Contact, "delete", ada.pk), {"post": "yes"})
-    changed, deleted = LogEntry.objects.order_by("id")
-    assert change_log.describe(changed) == ["first_name: Ada → –", "last_name: Lovelace → Byron"]
-    assert "last_name: Byron → –" in change_log.describe(deleted)
-    assert "Lovelace → Byron" in root.get("/admin/admin/logentry/").content.decode()
+    changed, deleted = audited.entries()
+    assert changed.lines == ["first_name: Ada → –", "last_name: Lovelace → Byron"]
+    assert "last_name: Byron → –" in deleted.lines
+    assert [each.entry.action for each in (changed, deleted)] == ["CHANGED", "DELETED"]
+    shown = root.get(f"/admin/console/{org.pk}/audit/").content.decode()
+    assert "Lovelace → Byron" in shown
 
 
 def test_the_history_of_a_row_tells_its_values(root, org):

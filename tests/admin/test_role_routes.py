@@ -34,6 +34,13 @@ ROUTES = {
     "console:action": (P.SEE_MESSAGES, P.OPERATE),
     "console:choose": (P.OPERATE, P.OPERATE),
     "console:pause": (P.OPERATE, P.OPERATE),
+    "console:first_audit": (P.SEE_AUDIT, P.SEE_AUDIT),
+    "console:deployment_audit": (NOBODY, NOBODY),
+    "console:deployment_audit_export": (NOBODY, NOBODY),
+    "console:audit": (P.SEE_AUDIT, NOBODY),
+    "console:audit_export": (NOBODY, P.SEE_AUDIT),
+    "console:filters": (P.SEE_MESSAGES, P.SEE_MESSAGES),
+    "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
     "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
     "first_steps": (P.SEE_SETTINGS, P.SEE_SETTINGS),
@@ -51,6 +58,7 @@ ROUTES = {
             *("account", "case", "contact", "event", "eventregistration", "speaker", "exhibitor"),
         )
     },
+    "admin:messaging_provideraccount_check": (NOBODY, P.CHANGE_SETTINGS),
     "admin:messaging_suppression_import": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
     **{
         f"admin:{name}": (needed, needed)
@@ -151,7 +159,7 @@ def test_an_owner_of_another_organization_reaches_nothing_of_this_one(org, addre
 def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
-    names = ("message", "html", "action", "person", "lift")
+    names = ("message", "html", "action", "person", "lift", "filter")
     mixed = [
         path.replace("/admin/console/acme/", own)
         for path, name in addresses.items()

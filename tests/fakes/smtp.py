@@ -31,6 +31,7 @@ USUAL: dict[str, Step] = {
     "DATA": "354 go on",
     "END": "250 2.0.0 queued as 4F2A",
     "RSET": "250 2.0.0 ok",
+    "NOOP": "250 2.0.0 ok",
     "QUIT": "221 2.0.0 bye",
 }
 

@@ -40,7 +40,7 @@ def read(organizations: Mapping[str, str], focused: health.OrganizationHealth | 
 def deployment() -> list[Need]:
     """Return the checks of the deployment that are not ok."""
     return [
-        Need(f"The service's {name} {check['detail']}.", severe=check["status"] == checks.DOWN)
+        Need(f"{name.capitalize()}: {check['detail']}.", severe=check["status"] == checks.DOWN)
         for name, check in checks.run().items()
         if check["status"] != checks.OK
     ]

@@ -30,6 +30,7 @@ from rme.core.provider import (
     CallbackContent,
     CallbackRequest,
     Dispatch,
+    Email,
     Progress,
     Provider,
     http,
@@ -43,6 +44,8 @@ log = structlog.get_logger(__name__)
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
 _KEY = re.compile(r"[\x21-\x7e]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+_CHECK = Dispatch("check", Email("a@example.com", "b@example.com", "", "Check", "Check"))
+"""Gives a check the headers of an email. It is never sent."""
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$", max_length=253)]
 
 
@@ -168,6 +171,14 @@ class Anymail(Provider):
 
     def request(self, dispatch: Dispatch) -> Request:
         return self._build(dispatch).request
+
+    def check(self, transport: Transport) -> Outcome | None:
+        """Read a page of the service's API with the headers of an email; None if it has none."""
+        if not self.service.ping:
+            return None
+        headers = self.request(_CHECK).headers
+        url = f"{self.backend.api_url.rstrip('/')}/{self.service.ping}"
+        return http.check(transport, self.settings.request(url, b"", headers, method="GET"))
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         """Return what a refusal or a missing answer means; only `send` reads an acceptance."""

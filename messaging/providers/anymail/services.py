@@ -55,12 +55,15 @@ class Service:
     """A path, and a pattern of the values there that mean an open or click by a machine."""
     once: str = ""
     """The header of its idempotency key."""
+    ping: str = ""
+    """A path of its API that is read to check a key; none, where keys to send may read nothing."""
 
 
 SERVICES: dict[ServiceName, Service] = {
     # https://developers.brevo.com/docs/transactional-webhooks
     "brevo": Service(
         {"api_key": "api_key"},
+        ping="account",
         view="brevo.BrevoTrackingWebhookView",
         check=BASIC,
         bounce=("event",),
@@ -71,6 +74,7 @@ SERVICES: dict[ServiceName, Service] = {
     # https://developers.mailersend.com/api/v1/webhooks.html
     "mailersend": Service(
         {"api_key": "api_token"},
+        ping="api-quota",
         view="mailersend.MailerSendTrackingWebhookView",
         check="signing_secret",
         tag=True,
@@ -127,6 +131,7 @@ SERVICES: dict[ServiceName, Service] = {
     # https://postmarkapp.com/developer/api/bounce-api#bounce-types
     "postmark": Service(
         {"api_key": "server_token", "message_stream": "message_stream"},
+        ping="server",
         view="postmark.PostmarkTrackingWebhookView",
         check=BASIC,
         bounce=("Type",),
@@ -151,6 +156,7 @@ SERVICES: dict[ServiceName, Service] = {
     # https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
     "sendgrid": Service(
         {"api_key": "api_key"},
+        ping="scopes",
         view="sendgrid.SendGridTrackingWebhookView",
         check="tracking_webhook_verification_key",
         bounce=("type", "status"),

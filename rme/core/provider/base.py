@@ -145,6 +145,16 @@ class Provider:
             log.exception("provider.outcome", kind=self.kind, attempt=dispatch.attempt_id)
             return UNREADABLE
 
+    # --- a check without a message ----------------------------------------------------------------
+
+    def check(self, transport: Transport) -> Outcome | None:
+        """Log in without sending anything, by the cheapest request that the service offers.
+
+        Return Accepted if it works, Retryable or Misconfigured if not. None, the default: nothing
+        but a message tells.
+        """
+        return None
+
     # --- receipts and inbound SMS ---------------------------------------------------------------
 
     def is_authentic(self, callback: CallbackRequest) -> bool:

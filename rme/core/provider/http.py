@@ -11,14 +11,16 @@ from pydantic import Field, StringConstraints
 
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.http.retry_after import retry_after
-from rme.core.outcomes import Misconfigured, Outcome, Retryable, Unknown
+from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider.base import ProviderSettings
-from rme.transport import CommonHeaders, Failure, FailureKind, Request
+from rme.transport import CommonHeaders, Failure, FailureKind, Reply, Request, Transport
 
 __all__ = [
     "HttpSettings",
     "Timeout",
     "Url",
+    "check",
+    "check_outcome",
     "encodable",
     "failure_outcome",
     "read_object",
@@ -72,6 +74,25 @@ def failure_outcome(failure: Failure) -> Outcome:
         case FailureKind.UNKNOWN:
             return Unknown(failure.reason)
     return Misconfigured(failure.reason)
+
+
+def check(transport: Transport, request: Request) -> Outcome:
+    """Perform a request that sends nothing; return what its answer means."""
+    (reply,) = transport.perform([request])
+    return check_outcome(reply)
+
+
+def check_outcome(reply: Reply | Failure) -> Outcome:
+    """Return what the answer to a request that sends nothing means for the account's settings."""
+    if isinstance(reply, Failure):
+        away = reply.kind in (FailureKind.NOT_SENT, FailureKind.UNKNOWN)
+        return Retryable(reply.reason) if away else Misconfigured(reply.reason)
+    if 200 <= reply.status < 300:
+        return Accepted()
+    reason = f"refused: {reply.status}"
+    if reply.status == 429 or reply.status >= 500:
+        return Retryable(reason, retry_after(reply))
+    return Misconfigured(reason)
 
 
 def read_object(body: bytes) -> dict[str, object]:

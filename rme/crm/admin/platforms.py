@@ -27,6 +27,7 @@ from rme.crm.connectors.conditions import Description
 from rme.crm.models import Platform
 from rme.crm.platform_check import describe, error_text, try_describe
 from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.audit import Action
 from rme.tenants.roles import Permission
 
 _DESCRIPTION = "platform_description"
@@ -144,7 +145,7 @@ class PlatformAdmin(TenantAdmin):
                 result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
             except PlatformError as error:
                 result = error_text(error)
-            self.note(request, row, f"Test connection: {result}")
+            self.note(request, row, f"connection: {result}", Action.TESTED)
         elif row.kind not in REMOTE:
             result = "Records are kept here: there is nothing to connect to."
         context = {"title": "Test connection", "result": result, "found": found}

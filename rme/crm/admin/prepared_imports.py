@@ -12,6 +12,7 @@ from rme.crm import tasks
 from rme.crm.models import Contact, RecordImport
 from rme.crm.records import files, import_file
 from rme.tenants.admin.imports import FilePages
+from rme.tenants.audit import Action
 
 State = RecordImport.State
 
@@ -92,17 +93,17 @@ class PreparedImports(FilePages):
         chosen = request.POST.get("do")
         if chosen == "discard":
             import_file.discard(run)
-            self.note(request, run, "Import discarded")
+            self.note(request, run, "discarded", Action.IMPORTED)
             return True
         if form is None:
             import_file.import_checked(run)
-            self.note(request, run, f"Import of {run.rows} rows started")
+            self.note(request, run, f"{run.rows} rows started", Action.IMPORTED)
         elif form.is_valid():
             dry_run = chosen != "import"
             by_email = form.cleaned_data.get("by_email", False)
             import_file.begin(run, form.columns, by_email=by_email, dry_run=dry_run)
-            kind = "Dry run" if dry_run else "Import"
-            self.note(request, run, f"{kind} of {run.rows} rows started")
+            kind = "dry run of " if dry_run else ""
+            self.note(request, run, f"{kind}{run.rows} rows started", Action.IMPORTED)
         else:
             return False
         tasks.request_import()

@@ -9,11 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
 from messaging.models import Delivery
+from rme.tenants import audit
 from rme.tenants.models import Organization, User
 
 BATCH = 1000
-LOG_NAME = "command-line"
-"""The user in the change log if --user is not given; the account cannot log in."""
 
 
 class Command(BaseCommand):
@@ -21,9 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--organization", required=True, metavar="ID")
-        parser.add_argument(
-            "--reason", required=True, help="Stored in the events and the change log."
-        )
+        parser.add_argument("--reason", required=True, help="Stored in the events and the audit.")
         parser.add_argument(
             "--message",
             nargs="+",
@@ -32,7 +29,7 @@ class Command(BaseCommand):
             metavar="ID",
             help="Messages to decide; without any: all deliveries in manual review.",
         )
-        parser.add_argument("--user", help="The user to name in the change log.")
+        parser.add_argument("--user", help="The user to name in the audit.")
         decision = parser.add_mutually_exclusive_group(required=True)
         for name, value in (("--send-again", Decision.SEND_AGAIN), ("--give-up", Decision.GIVE_UP)):
             decision.add_argument(name, dest="decision", action="store_const", const=value)
@@ -43,7 +40,7 @@ class Command(BaseCommand):
             raise CommandError("There is no such organization.")
         if not reason:
             raise CommandError("The reason must not be empty.")
-        user_id = _user(options["user"]).pk
+        actor = _actor(options["user"])
         rows = Delivery.objects.filter(
             manual_review.HELD, organization_id=organization_id
         ).order_by("pk")
@@ -52,20 +49,17 @@ class Command(BaseCommand):
         count, keys = 0, list(rows.values_list("pk", flat=True)[:BATCH])
         while keys:
             moved = manual_review.decide(
-                organization_id, keys, options["decision"], reason=reason, user_id=user_id
+                organization_id, keys, options["decision"], reason=reason, actor=actor
             )
             count += len(moved)
             keys = list(rows.filter(pk__gt=keys[-1]).values_list("pk", flat=True)[:BATCH])
         self.stdout.write(f"{options['decision']}: {count:,}")
 
 
-def _user(name: str | None) -> User:
+def _actor(name: str | None) -> audit.Actor:
     if name is None:
-        user, _ = User.objects.get_or_create(
-            username=LOG_NAME, defaults={"is_active": False, "password": "!"}
-        )
-        return user
+        return audit.COMMAND_LINE
     found = User.objects.filter(username=name).first()
     if found is None:
         raise CommandError("There is no such user.")
-    return found
+    return audit.Actor(found.pk, found.get_username())

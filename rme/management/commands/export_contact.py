@@ -9,6 +9,9 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.consent import data_export
+from rme.crm.models import Contact
+from rme.tenants import audit
+from rme.tenants.audit import Action
 
 
 class Command(BaseCommand):
@@ -23,6 +26,9 @@ class Command(BaseCommand):
         found = data_export.export_contact(options["org"], options["contact_id"])
         if found is None:
             raise CommandError("Nothing is stored on this contact in this organization.")
+        kind, key = Contact._meta.label_lower, options["contact_id"]
+        entry = audit.NewEntry(Action.EXPORTED, options["org"], kind, key, text="all of a person")
+        audit.record(audit.COMMAND_LINE, [entry])
         text = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         if options["output"] is None:
             self.stdout.write(text.decode(), ending="")

@@ -8,6 +8,8 @@ from typing import Any, TextIO
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.consent.suppression_export import export
+from rme.tenants import audit
+from rme.tenants.audit import Action
 from rme.tenants.models import Organization
 
 
@@ -21,6 +23,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not Organization.objects.filter(pk=options["org"]).exists():
             raise CommandError(f"There is no organization {options['org']}.")
+        kind = Organization._meta.label_lower
+        entry = audit.NewEntry(
+            Action.EXPORTED, options["org"], kind, options["org"], text="suppressions"
+        )
+        audit.record(audit.COMMAND_LINE, [entry])
         if options["file"] is None:
             self._write(options["org"], sys.stdout)
             return

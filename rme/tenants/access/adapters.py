@@ -3,6 +3,7 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.authentication import get_authentication_records
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
@@ -14,7 +15,7 @@ from django.urls import reverse
 
 from rme.core.db.encrypted_fields import keyring
 from rme.core.http.edge import address_of
-from rme.tenants.access import sessions
+from rme.tenants.access import audited, sessions
 from rme.tenants.models import User
 
 NO_ACCOUNT = (
@@ -43,6 +44,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: Any) -> None:
         super().login(request, user)
         sessions.begin(request)
+        proofs = get_authentication_records(request, user)
+        audited.logged_in(request, user, [each["method"] for each in proofs])
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return address_of(request)

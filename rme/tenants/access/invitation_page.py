@@ -80,7 +80,7 @@ def _with_account(
         query = urlencode({"next": request.path})
         return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
     if request.method == "POST":
-        invitations.accept(token, account)
+        invitations.accept(token, account, request)
         return redirect("admin:index")
     return _page(request, invitation, account=account)
 
@@ -93,7 +93,7 @@ def _new_person(request: HttpRequest, token: str, invitation: Invitation) -> Htt
         return _page(request, invitation, form=form)
     user = form.user
     user.set_password(form.cleaned_data["password1"])
-    invitations.accept(token, user)
+    invitations.accept(token, user, request)
     record_authentication(request, user, method="password", reauthenticated=True)
     response: HttpResponse = perform_login(
         request, Login(user=user, redirect_url=reverse(settings.LOGIN_REDIRECT_URL))

@@ -8,11 +8,14 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
 from rme.core.process import task_requests
+from rme.tenants import audit
 from rme.tenants.access import mail
+from rme.tenants.audit import Action
 from rme.tenants.models import Invitation, Membership, User
 from rme.tenants.roles import grantable
 
@@ -71,7 +74,7 @@ def account_of(invitation: Invitation) -> User | None:
     return rows.order_by("pk").first()
 
 
-def accept(token: str, user: User) -> None:
+def accept(token: str, user: User, request: HttpRequest) -> None:
     """Grant a person, who may be new, the role of an invitation. Raise NotValid."""
     with transaction.atomic():
         locked = Invitation.objects.select_for_update().filter(digest=_digest(token))
@@ -79,11 +82,15 @@ def accept(token: str, user: User) -> None:
         row = find(token)
         if user._state.adding:
             user.save()
-        Membership.objects.get_or_create(
+        membership, created = Membership.objects.get_or_create(
             user=user, organization=row.organization, defaults={"role": row.role}
         )
         row.accepted_at = timezone.now()
         row.save(update_fields=["accepted_at"])
+        entries = [audit.about(row, Action.ACCEPTED)]
+        granted = {"role": ["", row.role]}
+        entries += [audit.about(membership, Action.ROLE_GRANTED, changes=granted)] * created
+        audit.record(audit.actor_of(request, user), entries)
 
 
 def _digest(token: str) -> str:

@@ -5,7 +5,9 @@ from allauth.socialaccount import views as social
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from rme.tenants.access import invitation_page, pages
+from rme.tenants.access import audited, invitation_page, pages
+
+__all__ = ["audited", "urlpatterns"]  # its receivers are there once it is imported
 
 urlpatterns = [
     path(

@@ -1,16 +1,15 @@
-"""Base classes of all admin pages: visible rows, permissions, and the log of changes."""
+"""Base classes of all admin pages: visible rows, permissions, and the audit of changes."""
 
 from typing import Any, ClassVar
 
 from django.contrib.admin import AdminSite
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import ForeignKey, Model, QuerySet
-from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.tenants import change_log, roles
+from rme.tenants import roles
+from rme.tenants.admin.audited import AuditedPage
 from rme.tenants.admin.choices import (
     OrganizationFilter,
     OwnChoices,
@@ -22,7 +21,7 @@ from rme.tenants.admin.lists import TenantList, declared_lookups
 from rme.tenants.roles import Permission, organizations_for, organizations_of
 
 
-class TenantAdmin(OwnChoices, ModelAdmin):
+class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
     """A page with the rows of a person's organizations, by the person's permissions in each.
 
     A row of another organization is answered like one that does not exist: 404. Superusers run
@@ -32,7 +31,6 @@ class TenantAdmin(OwnChoices, ModelAdmin):
     organization_path: ClassVar[str] = "organization_id"
     read_permission: Permission
     write_permission: Permission
-    secret_fields: ClassVar[frozenset[str]] = frozenset()
     fixed_fields: ClassVar[tuple[str, ...]] = ("organization",)
     """Fields that are set when a row is created, and never change."""
     form = TenantForm
@@ -54,6 +52,10 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         for step in self.organization_path.split("__"):
             value = getattr(value, step)
         return str(value)
+
+    def owner_of(self, row: Model) -> str | None:
+        # Actions also concern rows that name their organization: an import, an organization.
+        return self.organization_of(row) if isinstance(row, self.model) else None
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -142,50 +144,6 @@ class TenantAdmin(OwnChoices, ModelAdmin):
         _, counts, missing, protected = super().get_deleted_objects(objs, request)
         return [str(row) for row in objs], counts, missing, protected
 
-    # --- the log --------------------------------------------------------------------------------
-    def construct_change_message(
-        self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
-    ) -> list[dict[str, object]]:
-        """Return the log message: values before and after, with secrets redacted."""
-        message: list[dict[str, Any]] = super().construct_change_message(
-            request, form, formsets, add
-        )
-        forms = [form, *(inner for formset in formsets or [] for inner in formset.forms)]
-        values = [
-            change_log.of_form(each, self.secret_fields) for each in forms if each.changed_data
-        ]
-        return [*message, *({"values": each} for each in values if each)]
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
-        """Log deleted rows with their values."""
-        change_log.log_deletions(
-            request.user.pk, queryset, self.secret_fields, self.reason(request)
-        )
-
-    def reason(self, request: HttpRequest) -> str:
-        """Return the reason that a person typed for an action."""
-        return request.POST.get("reason", "").strip()[:500]
-
-    def note(self, request: HttpRequest, row: Model, text: str) -> None:
-        """Log an action on a row."""
-        LogEntry.objects.log_actions(
-            user_id=request.user.pk,
-            queryset=[row],
-            action_flag=CHANGE,
-            change_message=text,
-            single_object=True,
-        )
-
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: object = None
-    ) -> HttpResponse:
-        response = super().history_view(request, object_id, extra_context)
-        for entry in response.context_data["action_list"]:
-            entry.changes = change_log.describe(entry)
-        return response
-
-    object_history_template = "admin/rme/history.html"
-
     # --- pages of actions -----------------------------------------------------------------------
     def show(
         self, request: HttpRequest, template: str, row: object, **context: object
@@ -218,6 +176,9 @@ class DeploymentAdmin(TenantAdmin):
 
     def get_list_filter(self, request: HttpRequest) -> object:
         return self.list_filter
+
+    def owner_of(self, row: Model) -> str | None:
+        return None
 
 
 class ReadOnly:

@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminSelectWidget
 
 from rme.core import csv_lines
 from rme.core.http import edge
-from rme.tenants import imports
+from rme.tenants import audit, imports
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.imports import FileImport
 from rme.tenants.models import Organization
@@ -114,7 +114,7 @@ class FilePages(TenantAdmin):
             context = {"question": "The list leaves as a CSV file.", "form": form}
             return self.show(request, "ask", None, title="Export", **context)
         organization = form.cleaned_data["organization"]
-        self.note(request, organization, f"Exported the {self.file_noun}")
+        self.note(request, organization, self.file_noun, audit.Action.EXPORTED)
         return _file(self.export_lines(organization.pk), f"{self.file_noun}-{organization.pk}")
 
     def new_import(self, request: HttpRequest) -> HttpResponse:
@@ -137,9 +137,9 @@ class FilePages(TenantAdmin):
             form.add_error("file", str(error))
             return None
         if run.state != FileImport.State.RUNNING:
-            self.note(request, run, f"File of {run.rows} rows uploaded")
+            self.note(request, run, f"file of {run.rows} rows uploaded", audit.Action.IMPORTED)
             return run
-        self.note(request, run, f"Import of {run.rows} rows started")
+        self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
         self.request_import()
         return run
 
@@ -151,7 +151,7 @@ class FilePages(TenantAdmin):
             if not may_cancel:
                 raise PermissionDenied
             if self.cancel_import(run):
-                self.note(request, run, "Import cancelled")
+                self.note(request, run, "cancelled", audit.Action.IMPORTED)
             return HttpResponseRedirect(request.path)
         running = run.state == FileImport.State.RUNNING
         context = {"run": run, "running": running, "may_cancel": may_cancel and running}

@@ -17,7 +17,7 @@ from oauth2_provider import models as toolkit
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from rme.tenants import api_keys, applications
+from rme.tenants import api_keys, applications, audit
 from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.admin.shown_once import ShownOnce
@@ -137,7 +137,7 @@ class ApplicationAdmin(ShownOnce):
             question = f"Give {row.name} a new secret? {applications.ROTATION}"
             return self.ask(request, "New secret", question)
         secret = applications.rotate_secret(row)
-        self.note(request, row, "New secret")
+        self.note(request, row, "new secret", audit.Action.KEY_ROTATED)
         return self.show_once(request, row, ("Client id", row.client_id), ("Secret", secret))
 
 
@@ -226,7 +226,8 @@ class ApiKeyAdmin(ShownOnce):
             question = f"Issue a new key like {row.name}? The present one goes on for "
             return self.ask(request, "Rotate", f"{question}{api_keys.OVERLAP.days} days.")
         made, text = api_keys.rotate(row)
-        self.note(request, row, f"Rotated: {made} takes its place")
+        self.note(request, row, f"{made} takes its place", audit.Action.KEY_ROTATED)
+        self.note(request, made, f"in place of {row}", audit.Action.KEY_CREATED)
         return self.show_once(request, made, ("API key", text))
 
     @action(description="Revoke", permissions=["change"])
@@ -236,6 +237,6 @@ class ApiKeyAdmin(ShownOnce):
         if request.method != "POST":
             return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")
         api_keys.revoke(row)
-        self.note(request, row, "Revoked")
+        self.note(request, row, "", audit.Action.KEY_REVOKED)
         messages.success(request, f"{row.name} is revoked.")
         return HttpResponseRedirect(reverse("admin:tenants_apikey_change", args=[row.pk]))

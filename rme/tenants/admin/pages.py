@@ -1,4 +1,4 @@
-"""Admin pages for organizations and people, and the log of changes."""
+"""Admin pages for organizations and people, and the log of former releases."""
 
 from typing import Any, ClassVar, cast
 
@@ -20,7 +20,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from rme.tenants import change_log
+from rme.tenants import audit, change_log
 from rme.tenants.access import invitations
 from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
 from rme.tenants.admin.choices import TenantForm
@@ -71,6 +71,7 @@ class OrganizationsInline(TenantInline):
     fields = ("organization", "role")
 
 
+ROLES_LINK = "admin/rme/roles_link.html"
 SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day")
 
 
@@ -104,6 +105,7 @@ class OrganizationAdmin(OwnerAdmin):
 @admin.register(Membership)
 class MembershipAdmin(OwnerAdmin):
     form = MembershipForm
+    list_before_template = change_form_outer_before_template = ROLES_LINK
     fields = ("organization", "user", "role")
     list_display = ("user", "organization", "role")
     list_filter = ("role",)
@@ -131,6 +133,7 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
     """Invitations by email. To delete one is to withdraw it."""
 
     form = InvitationForm
+    list_before_template = change_form_outer_before_template = ROLES_LINK
     fields = ("organization", "email", "role")
     list_display = ("email", "role", "organization", "state", "invited_by", "expires_at")
     list_filter = ("role",)
@@ -175,6 +178,12 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
+    def entries_about(self, row: Any, action: audit.Action, **said: Any) -> list[audit.NewEntry]:
+        """Return what is recorded about a user, in each of the user's organizations."""
+        if action is audit.Action.CHANGED and "password" in said.get("changes", {}):
+            action = audit.Action.PASSWORD_CHANGED
+        return audit.about_person(row, action, **said)
+
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Lead to the invitation: people choose their passwords themselves."""
         if not self.has_add_permission(request):
@@ -191,7 +200,7 @@ class GroupAdmin(DeploymentAdmin, DjangoGroupAdmin):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ReadOnly, DeploymentAdmin):
-    """The log of changes, with the values before and after."""
+    """The log of changes of former releases; since then they are in the audit."""
 
     list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "changes")
     list_filter = ("action_flag",)

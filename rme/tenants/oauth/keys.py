@@ -6,6 +6,7 @@ from functools import cache
 import jwt
 import orjson
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -46,7 +47,7 @@ def _from_pem(text: str) -> PublicKey:
             key: object = x509.load_pem_x509_certificate(text.encode()).public_key()
         else:
             key = load_pem_public_key(text.encode())
-    except Exception:  # noqa: BLE001 (the library raises errors of its own beside ValueError)
+    except (ValueError, UnsupportedAlgorithm):
         raise ValueError("This is no PEM public key, PEM certificate, JWK or JWKS.") from None
     return _usable(key)
 
@@ -78,7 +79,7 @@ def _from_jwk(member: object) -> tuple[str | None, PublicKey]:
         raise ValueError("This key is not for signatures.")
     try:
         key = jwt.PyJWK(dict(jwk), algorithm=_BY_TYPE[kind]).key
-    except Exception:  # noqa: BLE001 (a broken member breaks the library in many ways)
+    except (jwt.PyJWTError, ValueError, TypeError):
         raise ValueError("This key cannot be read.") from None
     kid = jwk.get("kid")
     return kid if isinstance(kid, str) else None, _usable(key)

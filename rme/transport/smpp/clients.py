@@ -81,6 +81,11 @@ class SmppClient:
             return session.submit(bodies, start_timeout, on_answers)
         return [session] * len(bodies)
 
+    def bind(self, policy: AddressPolicy) -> Failure | None:
+        """Open a session if there is none; return why there is none then."""
+        session = self._usable_session(policy)
+        return None if isinstance(session, SmppSession) else session
+
     def listen(
         self, handler: DeliveryHandler, policy: AddressPolicy, seconds: float = LISTEN_SECONDS
     ) -> None:

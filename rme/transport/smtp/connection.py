@@ -169,9 +169,12 @@ class MailConnection(SocketConnection):
                 self._finish(decisive, usable=True)
 
     def _begin_transaction(self) -> None:
-        self._session = session.mail_transaction(
-            self.envelope, self.request.body, self._offers or {}, reset=self._reset_first
-        )
+        if self.envelope.checks_login:
+            self._session = session.noop()
+        else:
+            self._session = session.mail_transaction(
+                self.envelope, self.request.body, self._offers or {}, reset=self._reset_first
+            )
         self._run_step(next(self._session))
         self.flush()
 

@@ -195,6 +195,12 @@ def mail_transaction(
     return _decided(reply, Stage.END)
 
 
+def noop() -> Transaction:
+    """Ask whether the server still answers (RFC 5321 §4.1.1.9); return its reply."""
+    reply = yield SendBytes(b"NOOP\r\n", Stage.MAIL)
+    return Reply(reply.status, lines=reply.lines, stage=Stage.MAIL)
+
+
 def _continues(reply: SmtpReply, stage: Stage) -> bool:
     return reply.status == 354 if stage is Stage.DATA else reply.status // 100 == 2
 

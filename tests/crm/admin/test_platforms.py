@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 
 from rme.crm import mapping, mapping_text, platforms
@@ -14,7 +13,7 @@ from rme.crm.models import Platform
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
 from rme.transport import per_thread
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import button, page, person
 from tests.crm import remote
 from tests.fakes.http1 import Seen
@@ -72,7 +71,10 @@ def test_a_secret_is_neither_shown_nor_lost(owner, org, odoo):
     assert KEY.encode() not in owner.get(page(Platform, "change", row.pk)).content
     owner.post(page(Platform, "change", row.pk), given | {"setting_odoo_api_key": ""})
     assert platforms.get(org.pk).settings["api_key"] == KEY
-    assert KEY not in "".join(LogEntry.objects.values_list("change_message", flat=True))
+    assert [line for line in audited.lines() if "api_key" in line] == [
+        "setting_odoo_api_key: … → …"
+    ]
+    assert KEY not in "".join(audited.lines())
 
 
 def test_names_are_compared_with_the_platforms_own(owner, org, odoo):

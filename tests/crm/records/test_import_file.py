@@ -4,7 +4,6 @@ import io
 from datetime import UTC, datetime
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -25,7 +24,7 @@ from rme.crm.records import export, import_file
 from rme.crm.records.files import COLUMNS, names
 from rme.tenants import imports
 from rme.tenants.models import Membership
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
@@ -234,9 +233,9 @@ def test_a_file_is_imported_by_a_person(org, redis):
     )
     assert b"people.csv" in editor.get(page(Contact, "imports")).content
     assert b"people.csv" not in editor.get(page(Account, "imports")).content
-    assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == [
-        "File of 2 rows uploaded",
-        "Import of 2 rows started",
+    assert audited.told() == [
+        ("editor", "IMPORTED", "file of 2 rows uploaded"),
+        ("editor", "IMPORTED", "2 rows started"),
     ]
 
 

@@ -1,14 +1,13 @@
 """The pages for files of suppressions: importing, how far it has come, its report, exporting."""
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from messaging.consent import suppression_import, suppressions
 from messaging.models import Suppression, SuppressionImport
 from rme.tenants.models import Membership
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +56,7 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     assert list(
         Suppression.objects.order_by("address").values_list("organization_id", "address", "source")
     ) == [(org.pk, "a@b.example", "IMPORT"), (org.pk, "c@d.example", "IMPORT")]
-    assert LogEntry.objects.get().change_message == "Import of 3 rows started"
+    assert audited.told() == [("root", "IMPORTED", "3 rows started")]
     assert run.started_by == "root"
 
 
@@ -87,7 +86,7 @@ def test_an_import_is_cancelled(root, org):
     shown = root.get(run_page(run)).content
     assert REFRESH not in shown
     assert b"Cancel<" not in shown
-    assert LogEntry.objects.get().change_message == "Import cancelled"
+    assert audited.told() == [("root", "IMPORTED", "cancelled")]
 
 
 def test_who_may_import_and_export(org):
@@ -146,7 +145,7 @@ def test_the_list_leaves_as_a_file_that_computes_nothing(root, org):
     assert header == b"channel,address,contactId,reason,note,expiresAt,source,createdAt"
     assert row.startswith(b"SMS,'+12127365000,,STOP,'=1+1,,API,2")
     assert end == b""
-    assert LogEntry.objects.get().change_message == "Exported the suppressions"
+    assert audited.told(organization_id=org.pk) == [("root", "EXPORTED", "suppressions")]
 
 
 def test_the_list_of_suppressions_leads_there(root, org):

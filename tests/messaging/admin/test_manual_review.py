@@ -1,14 +1,12 @@
 """The page where a person decides what is held with an unknown outcome."""
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Delivery
-from rme.tenants import change_log
 from rme.tenants.models import Membership
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import page, person
 from tests.messaging.delivery.manual_review_scene import hold
 from tests.rest import Api, message, work
@@ -54,9 +52,9 @@ def test_it_asks_for_a_reason_before_anything_happens(root, api, action, status,
     answer = root.post(LIST, choose(rows[:1], action, reason="the provider has none"), follow=True)
     assert b": 1." in answer.content
     assert statuses(rows) == [status, "UNKNOWN"]
-    (entry,) = LogEntry.objects.all()
-    assert (entry.user.username, entry.object_id) == ("root", str(rows[0].pk))
-    assert change_log.describe(entry) == [
+    (line,) = audited.entries()
+    assert (line.entry.actor_name, line.entry.object_id) == ("root", str(rows[0].pk))
+    assert line.lines == [
         f"decision: held → {action.upper()}",
         "reason: the provider has none",
     ]

@@ -1,12 +1,10 @@
 """Consent is only added; suppressions are normalised, and some are lifted only with a reason."""
 
 import pytest
-from django.contrib.admin.models import LogEntry
 
 from messaging.models import ConsentEntry, Suppression
 from push.models import Device, token_digest
-from rme.tenants import change_log
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import page
 
 pytestmark = pytest.mark.django_db
@@ -135,7 +133,7 @@ def test_the_recipients_own_word_is_lifted_only_with_a_reason(root, org, reason)
     assert row.expires_at is None
     root.post(url, {"post": "yes", "reason": "asked by phone"})
     assert not Suppression.objects.exists()
-    assert "reason: asked by phone" in change_log.describe(LogEntry.objects.order_by("-id")[0])
+    assert "reason: asked by phone" in audited.lines(action="DELETED")
 
 
 def test_a_manual_entry_needs_no_reason(root, org):

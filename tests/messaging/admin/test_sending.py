@@ -1,15 +1,13 @@
 """Provider accounts, pauses, messages and the first page."""
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Category, Delivery, Message, Pause, ProviderAccount
 from messaging.policy import organization_policy
-from rme.tenants import change_log
 from rme.tenants.models import Membership
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import button, fill, page, person
 from tests.messaging.statistics.scene import count as count_all
 from tests.rest import Api, message, work
@@ -60,7 +58,7 @@ def test_a_provider_account_keeps_its_password(root, org):
         cursor.execute("SELECT credentials FROM messaging_provideraccount")
         assert "hunter2" not in cursor.fetchone()[0]
     root.post(page(ProviderAccount, "delete", row.pk), {"post": "yes"})
-    logged = [line for entry in LogEntry.objects.all() for line in change_log.describe(entry)]
+    logged = audited.lines()
     assert "setting_smtp_helo: – → other.example" in logged
     assert [line for line in logged if "hunter2" in line] == []
 

@@ -11,6 +11,8 @@ from messaging.models import Attempt, Delivery, Event, Suppression
 from rme.core.db import clock
 from rme.crm.models import Case, CaseComment, EventRegistration
 from rme.crm.models import Event as Gathering
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
 from tests import factories
 from tests.rest import message, work
 
@@ -64,6 +66,11 @@ def fill(api, org, ada, bob):
             action_flag=2,
             change_message=f'[{{"values": {{"email": ["", "{SECRET}"]}}}}]',
         )
+    changes = {"email": ["", SECRET]}
+    for row in (ada, case):
+        entry = audit.about(row, Action.CHANGED, label=SECRET, changes=changes, reason=SECRET)
+        audit.record(Actor(name="olga"), [entry])
+    audit.record(Actor(name="olga"), [audit.about(bob, Action.CHANGED)])
     return alone, both
 
 

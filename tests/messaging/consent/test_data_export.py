@@ -6,6 +6,7 @@ import stat
 import pytest
 from django.core.management import CommandError, call_command
 
+from tests import audited
 from tests.messaging.consent.erasure_scene import SECRET, fill, run
 
 pytestmark = pytest.mark.django_db
@@ -22,12 +23,18 @@ def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, 
         "devices": 1,
         "consent": 1,
         "suppressions": 2,
+        "audit": 2,
         "changes": 1,
         "messages": 2,
     }
     assert found["contact"]["email"] == f"{SECRET}@simulator.rme.test"
     assert [row["id"] for row in found["messages"]] == [alone, both]
     assert found["cases"][0]["comments"] == [SECRET]
+    assert [(row["action"], row["changes"]) for row in found["audit"]] == [
+        ("CHANGED", [["email", "", SECRET]])
+    ] * 2
+    assert "olga" not in json.dumps(found)  # who did it is not the person's data
+    assert audited.told(action="EXPORTED") == [("command-line", "EXPORTED", "all of a person")]
     single, shared = found["messages"]
     assert single["content"]["variables"] == {"note": SECRET}
     assert single["metadata"] == {"order": SECRET}

@@ -23,7 +23,7 @@ from messaging.models import (
 from messaging.webhooks import endpoints
 from push.models import Device
 from rme.core.db import clock
-from tests import factories
+from tests import audited, factories
 from tests.messaging.consent.erasure_scene import SECRET, fill, personal, run
 from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import message, work
@@ -45,6 +45,7 @@ NOTHING = dict.fromkeys(
         "events",
         "notices",
         "deliveries",
+        "audit",
     ],
     0,
 )
@@ -83,6 +84,7 @@ def test_everything_of_a_person_goes_and_nothing_of_others(api, org, ada, bob):
             "attempts": 1,
             "events": 1,
             "deliveries": 2,
+            "audit": 2,
         },
         under_way=0,
     )
@@ -101,6 +103,16 @@ def test_everything_of_a_person_goes_and_nothing_of_others(api, org, ada, bob):
     }
     assert ledger.verify(org.pk).broken is None
     assert Attempt.objects.filter(provider_id=None).count() == 0
+    *found, erasing = audited.entries()
+    assert [(line.entry.kind, line.is_erased, line.is_altered) for line in found] == [
+        ("crm.contact", True, False),
+        ("crm.case", True, False),
+        ("crm.contact", False, False),
+    ]
+    assert (erasing.entry.action, erasing.entry.actor_name, erasing.entry.object_id) == (
+        "ERASED", "command-line", str(ada.pk),
+    )  # fmt: skip
+    assert "contacts: 1, devices: 1" in erasing.values.text
 
 
 def test_again_finds_nothing_and_is_no_error(api, org, ada, bob):
@@ -196,7 +208,7 @@ def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
     endpoints.subscriptions([org.pk])  # and this, for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert erasure.erase(org.pk, str(ada.pk)).counts["stopped"] == count
-    assert len(captured) == 34  # one of them for the statuses to be set by index
+    assert len(captured) == 36  # one of them for the statuses to be set by index
 
 
 def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -12,9 +11,8 @@ from messaging.accept import cancel
 from messaging.console import bulk_actions, tasks
 from messaging.models import BulkAction, Delivery, Event, Message, Pause, Suppression
 from rme.core import ids
-from rme.tenants import change_log
 from rme.tenants.models import Membership
-from tests import factories
+from tests import audited, factories
 from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, instant, message
@@ -66,7 +64,7 @@ def test_scheduled_sends_are_cancelled_with_a_reason_that_is_logged(root, org):
         "ACCEPTED", "CANCELLED", "CANCELLED", "CANCELLED",
     ]  # fmt: skip
     assert Event.objects.filter(type="cancelled").count() == 3
-    lines = change_log.describe(LogEntry.objects.get())
+    lines = audited.lines()
     assert "rows: – → 3" in lines
     assert "reason: the congress is off" in lines
 
@@ -161,7 +159,7 @@ def test_lifting_30_asks_as_often_as_lifting_3(root, org):
         with CaptureQueriesContext(connection) as captured:
             bulk_actions.run_slice(action.pk)
         counts.append(len(captured))
-    assert LogEntry.objects.count() == 33
+    assert len(audited.entries(action="DELETED")) == 33
     assert counts == [11, 11]
 
 

@@ -20,7 +20,7 @@ from tests.rest import Api, instant, message, work
 pytestmark = pytest.mark.django_db
 CONTENT = {"subject": "News", "text": "This week"}
 TODAY = datetime.now(UTC)
-DAY = f"{TODAY.day} {TODAY:%B %Y}"
+DAY = f"{TODAY.day} {TODAY:%b %Y}"
 
 
 def news(contact, **fields):

@@ -15,7 +15,7 @@ from messaging.models import Attempt, Category, Delivery, Event, ProviderAccount
 from messaging.reports import configuration
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Unknown
-from rme.tenants.models import User
+from rme.tenants.audit import Actor
 from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.fakes import tcp
@@ -94,8 +94,7 @@ def test_what_was_resent_in_vain_waits_for_a_person(api, org, script):
     assert manual_review.counts([org.pk]) == {org.pk: 1}
     found = {each.code for each in configuration.findings([org.pk])}
     assert "HELD_UNKNOWN" in found
-    user = User.objects.create_user("grace")
-    again = {"reason": "the log has none", "user_id": user.pk}
+    again = {"reason": "the log has none", "actor": Actor(name="grace")}
     assert manual_review.decide(org.pk, [delivery().pk], Decision.SEND_AGAIN, **again) == {
         delivery().pk
     }

@@ -1,15 +1,20 @@
 """What may be stored as an application's public key, and how several serve at once."""
 
 import json
+from base64 import b64encode
 from itertools import count
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.core.exceptions import ValidationError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rme.tenants.models import ApplicationKey
 from rme.tenants.oauth import keys
+from tests.any_value import EFFORT, JSON
 from tests.tenants.conftest import KEY, private_pem, public_pem
 
 PRIVATE = "This is a private key: keep it, and store the public half here."
@@ -58,6 +63,41 @@ def test_unusable_material_is_refused(material, text):
     with pytest.raises(ValidationError) as refused:
         ApplicationKey(name="x", material=material).clean()
     assert refused.value.message_dict == {"material": [text]}
+
+
+KINDS = (KEY, ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate())
+ANY_MEMBER = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
+)
+
+
+def outcome(material):
+    try:
+        return keys.load(material)
+    except ValueError as error:
+        return str(error)
+
+
+@EFFORT
+@given(st.sampled_from(KINDS), st.integers(0), st.integers(0, 255), st.booleans())
+def test_a_broken_pem_is_refused(key, place, byte, is_certificate):
+    der = bytearray(key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+    der[place % len(der)] = byte
+    kind = "CERTIFICATE" if is_certificate else "PUBLIC KEY"
+    text = f"-----BEGIN {kind}-----\n{b64encode(der).decode()}\n-----END {kind}-----\n"
+    found = outcome(text)  # some bytes of a key make another key
+    assert found in (UNREADABLE, UNUSABLE) or (not is_certificate and isinstance(found, list))
+
+
+@EFFORT
+@given(st.sampled_from(KINDS), st.integers(0), JSON)
+def test_a_broken_jwk_is_refused(key, place, value):
+    algorithm = next(a for a, kind in keys.ALGORITHMS.items() if isinstance(key.public_key(), kind))
+    member = jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key(), as_dict=True)
+    name = sorted(member)[place % len(member)]
+    found = outcome(json.dumps({**member, name: value}))
+    required = name in {"kty", "crv", "n", "e", "x", "y"} and not isinstance(value, str)
+    assert isinstance(found, str) if required else found
 
 
 def test_a_set_passes_over_what_is_of_no_use():

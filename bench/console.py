@@ -1,0 +1,184 @@
+"""The console's pages with a million messages, contacts and events, against a hundred."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from bench.accepting import accept_in_process
+from bench.scene import Scene
+
+COUNT = int(os.environ.get("BENCH_MESSAGES", "1000000"))
+DAYS = 30
+FEW = 100
+STATEMENTS = 40
+"""No page may ask more often."""
+LONGEST = 1.5
+"""How many times as long a page may take with a million."""
+ROUNDS = 7
+
+# All rows of a number are related: its contact, message, content, delivery, attempt and events. Ids
+# are UUIDv7 of its time. A tenth goes by SMS, a fiftieth failed, five are in manual review.
+_AT = "(%(until)s::timestamptz - ({count} - i) * interval '{step} milliseconds')"
+_ID = """(lpad(to_hex((extract(epoch FROM %(until)s::timestamptz) * 1000)::bigint
+    - ({count} - i)::bigint * {step}), 12, '0')
+    || '7000' || '{kind}' || lpad(to_hex(i), 15, '0'))::uuid"""
+_CHANNEL = "CASE WHEN mod(i, 10) = 1 THEN 'SMS' ELSE 'EMAIL' END"
+_STATUS = """CASE WHEN mod(i, 200000) = 11 THEN 'UNKNOWN' WHEN mod(i, 50) = 3 THEN 'FAILED'
+  WHEN mod(i, 2) = 0 THEN 'DELIVERED' ELSE 'SENT' END"""
+_ROWS = {
+    "crm_contact": """(id, organization_id, first_name, last_name, email, phone, mobile, language,
+  zone) SELECT {contact}, 'bench', 'F' || i, 'Family' || mod(i, 5000),
+  'person' || i || '@people.example', '', '+1212' || lpad(i::text, 7, '0'), 'en_US', ''""",
+    "messaging_message": """(id, organization_id, category, channels, strategy, template, test,
+  created_at) SELECT {message}, 'bench', CASE WHEN mod(i, 3) = 0 THEN 'MARKETING' ELSE
+  'TRANSACTIONAL' END, '{{EMAIL}}', 'FIRST_REACHABLE', CASE WHEN mod(i, 4) > 0 THEN 'note' END,
+  false, {at}""",
+    "messaging_messagecontent": """(id, organization_id, body, size) SELECT {message}, 'bench',
+  '{{"content": {{"subject": "A note", "text": "Hello"}}}}', 48""",
+    "messaging_delivery": """(id, organization_id, message_id, contact_id, position, category,
+  priority, channels, channel, address, provider, status, reason, expires_at, fence, tries, test,
+  updated_at) SELECT {delivery}, 'bench', {message}, {contact}::text, 0, 'TRANSACTIONAL', 1, '{{}}',
+  {channel}, 'person' || i || '@people.example', 'simulator', {status},
+  CASE WHEN mod(i, 50) = 3 THEN 'PROVIDER_ERROR' END, {at}, 1, 1, false, {at}""",
+    "messaging_attempt": """(id, organization_id, message_id, delivery_id, fence, channel, provider,
+  outcome, started_at, latency_ms) SELECT {attempt}, 'bench', {message}, {delivery}, 1, {channel},
+  'simulator', CASE WHEN mod(i, 50) = 3 THEN 'REJECTED' ELSE 'ACCEPTED' END, {at}, mod(i, 400)""",
+    "messaging_event": """(id, organization_id, message_id, delivery_id, type, at, channel,
+  provider) SELECT {event}, 'bench', {message}, {delivery}, 'sent', {at}, {channel}, 'simulator'""",
+}
+_KINDS = {"contact": "8", "message": "9", "delivery": "a", "attempt": "b", "event": "8"}
+
+
+def console(scene: Scene) -> None:
+    """Each page with a hundred messages, and with a million; and how often each asks."""
+    accept_in_process(scene, FEW)
+    _deliver()
+    few = _measure(scene)
+    until = datetime.now(UTC) - timedelta(minutes=1)
+    started = time.perf_counter()
+    _fill(until)
+    took = time.perf_counter() - started
+    print(f"console: {COUNT:,} of each stored in {took:,.0f} s", flush=True)
+    try:
+        many = _measure(scene)
+    finally:
+        _empty(scene, until)
+    for name, (before, _) in few.items():
+        after, statements = many[name]
+        ratio = after / before
+        verdict = "ok" if ratio <= LONGEST and statements <= STATEMENTS else "TOO MUCH"
+        note = f"{before:.1f} ms with {FEW}: {ratio:.2f} x, {statements} statements  {verdict}"
+        print(f"console, {name:<35} {after:>10.1f} ms           {note}", flush=True)
+
+
+def _deliver() -> None:
+    """Send what was accepted, by the simulator."""
+    from messaging.delivery import claims, deliver
+    from messaging.feedback import receipts
+    from rme.core.channels import Channel
+    from rme.core.outbound import outbound_transport
+
+    while waiting := claims.ready(Channel.EMAIL):
+        for priority, organization_id in claims.choose(waiting):
+            window = claims.claim(organization_id, Channel.EMAIL, priority)
+            deliver.deliver([window], outbound_transport(), receipts.apply)
+
+
+def _fill(until: datetime) -> None:
+    """Store a million of each row by a statement a table."""
+    from django.db import connection
+
+    from messaging.models import PARTITIONED
+    from rme.core.db import partitions
+
+    tables = [model._meta.db_table for model in PARTITIONED]
+    partitions.create_ahead(tables, now=until - timedelta(days=DAYS), months=2)
+    step = DAYS * 86_400_000 // COUNT
+    parts = {name: _ID.format(count=COUNT, step=step, kind=kind) for name, kind in _KINDS.items()}
+    parts |= {"at": _AT.format(count=COUNT, step=step), "channel": _CHANNEL, "status": _STATUS}
+    with connection.cursor() as cursor:
+        for table, rows in _ROWS.items():
+            text = f"INSERT INTO {table} {rows.format(**parts)} FROM generate_series(1, {COUNT}) i"
+            cursor.execute(text, {"until": until})
+        cursor.execute(f"VACUUM ANALYZE {', '.join(_ROWS)}")
+
+
+def _measure(scene: Scene) -> dict[str, tuple[float, int]]:
+    """Return the milliseconds (the best of some) and statements of each page."""
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+    from django.urls import reverse
+
+    from messaging.models import Delivery
+    from rme.core.cache import TtlCache
+
+    # The first one accepted: the same person and message, whatever came since.
+    row = Delivery.objects.filter(contact_id__in=scene.contacts).order_by("pk").first()
+    assert row is not None
+    page = {
+        "search, by email": f"{reverse('console:search')}?organization=bench&q=p1@x.example",
+        "search, by name": f"{reverse('console:search')}?organization=bench&q=F1",
+        "person": reverse("console:person", args=["bench", row.contact_id]),
+        "messages": reverse("console:messages", args=["bench"]),
+        "messages, failed": f"{reverse('console:messages', args=['bench'])}?status=FAILED",
+        "messages, manual review": f"{reverse('console:messages', args=['bench'])}?status=HELD",
+        "message": reverse("console:message", args=["bench", row.message_id]),
+        "home": "/admin/",
+    }
+    found = {}
+    with _owner() as user:
+        client = Client(headers={"host": "127.0.0.1"})
+        client.force_login(user)
+
+        def open_page(path: str) -> None:
+            TtlCache.clear_all()  # as a process that has not shown it lately
+            assert client.get(path).status_code in (200, 302)
+
+        for name, path in page.items():
+            open_page(path)
+            with CaptureQueriesContext(connection) as captured:
+                open_page(path)
+            found[name] = _best(lambda path=path: open_page(path)), len(captured)
+    return found
+
+
+def _best(call: Callable[[], object]) -> float:
+    took = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        call()
+        took.append(time.perf_counter() - started)
+    return min(took) * 1000
+
+
+@contextmanager
+def _owner() -> Iterator["User"]:  # type: ignore[name-defined]  # noqa: F821 (Django is not up yet)
+    """Make an owner of the organization while the block runs."""
+    from rme.tenants.models import Membership, User
+
+    user = User.objects.create_user("bench-owner", password=None, is_staff=True)
+    Membership.objects.create(organization_id="bench", user=user, role=Membership.Role.OWNER)
+    try:
+        yield user
+    finally:
+        user.delete()
+
+
+def _empty(scene: Scene, until: datetime) -> None:
+    """Delete what was stored, and the months that were made for it."""
+    from django.db import connection
+
+    from messaging.models import PARTITIONED
+    from rme.core.db import partitions
+
+    scene.clear()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM crm_contact WHERE organization_id = 'bench' AND NOT id = ANY(%s::uuid[])",
+            [scene.contacts],
+        )
+    for month in partitions.past([model._meta.db_table for model in PARTITIONED], before=until):
+        assert partitions.drop(month)

@@ -1,0 +1,65 @@
+"""The page that says what each role may do, made from the table that every check reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from rme.tenants.models import User
+from rme.tenants.roles import PERMISSIONS, Permission, Role
+
+
+@dataclass(frozen=True, slots=True)
+class RoleColumn:
+    """A role, and the names of the organizations in which the person has it."""
+
+    name: str
+    text: str
+    own: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRow:
+    """A permission in words: each role's name, and whether it may."""
+
+    text: str
+    cells: Sequence[tuple[str, bool]]
+
+
+def columns(own: Sequence[tuple[str, str]] = ()) -> list[RoleColumn]:
+    """Return the roles; `own` are a person's roles, each with its organization's name."""
+    return [
+        RoleColumn(name, text, [organization for role, organization in own if role == code])
+        for code, label in Role.choices
+        for name, _, text in [label.partition(": ")]
+    ]
+
+
+def rows() -> list[PermissionRow]:
+    """Return the permissions that a role can give, in the order of their table."""
+    given = frozenset().union(*PERMISSIONS.values())
+    return [
+        PermissionRow(
+            str(each.label),
+            [(label.partition(":")[0], each in PERMISSIONS[code]) for code, label in Role.choices],
+        )
+        for each in Permission
+        if each in given
+    ]
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """Return the page, with the person's own roles marked; one statement of its own."""
+    user = request.user
+    assert isinstance(user, User)  # admin_view requires a logged-in user
+    rows_of_user = user.memberships.order_by("organization__name")
+    own = list(rows_of_user.values_list("role", "organization__name"))
+    context = {
+        **admin.site.each_context(request),
+        "title": "What roles may do",
+        "roles": columns(own),
+        "rows": rows(),
+    }
+    return render(request, "admin/rme/roles.html", context)

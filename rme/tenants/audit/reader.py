@@ -1,0 +1,118 @@
+"""Reading the audit: newest first, by keyset, each entry with its values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+
+from rme.core import ids
+from rme.tenants.audit import writer
+from rme.tenants.audit.entries import PERSON, Action
+from rme.tenants.audit.values import describe
+from rme.tenants.models import AuditEntry, AuditValues
+
+LABELS = 1000
+"""The most entries that a name of an object finds, the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """What is looked for in the audit. Empty fields match all."""
+
+    organization_id: str | None
+    """None: the entries that concern the deployment."""
+    person: str = ""
+    """The user name of who did it, or of whom somebody acted as."""
+    action: str = ""
+    kind: str = ""
+    object: str = ""
+    """The id of an object, or the beginning of its label."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """An entry and what it says about its object, if that is still there."""
+
+    entry: AuditEntry
+    values: AuditValues | None
+
+    @property
+    def is_erased(self) -> bool:
+        """Return whether the entry had values that an erasure has removed."""
+        return self.values is None and bool(self.entry.digest)
+
+    @property
+    def is_altered(self) -> bool:
+        """Return whether somebody changed the values in the database."""
+        if self.values is None:
+            return False
+        return self.entry.digest != writer.digest(self.entry.pk, vars(self.values))
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the values before and after, and the reason, as lines for people."""
+        return describe(self.values.changes, self.values.reason) if self.values else []
+
+
+def find(
+    wanted: AuditFilter, *, before: UUID | None = None, limit: int
+) -> tuple[list[AuditLine], UUID | None]:
+    """Return entries, newest first, and the id after which the next page begins.
+
+    Two statements, or three where an object is looked for.
+    """
+    rows = AuditEntry.objects.filter(organization_id=wanted.organization_id)
+    if wanted.organization_id is None:
+        rows = AuditEntry.objects.filter(organization_id__isnull=True)
+    exact = {"action": wanted.action, "kind": wanted.kind}
+    rows = rows.filter(**{name: value for name, value in exact.items() if value})
+    if wanted.person:
+        rows = rows.filter(Q(actor_name=wanted.person) | Q(acting_as_name=wanted.person))
+    if wanted.object:
+        rows = rows.filter(Q(object_id=wanted.object) | Q(pk__in=_labelled(wanted)))
+    if wanted.since:
+        rows = rows.filter(pk__gte=ids.at_least(wanted.since))
+    if wanted.until:
+        rows = rows.filter(pk__lt=ids.at_least(wanted.until))
+    if before:
+        rows = rows.filter(pk__lt=before)
+    found = list(rows.order_by("-pk")[: limit + 1])
+    following = found[limit - 1].pk if len(found) > limit else None
+    return with_values(found[:limit]), following
+
+
+def _labelled(wanted: AuditFilter) -> list[UUID]:
+    """Return the newest entries about objects whose label begins with a text."""
+    rows = AuditValues.objects.filter(label__istartswith=wanted.object)
+    if wanted.organization_id is None:
+        rows = rows.filter(organization_id__isnull=True)
+    else:
+        rows = rows.filter(organization_id=wanted.organization_id)
+    return list(rows.order_by("-entry_id").values_list("entry_id", flat=True)[:LABELS])
+
+
+def with_values(entries: Sequence[AuditEntry]) -> list[AuditLine]:
+    """Return entries with their values; one statement."""
+    values = AuditValues.objects.in_bulk([each.pk for each in entries])
+    return [AuditLine(each, values.get(each.pk)) for each in entries]
+
+
+def history(
+    kind: str, object_id: str, organization_id: str | None = None, *, limit: int
+) -> list[AuditLine]:
+    """Return the newest entries about a row, in one organization or in all; two statements."""
+    rows = AuditEntry.objects.filter(kind=kind, object_id=object_id)
+    if organization_id is not None:
+        rows = rows.filter(organization_id=organization_id)
+    return with_values(list(rows.order_by("-pk")[:limit]))
+
+
+def recent(user_id: int, *, limit: int) -> list[AuditLine]:
+    """Return what a person did to rows lately, without log-ins and readings; two statements."""
+    rows = AuditEntry.objects.filter(actor_id=user_id).exclude(kind__in=["", PERSON])
+    rows = rows.exclude(action=Action.READ)
+    return with_values(list(rows.order_by("-pk")[:limit]))

@@ -1,0 +1,151 @@
+"""The button Check connection: what it finds is stored, shown, and forgotten with the settings."""
+
+import orjson
+import pytest
+
+from messaging.models import ProviderAccount
+from messaging.reports import first_steps
+from rme.core.cache import TtlCache
+from rme.tenants.models import Organization
+from tests import audited, factories
+from tests.admin.scene import PASSWORD, button, page, person
+from tests.fakes.smtp import SmtpServer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+
+
+def account(org, port, **fields):
+    settings = {"host": "127.0.0.1", "port": port, "security": "NONE", "timeout": 5}
+    given = {"name": "mail", "kind": "smtp", "channel": "EMAIL", **fields}
+    text = orjson.dumps(settings).decode() if given["kind"] == "smtp" else "{}"
+    return ProviderAccount.objects.create(organization=org, **{"credentials": text, **given})
+
+
+def check(client, row):
+    """Press the button; return the page that it leads to."""
+    shown = client.post(button(ProviderAccount, row, "check"), follow=True)
+    assert shown.redirect_chain == [(page(ProviderAccount, "change", row.pk), 302)]
+    row.refresh_from_db()
+    return shown.content.decode()
+
+
+def checklist(org):
+    TtlCache.clear_all()
+    Organization.objects.filter(pk=org.pk).update(simulator=False)
+    (progress,) = first_steps.read([org.pk])
+    return progress.provider, progress.provider_checked
+
+
+def test_an_account_that_works(root, org):
+    with SmtpServer() as server:
+        row = account(org, server.port)
+        assert checklist(org) == (True, False)
+        shown = check(root, row)
+    assert row.checked_at is not None
+    assert row.check_problem == ""
+    assert "UTC: works." in shown
+    ((who, action, text),) = audited.told()
+    assert (who, action, text.partition(":")[0]) == ("root", "TESTED", "connection")
+    assert (checklist(org), server.mails) == ((True, True), [])
+    row.state = "PAUSED"
+    row.save()
+    assert checklist(org) == (False, False)
+
+
+def test_an_account_that_is_refused_shows_why_and_no_address(root, org):
+    with SmtpServer({"NOOP": "550 5.7.1 ops@mail.example is blocked"}) as server:
+        row = account(org, server.port)
+        shown = check(root, row)
+    assert row.check_problem == "550 5.7.1 … is blocked"
+    assert "does not work: 550 5.7.1 … is blocked." in shown
+    assert checklist(org) == (True, False)
+
+
+def test_other_settings_have_not_been_checked(root, org):
+    with SmtpServer() as server:
+        row = account(org, server.port)
+        check(root, row)
+        form = {
+            "organization": org.pk, "name": "renamed", "priority": 100, "weight": 1,
+            "state": "ACTIVE", "match": "", "setting_smtp_host": "127.0.0.1",
+            "setting_smtp_port": server.port, "setting_smtp_security": "NONE",
+            "setting_smtp_timeout": "5.0",
+        }  # fmt: skip
+        url = page(ProviderAccount, "change", row.pk)
+        assert root.post(url, form).status_code == 302
+        row.refresh_from_db()
+        assert (row.name, row.checked_at is None) == ("renamed", False)
+        assert root.post(url, {**form, "setting_smtp_helo": "me.example"}).status_code == 302
+    row.refresh_from_db()
+    assert (row.checked_at, row.check_problem) == (None, "")
+    assert "Not checked since the settings were stored." in root.get(url).content.decode()
+
+
+def test_a_test_send_is_a_check_too(root, org):
+    with SmtpServer() as server:
+        row = account(org, server.port)
+        root.post(button(ProviderAccount, row, "test-send"), {"to": "a@b.example"})
+        row.refresh_from_db()
+        assert (len(server.mails), row.check_problem) == (1, "")
+        assert row.checked_at is not None
+        ProviderAccount.objects.update(checked_at=None)
+    with SmtpServer({"RCPT": "550 5.1.1 nobody here"}) as server:
+        account(org, server.port, name="other")
+        row = ProviderAccount.objects.get(name="other")
+        root.post(button(ProviderAccount, row, "test-send"), {"to": "a@b.example"})
+    row.refresh_from_db()
+    assert row.checked_at is None  # the recipient's fault says nothing of the account
+
+
+def test_what_cannot_be_checked_says_so(root, org):
+    row = account(
+        org,
+        0,
+        kind="kannel",
+        channel="SMS",
+        credentials='{"base_url": "http://x.example", "username": "u", "password": "p"}',
+    )
+    assert "It cannot be checked without sending: use Test send." in check(root, row)
+    assert row.checked_at is None
+    broken = account(org, 0, name="broken", credentials="{}")
+    assert "does not work: The account&#x27;s settings are broken." in check(root, broken)
+
+
+def test_who_may_not_change_an_account_has_no_button(org):
+    row = account(org, 1, credentials=f'{{"host": "mail.example", "password": "{PASSWORD}"}}')
+    url = button(ProviderAccount, row, "check")
+    for role, status in (("OPERATOR", 403), ("VIEWER", 403), ("SUPPORT", 404)):
+        client = person(role, org, role)
+        assert (role, client.post(url).status_code) == (role, status)
+        assert (
+            "Check connection"
+            not in client.get(page(ProviderAccount, "change", row.pk)).content.decode()
+        )
+    stranger = person("s", factories.organization("other"), "OWNER")
+    assert stranger.post(url).status_code == 404
+    owner = person("o", org, "OWNER")
+    assert owner.get(url).status_code == 405
+    assert "Check connection" in owner.get(page(ProviderAccount, "change", row.pk)).content.decode()
+    row.refresh_from_db()
+    assert row.checked_at is None
+
+
+def test_the_checklist_says_whether_the_provider_was_checked(root, org):
+    Organization.objects.filter(pk=org.pk).update(simulator=False)
+
+    def step():
+        steps = root.get(f"/admin/first-steps/{org.pk}/").context["checklist"].steps
+        (found,) = [each for each in steps if each.text == "Provider"]
+        return found.done, found.help
+
+    assert step() == (
+        False, "An active account; the button Check connection on its page logs in without sending."
+    )  # fmt: skip
+    with SmtpServer() as server:
+        row = account(org, server.port)
+        assert step() == (
+            True,
+            "There is an active account. It was not checked: Check connection, on its page.",
+        )
+        check(root, row)
+    assert step() == (True, "An active account, whose connection was checked.")
