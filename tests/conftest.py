@@ -2,19 +2,26 @@
 
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Generator, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 import pytest_django
 from django.db import connection
+from django.test import TransactionTestCase
+from pytest_django.plugin import blocking_manager_key
 from redis import Redis
 
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
-from tests import factories
+from tests import databases, factories
 from tests.rest import Api
+from tests.service import MIGRATED
 
 
 @pytest.hookimpl(wrapper=True)
@@ -27,6 +34,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make what all processes of this run share: a folder, and a migrated database for workers."""
+    if MIGRATED not in os.environ:
+        os.environ[MIGRATED] = folder = tempfile.mkdtemp(prefix="rme-test-", dir="/var/tmp")
+        Path(folder).chmod(0o755)
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        if config.getoption("numprocesses", None):
+            databases.migrate_template(config.stash[blocking_manager_key])
+            config.add_cleanup(databases.drop_template)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Copy the database from one that was migrated for all workers, if there is one."""
+    databases.use_template()
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +114,8 @@ def django_db_setup(
         for model in (AuditEntry, AuditValues):
             table = model._meta.db_table
             cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")
+        databases.keep()
+    TransactionTestCase._fixture_teardown = databases.empty  # type: ignore[method-assign]
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 """The whole service as `make run` starts it, in a data folder of its own."""
 
-import atexit
+import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,8 @@ import psycopg
 import requests
 
 ROOT = Path(__file__).resolve().parent.parent
+MIGRATED = "RME_TESTS_MIGRATED"
+"""The variable that names a folder of this run of the tests: see `data_folder`."""
 
 
 def free_port() -> int:
@@ -58,6 +58,19 @@ class Service:
         return (self.var / "service.log").read_text()
 
     def demo(self) -> dict[str, Any]:
+        """Return the demo's secrets from the file that holds them, and its addresses."""
+        base = f"http://127.0.0.1:{self.port}"
+        found: dict[str, Any] = json.loads((self.var / "demo.json").read_text())
+        return {
+            "base_url": f"{base}/rme/v1",
+            "auth_url": base,
+            "bot_base_url": f"{base}/bot",
+            "admin_url": f"{base}/admin/",
+            **found,
+        }
+
+    def demo_json(self) -> dict[str, Any]:
+        """Return what `make demo-json` prints."""
         command = [sys.executable, "-m", "rme.run", "demo-json"]
         made = subprocess.run(
             command, cwd=ROOT, env=self.env, capture_output=True, text=True, check=True
@@ -120,15 +133,15 @@ def data_folder() -> Iterator[Path]:
         yield folder
 
 
-@cache
 def _migrated() -> Path:
-    """Return the data folder of a service that has migrated and stopped."""
-    folder = Path(tempfile.mkdtemp(prefix="rme-test-", dir="/var/tmp"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o755)
-    command = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
-    command += [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
-    subprocess.run(command, cwd=ROOT, env=own_engines(), check=True)
+    """Return the data folder of a service that has migrated and stopped; one for all workers."""
+    folder = Path(os.environ[MIGRATED])
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "postgres").exists():
+            command = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
+            command += [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
+            subprocess.run(command, cwd=ROOT, env=own_engines(), check=True)
     return folder
 
 

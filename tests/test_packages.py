@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,13 @@ WITH_FACE = sorted(
 )
 
 
-def _imports(path: Path) -> Iterator[str]:
+@cache
+def _imports(path: Path) -> frozenset[str]:
     """Return what a module imports of ours, by dotted name; imports in functions included."""
+    return frozenset(_each_import(path))
+
+
+def _each_import(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
@@ -42,6 +48,7 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name in MODULES)
 
 
+@cache
 def _face(package: str) -> str:
     return ast.get_docstring(ast.parse(MODULES[package].read_text())) or ""
 

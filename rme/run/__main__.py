@@ -37,10 +37,9 @@ def up(var: Path) -> int:
     if refusal := port_refusal(host, int(port)):
         return _say(refusal)
     (var / "run" / "state.json").unlink(missing_ok=True)  # of a service that was killed
-    manage = [sys.executable, str(ROOT / "manage.py")]
-    prepare = [[*manage, "migrate", "--verbosity", "0"], [*manage, "demo"]]
+    demo = [sys.executable, str(ROOT / "manage.py"), "demo", "--migrate"]
     try:
-        return Supervisor(var, programs.programs(env), env).up(prepare)
+        return Supervisor(var, programs.programs(env), env).up([demo])
     finally:
         (var / "run" / "state.json").unlink(missing_ok=True)
 
@@ -109,10 +108,7 @@ def demo_json(var: Path) -> int:
     command = [sys.executable, str(ROOT / "manage.py"), "demo", "--json"]
     if running or "DATABASE_URL" in env:
         return subprocess.run(command, env=env, check=False).returncode
-    migrate = [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
-    if execute(migrate, var):
-        return 1
-    return execute(command, var)
+    return execute([*command, "--migrate"], var)
 
 
 def web() -> int:

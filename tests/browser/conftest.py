@@ -19,13 +19,13 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Return the browser; without one, tests that need it are reported as skipped."""
     if CHROMIUM is None:
         pytest.skip("no chromium on the PATH")
     # Playwright runs an event loop in this thread, in which Django would refuse its database. No
-    # other test is to run beside that loop, so it ends with the module.
+    # other test is to run beside that loop, so it ends with this folder's tests.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

@@ -5,6 +5,8 @@ import pytest
 from rme.tenants.models import User
 from tests import factories
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 
 @pytest.fixture
 def page(chromium, live_server, transactional_db):

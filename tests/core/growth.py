@@ -20,14 +20,14 @@ class Hung(BaseException):
 
 
 @contextmanager
-def ended(seconds: float = HANG_SECONDS) -> Iterator[None]:
+def ended() -> Iterator[None]:
     """Raise Hung in what runs for longer (CPU time); patterns and Python look at signals."""
 
     def hang(*_: object) -> None:
         raise Hung
 
     before = signal.signal(signal.SIGPROF, hang)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
     try:
         yield
     finally:

@@ -58,7 +58,7 @@ def test_the_readmes_request_sends_a_real_email(var):
     server = Controller(mailbox, hostname="127.0.0.1", port=port)
     server.start()
     with running(var, SMTP_URL=f"smtp+plain://127.0.0.1:{port}") as service:
-        demo = service.demo()
+        demo = service.demo_json()
         assert set(demo) >= {
             "base_url", "auth_url", "bot_base_url", "admin_url", "admin_user", "admin_password",
             "org", "client_id", "client_secret", "api_key", "contact_ids", "integration_user",

@@ -4,6 +4,7 @@ import json
 from argparse import ArgumentParser
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from rme import demo, demo_mail
@@ -43,8 +44,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print all of it as JSON.")
+        parser.add_argument("--migrate", action="store_true", help="Migrate the database first.")
 
     def handle(self, *args: object, **options: object) -> None:
+        if options["migrate"]:  # a process of its own would load all modules once more
+            call_command("migrate", verbosity=0)
         printed = demo.ensure(settings.VAR / "demo.json", base_url=settings.BASE_URL)
         if settings.SMTP_URL:
             try:

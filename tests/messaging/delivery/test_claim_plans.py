@@ -7,25 +7,23 @@ other test may have left one behind.
 
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
-from tests.service import ROOT, own_engines
+from tests.databases import TEMPLATE_VARIABLE
+from tests.service import ROOT, data_folder, own_engines
 
 SCENES = "tests/messaging/delivery/claim_plans.py"
 
 
 @pytest.mark.parametrize("scenes", ["empty", "not empty"])
 def test_reads_do_not_depend_on_statistics(scenes):
-    with tempfile.TemporaryDirectory(prefix="rme-plans-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o755)  # the engine runs as another user
-        engines = [sys.executable, "-m", "rme.run", "--var", folder, "exec", "--"]
+    with data_folder() as folder:
+        engines = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
         done = subprocess.run(
             [*engines, sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", scenes, SCENES],
             cwd=ROOT,
-            env=own_engines(),
+            env=own_engines() | {TEMPLATE_VARIABLE: "rme"},
             capture_output=True,
             text=True,
             check=False,

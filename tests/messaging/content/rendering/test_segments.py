@@ -2,6 +2,8 @@
 
 import random
 import time
+from bisect import bisect_right
+from itertools import accumulate
 
 import pytest
 from hypothesis import given, settings
@@ -100,11 +102,10 @@ def split(text: str) -> list[str]:
     else:
         widths, alone, each = [1 + (character > "\uffff") for character in text], 70, 67
     room = alone if sum(widths) <= alone else each
+    before = [0, *accumulate(widths)]  # how wide the text is up to each place
     parts, start = [], 0
     while start < len(text):
-        end = start + room
-        while sum(widths[start:end]) > room:
-            end -= 1
+        end = bisect_right(before, before[start] + room) - 1
         parts.append(text[start:end])
         start = end
     return parts or [""]
