@@ -9,7 +9,6 @@ SQL, because a slice of many minutes is grouped and stored by one statement, whi
 primary key serves.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any
@@ -181,22 +180,21 @@ def _first_hour(now: datetime) -> datetime:
 
 def _count(start: datetime, end: datetime) -> None:
     """Count the minutes from `start` to `end`, and replace their rows."""
-    minutes = _spans(start, end)
     MinuteCount.objects.filter(at__gte=start, at__lt=end).delete()
-    values: dict[str, Any] = {
+    with connection.cursor() as cursor:
+        cursor.execute(_BY_HASH)
+        cursor.execute(_COUNT, _values(start, end))
+
+
+def _values(start: datetime, end: datetime) -> dict[str, Any]:
+    minutes = [start + MINUTE * i for i in range((end - start) // MINUTE)]
+    return {
         "minutes": minutes,
         "recents": [ids.at_least(each - MINUTE) for each in minutes],
         "firsts": [ids.at_least(each) for each in minutes],
         "lasts": [ids.at_least(each + MINUTE) for each in minutes],
         "codes": REASONS,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_BY_HASH)
-        cursor.execute(_COUNT, values)
-
-
-def _spans(start: datetime, end: datetime) -> Sequence[datetime]:
-    return [start + MINUTE * i for i in range((end - start) // MINUTE)]
 
 
 def _sum_up(start: datetime, end: datetime) -> None:

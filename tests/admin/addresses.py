@@ -53,6 +53,7 @@ class Addresses:
             "position": "0",
             "action_id": str(action.pk),
             "filter_id": str(shared.pk),
+            "user_id": str(author.pk),
             "kind": "cancel",
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),

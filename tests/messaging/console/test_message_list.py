@@ -61,6 +61,8 @@ def test_a_line_says_in_words_what_became_of_a_message(root, org):
         ("template=welcome", True),
         ("provider=simulator", True),
         ("reason=SUPPRESSED", False),
+        ("mode=live", True),
+        ("mode=test", False),
         ("period=1", True),
         ("since=2020-01-01T00:00&until=2020-01-02T00:00", False),
         ("person=person0@simulator.rme.test", True),

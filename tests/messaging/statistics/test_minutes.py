@@ -10,7 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from messaging.delivery.tasks import housekeeping
-from messaging.models import Attempt, CountedUntil, Delivery, Event, HourCount, MinuteCount
+from messaging.models import (
+    PARTITIONED,
+    Attempt,
+    CountedUntil,
+    Delivery,
+    Event,
+    HourCount,
+    MinuteCount,
+)
 from messaging.statistics import minutes
 from messaging.statistics.tasks import count_minutes
 from rme.core import ids
@@ -257,6 +265,35 @@ def test_statements_do_not_grow(django_assert_num_queries):
         # savepoint and its release; the progress, its lock and its update; delete, setting, insert
         with django_assert_num_queries(7):
             minutes.count_slice(NOW)
+
+
+def handled_rows(node):
+    """Return how many rows the steps of a plan handle, those that they drop included."""
+    dropped = ("Rows Removed by Filter", "Rows Removed by Join Filter")
+    own = node["Actual Rows"] + sum(node.get(name, 0) for name in dropped)
+    return own * node["Actual Loops"] + sum(map(handled_rows, node.get("Plans", [])))
+
+
+@pytest.mark.parametrize("age", [0, 30])
+def test_what_is_read_does_not_depend_on_statistics(age):
+    """Of each event a few rows, although PostgreSQL believes that there are none."""
+    size = 150
+    with connection.cursor() as cursor:
+        for place in range(size):
+            row = delivery(START - timedelta(days=2, seconds=place))
+            event(row, "sent", START - timedelta(days=2, seconds=place))
+        cursor.execute(f"ANALYZE {', '.join(model._meta.db_table for model in PARTITIONED)}")
+        for place in range(size):
+            row = delivery(START - age * MINUTE + timedelta(milliseconds=place))
+            event(row, "sent", START + timedelta(seconds=20))
+            attempt(row, "Accepted", START + timedelta(seconds=20))
+        with transaction.atomic():
+            cursor.execute(minutes._BY_HASH)
+            values = minutes._values(START, START + MINUTE)
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {minutes._COUNT}", values)
+            ((((plan,),),),) = [cursor.fetchall()]
+    assert totals() == {"sent": size, "attempt_accepted": size}
+    assert handled_rows(plan["Plan"]) <= 25 * size
 
 
 def test_the_task_counts_to_the_last_minute(org, api):

@@ -12,6 +12,7 @@ from messaging.models import Pause, ProviderAccount
 from messaging.reports import health
 from rme.core.cache import TtlCache
 from rme.core.db import clock
+from rme.tenants.models import Organization
 from tests import factories
 from tests.admin.scene import page, person
 from tests.messaging.console.conftest import url
@@ -169,6 +170,11 @@ def test_empty_states_name_the_next_step(root, org):
     assert "Nothing was sent in the last two weeks." in text
     assert "Nothing waits: all that is ready has gone." in text
     assert page(ProviderAccount, "changelist") in text
+
+
+def test_without_an_organization_a_superuser_is_led_to_the_first(root):
+    text = shown(root).content.decode()
+    assert f'<a href="{page(Organization, "add")}">Add the first one</a>' in text
 
 
 def test_late_figures_are_called_so(root, sent):
