@@ -24,7 +24,7 @@ from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exh
 from rme.tenants import api_keys
 from rme.tenants.models import ApiKey, Application, User
 from tests import factories
-from tests.admin.scene import MODELS, NOW, PASSWORD, fill, page
+from tests.admin.scene import MODELS, NOW, PASSWORD, page
 from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db
@@ -48,46 +48,50 @@ def test_every_model_has_a_page():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
-def test_every_page_opens_and_holds_no_secret(root, org, model):
-    fill(org)
-    root.post(page(Category, "add"), {"organization": org.pk, "name": "X"})
-    if model is LogEntry:
-        row = LogEntry.objects.create(
-            user_id=root.session["_auth_user_id"],
-            action_flag=2,
-            object_repr="x",
-            change_message='[{"values": {"name": ["Ada", "Grace"]}}]',
+class TestFilled:
+    """Tests that look at one filled organization, each in a savepoint of its own."""
+
+    @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+    def test_every_page_opens_and_holds_no_secret(self, root, filled, model):
+        root.post(page(Category, "add"), {"organization": filled.pk, "name": "X"})
+        if model is LogEntry:
+            row = LogEntry.objects.create(
+                user_id=root.session["_auth_user_id"],
+                action_flag=2,
+                object_repr="x",
+                change_message='[{"values": {"name": ["Ada", "Grace"]}}]',
+            )
+        row = model._default_manager.first()
+        assert row is not None
+        assert root.get(page(model, "add")).status_code == (
+            403 if model in NEVER_ADDED else 302 if model is User else 200
         )
-    row = model._default_manager.first()
-    assert row is not None
-    assert root.get(page(model, "add")).status_code == (
-        403 if model in NEVER_ADDED else 302 if model is User else 200
-    )
-    secrets = [PASSWORD, "simulator-delivered", *ApiKey.objects.values_list("digest", flat=True)]
-    secrets += Application.objects.values_list("client_secret", flat=True)
-    for url in (
-        page(model, "changelist"),
-        page(model, "changelist") + "?q=a",
-        page(model, "change", row.pk),
-        page(model, "history", row.pk),
-        *([] if model in NEVER_ADDED | {ConsentEntry} else [page(model, "delete", row.pk)]),
-    ):
-        shown = root.get(url)
-        expected = 403 if url.endswith("/delete/") and "templateversion" in url else 200
-        assert (url, shown.status_code) == (url, expected)
-        assert [secret for secret in secrets if secret in shown.content.decode()] == []
+        secrets = [
+            PASSWORD,
+            "simulator-delivered",
+            *ApiKey.objects.values_list("digest", flat=True),
+        ]
+        secrets += Application.objects.values_list("client_secret", flat=True)
+        for url in (
+            page(model, "changelist"),
+            page(model, "changelist") + "?q=a",
+            page(model, "change", row.pk),
+            page(model, "history", row.pk),
+            *([] if model in NEVER_ADDED | {ConsentEntry} else [page(model, "delete", row.pk)]),
+        ):
+            shown = root.get(url)
+            expected = 403 if url.endswith("/delete/") and "templateversion" in url else 200
+            assert (url, shown.status_code) == (url, expected)
+            assert [secret for secret in secrets if secret in shown.content.decode()] == []
 
-
-@pytest.mark.parametrize(
-    "lookup",
-    ["messaging/provideraccount/?credentials__contains=a", "push/device/?token__startswith=s",
-     "messaging/webhookendpoint/?secret__startswith=h",
-     "tenants/apikey/?digest__startswith=a", "tenants/application/?client_secret__contains=a"],
-)  # fmt: skip
-def test_no_list_can_be_filtered_by_a_secret(root, org, lookup):
-    fill(org)
-    assert root.get(f"/admin/{lookup}").status_code in (302, 400)
+    @pytest.mark.parametrize(
+        "lookup",
+        ["messaging/provideraccount/?credentials__contains=a", "push/device/?token__startswith=s",
+         "messaging/webhookendpoint/?secret__startswith=h",
+         "tenants/apikey/?digest__startswith=a", "tenants/application/?client_secret__contains=a"],
+    )  # fmt: skip
+    def test_no_list_can_be_filtered_by_a_secret(self, root, filled, lookup):
+        assert root.get(f"/admin/{lookup}").status_code in (302, 400)
 
 
 def _people(org, count):

@@ -40,35 +40,64 @@ def first_of(model, org):
     return model._default_manager.filter(**{path.get(model, "organization_id"): org.pk}).first()
 
 
-@pytest.mark.parametrize("role", [Role.OWNER, Role.VIEWER])
-@pytest.mark.parametrize("model", TENANT_MODELS, ids=lambda model: model._meta.label)
-def test_strangers_see_nothing(org, model, role):
-    fill(org)
-    row = first_of(model, org)
-    stranger = person("stranger", factories.organization("other"), role)
-    listed = stranger.get(page(model, "changelist"))
-    if listed.status_code == 200:
-        assert str(row.pk) not in re.findall(r"/([\w-]+)/change/", listed.content.decode())
-    else:
-        assert (listed.status_code, role) == (403, Role.VIEWER)
-    for name in ("change", "history", "delete"):
-        assert stranger.get(page(model, name, row.pk)).status_code == 404
-        assert stranger.post(page(model, name, row.pk), {"post": "yes"}).status_code in (403, 404)
-    assert first_of(model, org) == row
+class TestFilled:
+    """Tests that look at one filled organization, each in a savepoint of its own."""
 
+    @pytest.mark.parametrize("role", [Role.OWNER, Role.VIEWER])
+    @pytest.mark.parametrize("model", TENANT_MODELS, ids=lambda model: model._meta.label)
+    def test_strangers_see_nothing(self, filled, model, role):
+        row = first_of(model, filled)
+        stranger = person("stranger", factories.organization("other"), role)
+        listed = stranger.get(page(model, "changelist"))
+        if listed.status_code == 200:
+            assert str(row.pk) not in re.findall(r"/([\w-]+)/change/", listed.content.decode())
+        else:
+            assert (listed.status_code, role) == (403, Role.VIEWER)
+        for name in ("change", "history", "delete"):
+            assert stranger.get(page(model, name, row.pk)).status_code == 404
+            assert stranger.post(page(model, name, row.pk), {"post": "yes"}).status_code in (
+                403,
+                404,
+            )
+        assert first_of(model, filled) == row
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "test-send"),
-     (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
-     (TemplateVersion, "copy"), (WebhookEndpoint, "rotate"), (WebhookEndpoint, "replay"),
-     (WebhookEndpoint, "secret"), (ApiKey, "secret"), (Application, "secret"),
-     (WebhookEndpoint, "switch"), (WebhookEndpoint, "test-event")],
-)  # fmt: skip
-def test_strangers_have_no_buttons(org, model, name):
-    fill(org)
-    stranger = person("stranger", factories.organization("other"), Role.OWNER)
-    assert stranger.post(button(model, first_of(model, org), name)).status_code == 404
+    @pytest.mark.parametrize(
+        ("model", "name"),
+        [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "test-send"),
+         (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
+         (TemplateVersion, "copy"), (WebhookEndpoint, "rotate"), (WebhookEndpoint, "replay"),
+         (WebhookEndpoint, "secret"), (ApiKey, "secret"), (Application, "secret"),
+         (WebhookEndpoint, "switch"), (WebhookEndpoint, "test-event")],
+    )  # fmt: skip
+    def test_strangers_have_no_buttons(self, filled, model, name):
+        stranger = person("stranger", factories.organization("other"), Role.OWNER)
+        assert stranger.post(button(model, first_of(model, filled), name)).status_code == 404
+
+    @pytest.mark.parametrize(
+        ("model", "readers"),
+        [
+            (ApiKey, {"OWNER", "DEVELOPER"}),
+            (Application, {"OWNER", "DEVELOPER"}),
+            (Membership, {"OWNER"}),
+            (Invitation, {"OWNER"}),
+            (Organization, {"OWNER"}),
+            (Contact, {"OWNER", "OPERATOR", "VIEWER"}),
+            (ProviderAccount, {"OWNER", "OPERATOR", "VIEWER", "DEVELOPER"}),
+            (WebhookEndpoint, {"OWNER", "OPERATOR", "VIEWER", "DEVELOPER"}),
+            (TemplateVersion, set(Role.values) - {"SUPPORT"}),
+            (Message, {"OWNER", "OPERATOR", "VIEWER", "SUPPORT", "DEVELOPER"}),
+            (User, set()),
+        ],
+    )
+    def test_who_reads(self, filled, model, readers):
+        row = User.objects.first() if model is User else first_of(model, filled)
+        for role in Role.values:
+            browser = person(role, filled, role)
+            listed = browser.get(page(model, "changelist"))
+            assert (role, listed.status_code) == (role, 200 if role in readers else 403)
+            opened = browser.get(page(model, "change", row.pk))
+            assert (role, opened.status_code) == (role, 200 if role in readers else 404)
+            assert PASSWORD not in opened.content.decode()
 
 
 ADD = {
@@ -94,34 +123,6 @@ ADD = {
 def test_who_adds(org, model):
     got = {r: person(r, org, r).get(page(model, "add")).status_code for r in Role.values}
     assert got == {role: 200 if role in ADD[model] else 403 for role in Role.values}
-
-
-@pytest.mark.parametrize(
-    ("model", "readers"),
-    [
-        (ApiKey, {"OWNER", "DEVELOPER"}),
-        (Application, {"OWNER", "DEVELOPER"}),
-        (Membership, {"OWNER"}),
-        (Invitation, {"OWNER"}),
-        (Organization, {"OWNER"}),
-        (Contact, {"OWNER", "OPERATOR", "VIEWER"}),
-        (ProviderAccount, {"OWNER", "OPERATOR", "VIEWER", "DEVELOPER"}),
-        (WebhookEndpoint, {"OWNER", "OPERATOR", "VIEWER", "DEVELOPER"}),
-        (TemplateVersion, set(Role.values) - {"SUPPORT"}),
-        (Message, {"OWNER", "OPERATOR", "VIEWER", "SUPPORT", "DEVELOPER"}),
-        (User, set()),
-    ],
-)
-def test_who_reads(org, model, readers):
-    fill(org)
-    row = User.objects.first() if model is User else first_of(model, org)
-    for role in Role.values:
-        browser = person(role, org, role)
-        listed = browser.get(page(model, "changelist"))
-        assert (role, listed.status_code) == (role, 200 if role in readers else 403)
-        opened = browser.get(page(model, "change", row.pk))
-        assert (role, opened.status_code) == (role, 200 if role in readers else 404)
-        assert PASSWORD not in opened.content.decode()
 
 
 def test_an_editor_cannot_touch_keys(org):
