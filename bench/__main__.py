@@ -17,6 +17,7 @@ from bench.console import console
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
+from bench.logins import logins
 from bench.push import push
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
@@ -226,6 +227,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "engines": engines,
     "webhooks": webhooks,
     "backlog": backlog,
+    "logins": logins,
     "console": console,
 }
 

@@ -105,6 +105,7 @@ BROWSER_MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "rme.tenants.access.sessions.SessionMiddleware",
+    "rme.tenants.access.acting_pages.ActingMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 """Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
@@ -274,6 +275,8 @@ SECOND_FACTOR_REQUIRED = flag("SECOND_FACTOR_REQUIRED")
 SESSION_IDLE_SECONDS = int(ENV.get("SESSION_IDLE_SECONDS", "7200"))
 SESSION_SECONDS = int(ENV.get("SESSION_SECONDS", "86400"))
 """How long a session of the console lasts without a request, and at most."""
+ACTING_SECONDS = int(ENV.get("ACTING_SECONDS", "1800"))
+"""How long a person may act as another user at most."""
 LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
 """Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"

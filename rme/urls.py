@@ -10,6 +10,7 @@ from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probes
 from rme.tenants import logins
+from rme.tenants.access import acting_pages
 from rme.tenants.access import pages as access_pages
 from rme.tenants.admin import role_page
 
@@ -33,14 +34,16 @@ urlpatterns = [
     path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
     path("admin/login/", access_pages.LogInPage.as_view()),
+    path("admin/account/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
+    path("admin/acting/begin/<int:user_id>/", acting_pages.begin, name="acting_begin"),
+    path("admin/acting/end/", acting_pages.end, name="acting_end"),
     path("admin/console/", include("messaging.console.urls")),
     path(
         "admin/first-steps/<str:organization_id>/",
         admin.site.admin_view(first_steps.show),
         name="first_steps",
     ),
-    path("admin/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/", admin.site.urls),
 ]

@@ -7,12 +7,12 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
-from django.views.decorators.http import require_POST
+from django.utils.http import urlencode
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -21,6 +21,7 @@ from messaging.admin import account_check
 from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
+from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
 from rme.core import addresses
@@ -131,7 +132,10 @@ class ProviderAccountAdmin(PolicyAdmin):
             ((name,) for name in ("Sends", "Outcome", "Reason", "p95, ms", "Last")),
         )
         table = "<p>Circuit: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        return format_html(table, hour.circuit, head, rows)
+        failed = urlencode({"status": Status.FAILED, "provider": row.name, "period": 1})
+        listed = reverse("console:messages", args=[row.organization_id])
+        link = '<p><a class="c-link" href="{}?{}">What failed in the last hour</a></p>'
+        return format_html(table + link, hour.circuit, head, rows, listed, failed)
 
     @admin.display(description="Connection")
     def connection(self, row: ProviderAccount) -> str:
@@ -148,7 +152,7 @@ class ProviderAccountAdmin(PolicyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Return the page's paths, with that of the button Check connection."""
-        view = self.admin_site.admin_view(require_POST(self.check_connection))
+        view = self.admin_site.admin_view(self.check_connection)
         name = "messaging_provideraccount_check"
         return [path("<path:object_id>/check/", view, name=name), *super().get_urls()]
 
@@ -157,6 +161,8 @@ class ProviderAccountAdmin(PolicyAdmin):
         row = self.get_object(request, object_id)
         if not self.has_change_permission(request, row):
             raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         outcome = account_check.check(row)
         if outcome is None:
             messages.warning(request, "It cannot be checked without sending: use Test send.")

@@ -1,11 +1,16 @@
 """Preview of a template version for a contact, rendered as a send would render it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from django import forms
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from messaging.content import compose, rendering, templates
 from messaging.models import TemplateVersion
@@ -45,6 +50,24 @@ def _sample(name: str, rule: dict[str, object]) -> object:
     return rule.get("default", by_type.get(str(rule.get("type")), f"[{name}]"))
 
 
+def variables_of(version: TemplateVersion) -> dict[str, Any]:
+    """Return sample values of the variables that a version's schema or its texts name."""
+    named = sample_variables(version.variables)
+    missing = preview(version, SAMPLE, named).missing
+    return {**{name: f"[{name}]" for name in missing if name.isidentifier()}, **named}
+
+
+def _field_of(name: str, value: object) -> forms.Field:
+    """Return the form field of a plain variable, which begins with its sample value."""
+    if isinstance(value, bool):
+        return forms.BooleanField(
+            label=name, required=False, initial=value, widget=UnfoldBooleanSwitchWidget
+        )
+    kinds = {int: forms.IntegerField, float: forms.FloatField}
+    kind = kinds.get(type(value), forms.CharField)
+    return kind(label=name, required=False, initial=value, widget=UnfoldAdminTextInputWidget)
+
+
 class PreviewForm(forms.Form):
     """The contact and the variables of a preview."""
 
@@ -54,14 +77,33 @@ class PreviewForm(forms.Form):
         help_text="A contact's email address or id; empty: a sample person.",
         widget=UnfoldAdminTextInputWidget,
     )
-    variables = JsonField(required=False, widget=UnfoldAdminTextareaWidget)
+    variables = JsonField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        label="Further variables",
+        help_text="Only for lists and objects, as JSON.",
+    )
 
     def __init__(self, version: TemplateVersion, *args: object) -> None:
-        sample = orjson.dumps(sample_variables(version.variables), option=orjson.OPT_INDENT_2)
         super().__init__(*args)
         self.organization_id: str = version.template.organization_id
-        self.fields["variables"].initial = orjson.loads(sample)
         self.person = SAMPLE
+        self.plain: dict[str, str] = {}
+        """The variables that have a field of their own: their names by those of the fields."""
+        self._add_plain(version)
+
+    def _add_plain(self, version: TemplateVersion) -> None:
+        """Add a field for each plain variable; lists and objects are left to `variables`."""
+        rest = {}
+        for name, value in variables_of(version).items():
+            if isinstance(value, list | dict):
+                rest[name] = value
+                continue
+            field_name = f"variable_{name}"
+            self.plain[field_name] = name
+            self.fields[field_name] = _field_of(name, value)
+        self.order_fields(["contact", *self.plain, "variables"])
+        self.fields["variables"].initial = rest or None
 
     def clean_contact(self) -> str:
         """Find the contact in the organization's own platform."""
@@ -92,7 +134,8 @@ class PreviewForm(forms.Form):
         given = self.cleaned_data["variables"] or {}
         if not isinstance(given, dict):
             raise forms.ValidationError('An object, like {"note": "hello"}.')
-        return given
+        own = {name: self.cleaned_data.get(field) for field, name in self.plain.items()}
+        return {**{name: value for name, value in own.items() if value not in (None, "")}, **given}
 
 
 class SendForm(PreviewForm):
@@ -111,6 +154,8 @@ class Preview:
     lines: list[tuple[str, str]]
     html: str = ""
     problem: str = ""
+    missing: Sequence[str] = ()
+    """The variables without a value."""
 
 
 def preview(
@@ -153,18 +198,19 @@ def _rendered(version: TemplateVersion, compiled: object, context: dict[str, obj
             sms = rendering.preview_sms(compiled, context)
             size = sms.size
             shown = f"{size.encoding}, {size.characters} characters, {size.segments} segment(s)"
-            return Preview([("Text", sms.text), ("Size", shown), _missing(sms.missing)])
+            lines = [("Text", sms.text), ("Size", shown), _missing(sms.missing)]
+            return Preview(lines, missing=sms.missing)
         case "PUSH":
             push = rendering.render_push(compiled, context)
             data = orjson.dumps(dict(push.data)).decode()
             shown = [("Title", push.title), ("Body", push.body), ("Data", data)]
             rest = [("Badge", push.badge), ("Image", push.image), ("Link", push.link)]
             more = [(name, str(value)) for name, value in rest if value not in (None, "")]
-            return Preview([*shown, *more, _missing(push.missing)])
+            return Preview([*shown, *more, _missing(push.missing)], missing=push.missing)
     mail = rendering.render_email(compiled, context)
     lines = [("Subject", mail.subject), ("Text", mail.text), _missing(mail.missing)]
-    return Preview(lines, html=mail.html)
+    return Preview(lines, html=mail.html, missing=mail.missing)
 
 
-def _missing(names: object) -> tuple[str, str]:
+def _missing(names: Sequence[str]) -> tuple[str, str]:
     return "Variables without a value", ", ".join(names) or "none"

@@ -1,4 +1,4 @@
-"""Pages for templates, their versions and partials: editing, preview and activation."""
+"""Pages for templates and their versions: editing, preview and activation."""
 
 from typing import Any, ClassVar
 
@@ -9,18 +9,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from messaging import accept
 from messaging.admin.preview import SAMPLE, PreviewForm, SendForm, preview, sample_variables
-from messaging.content import partials, rendering, templates
-from messaging.models import Partial, Template, TemplateVersion
+from messaging.content import rendering, templates
+from messaging.models import Category, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.core.errors import ApiError, InvalidPayload
-from rme.tenants import audit
+from rme.tenants import audit, languages
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.languages import is_language
-from rme.tenants.roles import Permission
+from rme.tenants.roles import Permission, organizations_for
 
 TEXTS = {
     "EMAIL": ("subject", "text", "html", "mjml"),
@@ -57,13 +57,29 @@ class VersionInline(TenantInline):
         return format_html('<a href="{}">version {}</a>', page_of(row), row.version)
 
 
+CATEGORIES = 500
+"""The most categories that the form of a template offers."""
+
+
 class TemplateForm(TenantForm):
     """A template. Its category must exist."""
+
+    categories: ClassVar[list[str]] = []
+    """The categories to choose from: the form is a class made for each request."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        own = self.instance.category
+        names = sorted({*organization_policy.BUILT_IN, *self.categories, *filter(None, [own])})
+        offered = {"category": [(each, each) for each in names], "language": languages.choices()}
+        for name in offered.keys() & self.fields.keys():
+            choices = [("", "Choose"), *offered[name]]
+            self.fields[name].widget = UnfoldAdminSelectWidget(choices=choices)
 
     def clean(self) -> dict[str, Any]:
         """Check that the category exists."""
         given = super().clean()
-        if given.get("language") and not is_language(given["language"]):
+        if given.get("language") and not languages.is_language(given["language"]):
             self.add_error("language", "There is no such language or country.")
         organization, category = self.own_organization(), given.get("category", "")
         if organization and category:
@@ -86,6 +102,33 @@ class TemplateAdmin(TenantAdmin):
     fixed_fields = ("organization", "name", "language", "channel")
     inlines: ClassVar[list[Any]] = [VersionInline]
     actions_detail: ClassVar[list[str]] = ["new_version"]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: object
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        rows = Category.objects.filter(
+            organization__in=organizations_for(request, self.write_permission)
+        )
+        rows = rows.filter(organization=obj.organization_id) if obj else rows
+        names = rows.order_by("name").values_list("name", flat=True).distinct()
+        form.categories = list(names[:CATEGORIES])
+        return form
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
+        """Start with the organization's language."""
+        initial = super().get_changeform_initial_data(request)
+        own = organizations_for(request, self.write_permission)
+        found = own.filter(pk=initial.get("organization", "")).values_list("language", flat=True)
+        return {"language": found.first() or "", **initial}
+
+    def response_add(self, request: HttpRequest, obj: Template, *given: object) -> HttpResponse:
+        """Lead to the form of the first version."""
+        if "_save" not in request.POST:
+            return super().response_add(request, obj, *given)
+        messages.success(request, f"{obj} was added. Write its first version.")
+        url = reverse("admin:messaging_templateversion_add")
+        return HttpResponseRedirect(f"{url}?template={obj.pk}")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Template]:
         active = TemplateVersion.objects.filter(
@@ -181,6 +224,15 @@ class TemplateVersionAdmin(TenantAdmin):
         made = templates.add_draft(obj.template, texts)
         obj.__dict__.update({**made.__dict__, "_state": obj._state})
         obj._state.adding = False
+
+    def response_add(
+        self, request: HttpRequest, obj: TemplateVersion, *given: object
+    ) -> HttpResponse:
+        """Lead to the version's page, where it is previewed and made active."""
+        if "_save" not in request.POST:
+            return super().response_add(request, obj, *given)
+        messages.success(request, f"{obj} is a draft. Preview it, then make it active.")
+        return HttpResponseRedirect(page_of(obj))
 
     # --- buttons --------------------------------------------------------------------------------
     @action(description="Make active", permissions=["activate"])
@@ -283,46 +335,3 @@ def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:
         (found.field, str(texts.get(found.field, "")), f"line {found.line}: {found.message}")
         for found in rendering.check(texts, templates.partials(version.template.organization_id))
     ]
-
-
-class PartialForm(TenantForm):
-    """A partial. It must parse, and so must all texts that use it."""
-
-    def clean(self) -> dict[str, Any]:
-        """Check the partial and the active texts that use it."""
-        given = super().clean()
-        organization, name = self.own_organization(), given.get("name") or self.instance.name
-        if organization and name and "text" in given:
-            for problem in partials.problems(organization.pk, name, given["text"]):
-                self.add_error("text", problem)
-        return given
-
-
-@admin.register(Partial)
-class PartialAdmin(TenantAdmin):
-    """Pieces that templates share. One that an active text uses cannot be deleted."""
-
-    read_permission: Permission = Permission.SEE_TEMPLATES
-    write_permission: Permission = Permission.CHANGE_TEMPLATES
-    form = PartialForm
-    fields = ("organization", "name", "text", "updated_at")
-    readonly_fields = ("updated_at",)
-    fixed_fields = ("organization", "name")
-    list_display = ("name", "updated_at", "organization")
-    list_select_related = ("organization",)
-    search_fields = ("name",)
-    ordering = ("name",)
-
-    def save_model(self, request: HttpRequest, obj: Partial, form: ModelForm, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        templates.forget_partials(obj.organization_id)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Report the active texts that use one of them as protected, which prevents deletion."""
-        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
-        needed = [
-            f"{problem} (needs {row.name})"
-            for row in objs
-            for problem in partials.problems(row.organization_id, row.name, None)
-        ]
-        return deleted, counts, missing, [*protected, *needed]

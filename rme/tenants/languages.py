@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from babel import Locale
+from babel import Locale, localedata
 
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:_([A-Z]{2}))?")
 
@@ -28,3 +28,15 @@ def is_language(text: str) -> bool:
     if language not in names.languages or language in _NO_LANGUAGES:
         return False
     return not country or (country in names.territories and country not in _NO_COUNTRIES)
+
+
+@cache
+def choices() -> list[tuple[str, str]]:
+    """Return the languages that CLDR has data for, by name: a code, and its name in English."""
+    names = _names()
+    found = []
+    for code in filter(is_language, localedata.locale_identifiers()):
+        language, _, country = code.partition("_")
+        place = f" ({names.territories[country]})" if country else ""
+        found.append((code, f"{names.languages[language]}{place}"))
+    return sorted(found, key=lambda each: each[1])

@@ -76,6 +76,7 @@ class _UserWithRoles(Protocol):
     """A user of a request, with roles by organization once they have been read."""
 
     _roles: dict[str, str]
+    _withheld: frozenset[Permission]
 
 
 def may(user: User | AnonymousUser, organization_id: str, permission: Permission) -> bool:
@@ -116,4 +117,10 @@ def _permissions(user: User | AnonymousUser) -> dict[str, frozenset[Permission]]
         rows = Membership.objects.filter(user_id=cast(User, user).pk)
         roles = dict(rows.values_list("organization_id", "role"))
         cast(_UserWithRoles, user)._roles = roles
-    return {each: PERMISSIONS.get(role, frozenset()) for each, role in roles.items()}
+    withheld: frozenset[Permission] = getattr(user, "_withheld", frozenset())
+    return {each: PERMISSIONS.get(role, frozenset()) - withheld for each, role in roles.items()}
+
+
+def withhold(user: User, permissions: frozenset[Permission]) -> None:
+    """Take permissions from a user of a request, whatever its roles; not from superusers."""
+    cast(_UserWithRoles, user)._withheld = permissions

@@ -1,4 +1,4 @@
-"""Access in a real browser: invitation, authenticator app, passkey, lock-out."""
+"""Access in a real browser: invitation, authenticator app, passkey, single sign-on, lock-out."""
 
 import pytest
 from playwright.sync_api import expect
@@ -7,7 +7,8 @@ from rme.tenants.models import Membership, Organization, User
 from tests import factories
 from tests.admin.scene import MODELS, fill, page
 from tests.routes import every_route
-from tests.tenants.access.scene import PASSWORD, code_of, member
+from tests.tenants.access.scene import PASSWORD, code_of, member, with_totp
+from tests.tenants.access.test_single_sign_on import provider
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 OPEN = (
@@ -88,7 +89,7 @@ def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_area_alone(
     log_in(tab, live_server, "sam@example.com")
     tab.locator("input[name=code]").fill(code_of(secret))
     fits(tab)
-    tab.get_by_role("button", name="Sign In").click()
+    tab.get_by_role("button", name="Log in").click()
     expect(tab).to_have_url(f"{live_server.url}/admin/")
 
     def status(path):
@@ -135,6 +136,26 @@ def test_a_passkey_logs_in_without_a_password(tab, live_server):
     tab.goto(f"{live_server.url}/admin/account/sessions/")
     expect(tab.get_by_text("127.0.0.1").first).to_be_visible()
     fits(tab)
+
+
+def test_single_sign_on_goes_through_the_provider_and_the_second_factor(tab, live_server, settings):
+    user = member(factories.organization())
+    callback = f"{live_server.url}/admin/account/oidc/sso/login/callback/"
+    with provider(settings, callback=callback) as issuer:
+        directives = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"]
+        actions = [*directives["form-action"], issuer]  # as a deployment with OIDC_URL has it
+        settings.CONTENT_SECURITY_POLICY = {"DIRECTIVES": {**directives, "form-action": actions}}
+        for protected in (False, True):
+            tab.goto(f"{live_server.url}/admin/login/?next=/admin/messaging/message/")
+            tab.get_by_role("button", name="Continue with Acme ID").click()
+            if protected:
+                fits(tab)
+                tab.locator("input[name=code]").fill(code_of())
+                tab.get_by_role("button", name="Sign In").click()
+            expect(tab).to_have_url(f"{live_server.url}/admin/messaging/message/")
+            log_out(tab)
+            if not protected:
+                with_totp(user)
 
 
 def test_who_guesses_is_locked_out(tab, live_server):

@@ -18,6 +18,7 @@ from messaging.models import (
 from rme.core.db import clock
 from rme.tenants.models import Membership, User
 from tests import factories
+from tests.browser.journey import Journey, KeyboardJourney
 from tests.messaging.console.conftest import url
 from tests.messaging.console.test_actions import LATER
 from tests.messaging.statistics.scene import attempt, count, delivery
@@ -53,41 +54,23 @@ def tab(chromium, live_server, cookie):
     problems = []
     page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(f"{live_server.url}{url('messages')}")
+    page.goto(f"{live_server.url}/admin/")
     yield page
     context.close()
     assert problems == []
 
 
-class Journey:
-    """What a person does, counted: a click, or a field that is filled in."""
-
-    def __init__(self, tab):
-        self.tab, self.count = tab, 0
-
-    def search(self, text):
-        """Type into the search field by its shortcut, and press Enter."""
-        self.count += 1
-        self.tab.keyboard.press("Control+k")
-        self.tab.keyboard.type(text)
-        self.tab.keyboard.press("Enter")
-
-    def fill(self, label, text):
-        self.count += 1
-        self.tab.get_by_label(label).first.fill(text)
-
-    def click(self, role, name):
-        self.count += 1
-        self.tab.get_by_role(role, name=name, exact=True).first.click()
+@pytest.fixture(params=[Journey, KeyboardJourney], ids=["mouse", "keyboard"])
+def journey(request, tab):
+    return request.param(tab)
 
 
-def test_why_did_this_person_not_get_a_message(tab, org):
+def test_why_did_this_person_not_get_a_message(tab, journey, org):
     ada = factories.contact(org)
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
     )
     Api(org).send(message(ada))
-    journey = Journey(tab)
     journey.search(ada.email)
     journey.click("link", "Ada Lovelace")
     expect(tab.locator(".c-headline")).to_contain_text(
@@ -108,9 +91,8 @@ def test_from_a_figure_to_the_message_behind_it(tab, org, live_server):
     assert journey.count <= 2
 
 
-def test_cancel_one_scheduled_send(tab, org):
+def test_cancel_one_scheduled_send(tab, journey, org):
     Api(org).send(message(factories.contact(org), schedule=LATER))
-    journey = Journey(tab)
     journey.search(str(Message.objects.get().pk))
     journey.fill("Why cancel?", "the congress is off")
     journey.click("button", "Cancel")
@@ -119,9 +101,8 @@ def test_cancel_one_scheduled_send(tab, org):
     assert journey.count <= 3
 
 
-def test_opt_a_person_out_with_evidence(tab, org):
+def test_opt_a_person_out_with_evidence(tab, journey, org):
     ada = factories.contact(org)
-    journey = Journey(tab)
     journey.search("Lovelace")
     journey.fill("How do you know?", "by phone on 3 May")
     journey.click("button", "Opt out")
@@ -129,6 +110,28 @@ def test_opt_a_person_out_with_evidence(tab, org):
     entry = ConsentEntry.objects.get()
     assert (entry.contact_id, entry.evidence) == (str(ada.pk), {"note": "by phone on 3 May"})
     assert journey.count <= 4
+
+
+def test_replay_what_failed_at_one_provider_in_the_last_hour(tab, journey, org):
+    account = {"organization": org, "kind": "simulator", "channel": "EMAIL"}
+    down = ProviderAccount.objects.create(**account, name="mail-west", priority=1)
+    api = Api(org)
+    for each in factories.contacts(org, 4):
+        api.send(message(each))
+    rows = list(Delivery.objects.order_by("pk"))
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None, provider=down.name)
+    Delivery.objects.filter(pk=rows[0].pk).update(provider="another")
+    Delivery.objects.filter(pk=rows[1].pk).update(status="SENT", reason=None)
+    journey.search("mail-west")
+    journey.click("link", "What failed in the last hour")
+    expect(tab.locator(".c-table tbody tr")).to_have_count(2)
+    journey.click("link", "Send failed ones again")
+    journey.fill("Why?", "the provider is up again")
+    journey.click("button", "Send again")
+    expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
+    again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
+    assert again == {str(row.message_id) for row in rows[2:]}
+    assert journey.count <= 5
 
 
 def home(org):

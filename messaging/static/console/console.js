@@ -24,10 +24,75 @@ function focusSearch(event) {
   field.select();
 }
 
+// What the theme leaves to the mouse, or without a name, becomes usable by keyboard and by ear.
+const ICON = ".material-symbols-outlined";
+const MOUSE_ONLY = "[x-on\\:click]:not(a[href], button, input, select, label, [id$='-close'])";
+const NAMES = { dock_to_right: "Menu", more_vert: "More", send: "Home" };
+
+function nameOfIcon(control) {
+  const icons = [...control.querySelectorAll(ICON)];
+  const text = icons.reduce((rest, icon) => rest.replace(icon.textContent, ""), control.textContent);
+  const icon = control.matches(ICON) ? control : icons[0];
+  if (!icon || (icon !== control && text.trim()) || control.title) return "";
+  const name = icon.textContent.trim();
+  return NAMES[name] || name.replaceAll("_", " ");
+}
+
+function pressByKey(event) {
+  if (event.target !== event.currentTarget || (event.key !== "Enter" && event.key !== " ")) return;
+  event.preventDefault();
+  event.currentTarget.click();
+}
+
+function completeTheme(root) {
+  for (const control of root.querySelectorAll(MOUSE_ONLY)) {
+    control.tabIndex = 0;
+    control.setAttribute("role", "button");
+    control.addEventListener("keydown", pressByKey);
+  }
+  for (const control of root.querySelectorAll("a[href], button, [role=button]")) {
+    const name = nameOfIcon(control);
+    if (name && !control.hasAttribute("aria-label")) control.setAttribute("aria-label", name);
+  }
+  for (const icon of root.querySelectorAll(`${ICON}:not([role])`)) icon.ariaHidden = "true";
+  for (const table of root.querySelectorAll(".overflow-x-auto")) table.tabIndex = 0;
+}
+
+// Fields of lists and of rows in tables get the name of their label or column.
+function nameFields(root) {
+  for (const shown of root.querySelectorAll(".select2-selection__rendered[id^='select2-']")) {
+    const label = root.querySelector(`label[for='${shown.id.slice(8, -10)}']`);
+    if (label) shown.ariaLabel = label.textContent.trim();
+  }
+  for (const field of root.querySelectorAll("td select, td input, td textarea")) {
+    const name = /-\d+-(\w+)$/.exec(field.id);
+    if (name && !field.labels?.length && !field.ariaLabel) field.ariaLabel = name[1].replaceAll("_", " ");
+  }
+  for (const help of root.querySelectorAll(".help-tooltip[aria-label]")) help.setAttribute("role", "img");
+}
+
+// A page of something that runs shows its progress every two seconds, until it has ended.
+async function showProgress() {
+  const running = document.querySelector("[data-running]");
+  if (!running) return;
+  const answer = await fetch(window.location.href).catch(() => null);
+  const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = page && page.querySelector("#content");
+  if (fresh) {
+    document.getElementById("content").replaceWith(fresh);
+    showLocalTimes(fresh);
+  }
+  setTimeout(showProgress, 2000);
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  completeTheme(document);
+  setTimeout(showProgress, 2000);
   showLocalTimes(document);
   document.addEventListener("keydown", focusSearch);
   for (const each of document.querySelectorAll("select[data-goes]")) {
     each.addEventListener("change", () => { window.location.href = each.value; });
   }
 });
+// The theme builds some of its fields when the page has loaded.
+window.addEventListener("load", () => setTimeout(() => nameFields(document)));

@@ -2,5 +2,5 @@
 
 django-allauth does the protocols; `rme.tenants.logins` limits the guesses. Other packages import
 `urls`,
-`pages`, `factor_secrets`, `invitations` and `sessions`.
+`pages`, `acting_pages`, `factor_secrets`, `invitations` and `sessions`.
 """

@@ -13,6 +13,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from rme.tenants import audit
+from rme.tenants.access import acting
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
@@ -42,6 +43,7 @@ def logged_in(request: HttpRequest, user: User, methods: list[str]) -> None:
 @receiver(user_logged_out)
 def _logged_out(request: HttpRequest, user: User | None, **_: Any) -> None:
     if user is not None and user.is_authenticated:
+        acting.end(request, "logged out")
         record(request, audit.person_behind(request), Action.LOGGED_OUT)
 
 

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.contrib.admin import AdminSite
 from django.db.models import ForeignKey, Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
@@ -124,6 +124,10 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         depend on rows of another organization.
         """
         initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        # The list that led here may be filtered by an organization.
+        listed = QueryDict(request.GET.get("_changelist_filters", "")).get("organization")
+        if listed and has_field(self.model, "organization"):
+            initial.setdefault("organization", listed)
         for field in self.opts.concrete_fields:
             if isinstance(field, ForeignKey) and field.name in initial:
                 choice = self.formfield_for_foreignkey(field, request)

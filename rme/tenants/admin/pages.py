@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
+from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -111,6 +112,13 @@ class MembershipAdmin(OwnerAdmin):
     list_filter = ("role",)
     list_select_related = ("user", "organization")
     search_fields = ("user__username", "organization__name")
+    actions_detail: ClassVar[list[str]] = ["act_as"]
+
+    @action(description="Act as this person", url_path="act-as", permissions=["view"])
+    def act_as(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Lead to the page where a person begins to act as another."""
+        row = self.get_object(request, object_id)
+        return HttpResponseRedirect(reverse("acting_begin", args=[row.user_id]))
 
 
 class InvitationForm(TenantForm):
@@ -174,6 +182,13 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     organization_path: ClassVar[str] = "memberships__organization_id"
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     inlines: ClassVar[list[Any]] = [OrganizationsInline]
+    actions_detail: ClassVar[list[str]] = ["act_as"]
+
+    @action(description="Act as this person", url_path="act-as", permissions=["view"])
+    def act_as(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Lead to the page where a person begins to act as another."""
+        row = self.get_object(request, object_id)
+        return HttpResponseRedirect(reverse("acting_begin", args=[row.pk]))
 
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []

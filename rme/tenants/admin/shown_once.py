@@ -24,9 +24,8 @@ class ShownOnce(TenantAdmin):
     """A page whose rows have a secret that is shown once."""
 
     def get_urls(self) -> list[object]:
-        page = path("<path:object_id>/secret/", self.admin_site.admin_view(self.secret))
-        page.name = f"{self._prefix}_secret"
-        return [page, *super().get_urls()]
+        view, name = self.admin_site.admin_view(self.secret), f"{self._prefix}_secret"
+        return [path("<path:object_id>/secret/", view, name=name), *super().get_urls()]
 
     def show_once(self, request: HttpRequest, row: Model, *pairs: tuple[str, str]) -> HttpResponse:
         """Redirect to the page that shows these secrets, given as pairs of label and value."""

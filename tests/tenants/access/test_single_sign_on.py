@@ -19,7 +19,7 @@ CALLBACK = f"http://testserver{START}callback/"
 
 
 @contextmanager
-def provider(settings, email="sam@example.com", verified="yes"):
+def provider(settings, email="sam@example.com", verified="yes", callback=CALLBACK):
     """Run a provider and set it up; it logs a person with this address in."""
     port = free_port()
     command = [
@@ -27,7 +27,7 @@ def provider(settings, email="sam@example.com", verified="yes"):
         "-m",
         "tests.fakes.oidc_provider",
         str(port),
-        CALLBACK,
+        callback,
         email,
         verified,
     ]
@@ -41,7 +41,7 @@ def provider(settings, email="sam@example.com", verified="yes"):
     }
     try:
         wait_for(f"{issuer}/.well-known/openid-configuration")
-        yield
+        yield issuer
     finally:
         process.kill()
         process.wait()

@@ -1,0 +1,171 @@
+"""Each route of the console and of access, by each role, by strangers, and across organizations.
+
+The table says which permission a route needs; `rme.tenants.roles` says which roles have it.
+"""
+
+import pytest
+from django.db import transaction
+from django.urls import resolve
+
+from rme.tenants.models import Membership, User
+from rme.tenants.roles import PERMISSIONS, Permission
+from tests import factories
+from tests.admin.addresses import Addresses
+from tests.admin.scene import fill, person
+
+pytestmark = pytest.mark.django_db
+P = Permission
+NOBODY = P.DEPLOYMENT
+"""A method that a route does not offer, or only to superusers."""
+FILES = {
+    "new_import": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "import_report": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "imports": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "export": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+}
+ROUTES = {
+    "console:first_messages": (P.SEE_MESSAGES, P.SEE_MESSAGES),
+    "console:search": (P.SEE_MESSAGES, NOBODY),
+    "console:messages": (P.SEE_MESSAGES, NOBODY),
+    "console:export": (NOBODY, P.SEE_MESSAGES),
+    "console:message": (P.SEE_MESSAGES, NOBODY),
+    "console:html": (NOBODY, NOBODY),  # this message has no HTML
+    "console:actions": (P.SEE_MESSAGES, NOBODY),
+    "console:action": (P.SEE_MESSAGES, P.OPERATE),
+    "console:choose": (P.OPERATE, P.OPERATE),
+    "console:pause": (P.OPERATE, P.OPERATE),
+    "console:first_audit": (P.SEE_AUDIT, P.SEE_AUDIT),
+    "console:deployment_audit": (NOBODY, NOBODY),
+    "console:deployment_audit_export": (NOBODY, NOBODY),
+    "console:audit": (P.SEE_AUDIT, NOBODY),
+    "console:audit_export": (NOBODY, P.SEE_AUDIT),
+    "console:filters": (P.SEE_MESSAGES, P.SEE_MESSAGES),
+    "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
+    "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
+    "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "first_steps": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    **{
+        f"admin:{model}_{name}": needed
+        for model in (
+            *("crm_account", "crm_case", "crm_contact", "crm_event", "crm_eventregistration"),
+            *("crm_speaker", "crm_exhibitor", "messaging_suppression"),
+        )
+        for name, needed in FILES.items()
+    },
+    **{
+        f"admin:crm_{name}_import": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE)
+        for name in (
+            *("account", "case", "contact", "event", "eventregistration", "speaker", "exhibitor"),
+        )
+    },
+    "admin:messaging_provideraccount_check": (NOBODY, P.CHANGE_SETTINGS),
+    "admin:messaging_suppression_import": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    **{
+        f"admin:{name}": (needed, needed)
+        for name, needed in {
+            "tenants_application_secret": P.CHANGE_KEYS,
+            "tenants_application_rotate": P.CHANGE_KEYS,
+            "tenants_apikey_secret": P.CHANGE_KEYS,
+            "tenants_apikey_rotate": P.CHANGE_KEYS,
+            "tenants_apikey_revoke": P.CHANGE_KEYS,
+            "tenants_invitation_secret": P.GRANT_ROLES,
+            "auth_user_password_change": P.DEPLOYMENT,
+            "crm_platform_test_connection": P.CHANGE_SETTINGS,
+            "messaging_provideraccount_set_aside": P.CHANGE_SETTINGS,
+            "messaging_webhookendpoint_secret": P.SEE_SETTINGS,
+            "messaging_webhookendpoint_test_event": P.CHANGE_WEBHOOKS,
+            "messaging_webhookendpoint_replay": P.CHANGE_WEBHOOKS,
+            "messaging_webhookendpoint_switch": P.CHANGE_WEBHOOKS,
+            "messaging_webhookendpoint_rotate": P.CHANGE_WEBHOOKS,
+            "messaging_template_new_version": P.CHANGE_TEMPLATES,
+            "messaging_templateversion_preview": P.SEE_TEMPLATES,
+            "messaging_templateversion_activate": P.PUBLISH_TEMPLATES,
+            "messaging_templateversion_copy": P.CHANGE_TEMPLATES,
+            "messaging_provideraccount_test_send": P.CHANGE_SETTINGS,
+            "messaging_templateversion_send_test": P.OPERATE,
+        }.items()
+    },
+    **{
+        f"admin:tenants_{model}_{name}": needed
+        for model, needed_by in {
+            "application": (P.CHANGE_KEYS, P.CHANGE_KEYS, P.CHANGE_KEYS),
+            "apikey": (P.CHANGE_KEYS, P.CHANGE_KEYS, P.CHANGE_KEYS),
+            "membership": (P.GRANT_ROLES, P.GRANT_ROLES, P.GRANT_ROLES),
+            "invitation": (P.GRANT_ROLES, P.GRANT_ROLES, NOBODY),
+            "organization": (P.GRANT_ROLES, NOBODY, P.GRANT_ROLES),
+            "user": (P.DEPLOYMENT, P.DEPLOYMENT, P.DEPLOYMENT),
+        }.items()
+        for name, needed in {
+            "changelist": (needed_by[0], needed_by[0]),
+            "add": (needed_by[1], needed_by[1]),
+            "change": (needed_by[0], needed_by[2]),
+            "history": (needed_by[0], needed_by[0]),
+            "delete": (needed_by[1], needed_by[1]),
+        }.items()
+    },
+}
+"""By the name of a route: the permissions that GET and POST need."""
+
+
+@pytest.fixture
+def addresses(org):
+    fill(org)
+    found = Addresses(org, User.objects.create_superuser("root"))
+    return {each: name for each in found.all() if (name := _name(each)) in ROUTES}
+
+
+def _name(path):
+    return resolve(path).view_name
+
+
+def allowed(client, method, path):
+    """Return whether a call was let through; whatever it did is undone."""
+    with transaction.atomic():
+        status = getattr(client, method)(path).status_code
+        transaction.set_rollback(True)
+    assert status < 500, (method, path, status)
+    return status not in (403, 404, 405)
+
+
+def test_every_route_of_the_console_and_of_access_is_in_the_table(org):
+    fill(org)
+    found = {_name(each) for each in Addresses(org, User.objects.create_superuser("root")).all()}
+    areas = ("console:", "admin:tenants_")
+    assert {each for each in found if each.startswith(areas)} - ROUTES.keys() == set()
+    assert ROUTES.keys() - found == set()
+
+
+def test_each_role_does_what_its_permissions_say(org, addresses):
+    wrong = []
+    for role in Membership.Role.values:
+        client = person(role, org, role)
+        for path, name in addresses.items():
+            for method, needed in zip(("get", "post"), ROUTES[name], strict=True):
+                expected = needed in PERMISSIONS[role]
+                if allowed(client, method, path) != expected:
+                    wrong.append((role, method, path, expected))
+    assert wrong == []
+
+
+def test_an_owner_of_another_organization_reaches_nothing_of_this_one(org, addresses):
+    other = factories.organization("other")
+    stranger = person("stranger", other, Membership.Role.OWNER)
+    theirs = [path for path in addresses if any(each.isdigit() for each in path) or "acme" in path]
+    assert len(theirs) > 60
+    calls = [(method, path) for path in theirs for method in ("get", "post")]
+    assert [call for call in calls if allowed(stranger, *call)] == []
+
+
+def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
+    stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
+    own = "/admin/console/other/"
+    names = ("message", "html", "action", "person", "lift", "filter")
+    mixed = [
+        path.replace("/admin/console/acme/", own)
+        for path, name in addresses.items()
+        if name in {f"console:{each}" for each in names}
+    ]
+    assert len(mixed) == len(names)
+    calls = [(method, path) for path in mixed for method in ("get", "post")]
+    assert [call for call in calls if allowed(stranger, *call)] == []
+    assert allowed(stranger, "get", f"{own}messages/")

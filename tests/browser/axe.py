@@ -1,0 +1,34 @@
+"""axe-core in a page: what violates WCAG 2.2 A or AA."""
+
+from typing import Any
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page
+
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+BY_COLOUR = ["color-contrast", "link-in-text-block"]
+"""The rules whose result depends on the colours, and so on light and dark."""
+_RUN = """async ([context, only]) => {
+  const options = { runOnly: only, resultTypes: ["violations"] };
+  const found = await axe.run(context || document, options);
+  return found.violations.map(
+    (each) => [each.id, each.nodes.slice(0, 3).map((node) => node.target.join(" ") + " " +
+      (node.any[0] || node.all[0] || node.none[0]).message)]);
+}"""
+
+
+def violations(page: Page, context: Any = None, *, colours_only: bool = False) -> list[Any]:
+    """Return the violations of the rules, each with its first elements."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    only = (
+        {"type": "rule", "values": BY_COLOUR} if colours_only else {"type": "tag", "values": WCAG}
+    )
+    found: list[Any] = page.evaluate(_RUN, [context, only])
+    return found
+
+
+def scrolls_sideways(page: Page) -> bool:
+    """Return whether a page is wider than its window."""
+    found: bool = page.evaluate("() => document.documentElement.scrollWidth > window.innerWidth")
+    return found

@@ -1,0 +1,72 @@
+"""The first run of a new admin by mouse alone: from log-in to a message to oneself."""
+
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from messaging.models import Delivery
+from rme import demo
+from tests.browser.journey import Journey
+from tests.rest import work
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture
+def made(live_server, transactional_db, tmp_path):
+    return demo.ensure(tmp_path / "demo.json", base_url=live_server.url)
+
+
+@pytest.fixture
+def tab(chromium, live_server, made):
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
+    tab = context.new_page()
+    tab.set_default_timeout(20_000)
+    problems = []
+    tab.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.goto(f"{live_server.url}/admin/login/")
+    tab.get_by_label("Username").fill(made["admin_user"])
+    tab.locator("input[name=password]").fill(made["admin_password"])
+    tab.get_by_role("button", name="Log in", exact=True).click()
+    expect(tab).to_have_url(f"{live_server.url}/admin/")
+    yield tab
+    context.close()
+    assert problems == []
+
+
+def test_a_new_admin_sends_a_message_to_itself(tab, record_property):
+    """All that is typed are names and texts: no JSON, no id, nothing copied from another page."""
+    journey, started = Journey(tab), time.monotonic()
+    journey.click("link", "Contacts")
+    journey.click("link", "Add contact")
+    journey.choose("Organization", "Demo")
+    journey.fill("Last name", "Newcomer")
+    journey.fill("Email", "new@company.example")
+    journey.click("button", "Save")
+    journey.click("link", "Templates")
+    journey.click("link", "Add template")
+    journey.choose("Organization", "Demo")
+    journey.fill("Name", "hello")
+    journey.choose("Language", "English (United States)")
+    journey.choose("Channel", "EMAIL")
+    journey.choose("Category", "TRANSACTIONAL")
+    journey.click("button", "Save")
+    journey.fill("Subject", "Hello {{ contact.last_name }}")
+    journey.fill("Text", "It works: {{ note }}")
+    journey.click("button", "Save")
+    journey.click("link", "Make active")
+    journey.click("button", "Make active")
+    journey.click("link", "Send a test")
+    journey.fill("Contact", "new@company.example")
+    journey.fill("note", "the first run")
+    journey.click("button", "Send a test")
+    work()
+    tab.reload()
+    expect(tab.locator("#content")).to_contain_text("DELIVERED")
+    row = Delivery.objects.get(contact_id__isnull=False)
+    assert (row.status, row.address) == ("DELIVERED", "new@company.example")
+    record_property("seconds", round(time.monotonic() - started, 1))
+    print(f"first run: {journey.count} interactions, {time.monotonic() - started:.1f} s")
+    assert journey.count <= 23
