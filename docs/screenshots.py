@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ os.environ |= {
     "DJANGO_SETTINGS_MODULE": "rme.settings",
     "PORT": PORT,
     "BASE_URL": URL,
-    "SMTP_URL": "smtp+plain://127.0.0.1:2525",
     "OIDC_URL": "https://login.demo.example",
     "OIDC_CLIENT_ID": "rme",
     "OIDC_CLIENT_SECRET": "secret",
@@ -54,8 +54,10 @@ from messaging.models import (  # noqa: E402
     SavedFilter,
     Suppression,
 )
+from messaging.statistics import minutes  # noqa: E402
 from rme import demo  # noqa: E402
 from rme.core.channels import Channel  # noqa: E402
+from rme.core.db import clock  # noqa: E402
 from rme.core.http.parsing import parse  # noqa: E402
 from rme.core.outbound import outbound_transport  # noqa: E402
 from rme.tenants import organizations  # noqa: E402
@@ -64,6 +66,8 @@ from rme.tenants.authentication import Caller  # noqa: E402
 from rme.tenants.models import Invitation, Membership, Organization, User  # noqa: E402
 
 ORG = "demo"
+SETTLED = 10.0
+"""Seconds until each worker has given a sign of life."""
 USER, PASSWORD = "maria", "a picture of the console"
 WIDE, NARROW = 1440, 390
 ARGUMENTS = [
@@ -144,9 +148,11 @@ def main() -> None:
     made = demo.ensure(Path(os.environ["RME_VAR"]) / "demo.json", base_url=URL)
     found = _fill(made)
     IMAGES.mkdir(exist_ok=True)
-    with processes([web("rme.asgi:application", int(PORT))]):
+    workers = ["rme.workers", "--beat", "--concurrency", "1"]
+    with processes([web("rme.asgi:application", int(PORT)), workers]):
         wait_for_port(int(PORT))
         with _chromium() as browser:
+            time.sleep(SETTLED)
             cookies = _log_in(browser)
             for picture in pictures(found):
                 _save(browser, picture, cookies if picture.logged_in else [])
@@ -160,16 +166,6 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     Membership.objects.create(organization=row, user=user, role=Membership.Role.OWNER)
     invitations.create(
         Invitation(organization=row, email="sam@demo.example", role="SUPPORT", invited_by=user)
-    )
-    names = {"name": "Mail server", "kind": "smtp", "channel": "EMAIL"}
-    account = ProviderAccount.objects.create(
-        organization=row,
-        **names,
-        priority=200,
-        state="PAUSED",
-        state_reason="until the contract is signed",
-        credentials='{"host": "mail.demo.example", "username": "demo", "password": "x"}',
-        checked_at=datetime.now(UTC),
     )
     caller = Caller(organizations.get(ORG), 1, user.pk, test=False)
     later = (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds")
@@ -186,13 +182,22 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     _work()
     for word in ("bounce", "complaint"):
         _send(caller, actors[word], "EMAIL", "Your certificate is ready.")
-    _send(caller, people[0], "EMAIL", "See you tomorrow.", schedule={"at": later})
+    _send(caller, people[0], "EMAIL", "See you tomorrow.", schedule={"mode": "AT", "at": later})
     Delivery.objects.filter(organization_id=ORG, status="UNKNOWN").update(due_at=None)
+    # Only now: an account takes the simulator's place on its channel.
+    account = ProviderAccount.objects.create(
+        organization=row,
+        name="Mail server",
+        kind="smtp",
+        channel="EMAIL",
+        credentials='{"host": "mail.demo.example", "username": "demo", "password": "x"}',
+        checked_at=datetime.now(UTC),
+    )
     Pause.objects.create(organization=row, channel="PUSH", reason="the app is being replaced")
-    for name, query in (("Rejected emails", "status=FAILED&channel=EMAIL"),):
-        SavedFilter.objects.create(
-            organization=row, user=user, name=name, query=query, is_shared=True
-        )
+    query = "status=FAILED&channel=EMAIL"
+    SavedFilter.objects.create(
+        organization=row, user=user, name="Rejected emails", query=query, is_shared=True
+    )
     failed = Delivery.objects.filter(organization_id=ORG, status="FAILED").order_by("-pk")
     action = bulk_actions.start(
         Viewer(user, organizations.get(ORG)),
@@ -202,6 +207,8 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         reason="the provider has mended it",
     )
     tasks.run_bulk_actions()
+    while minutes.count_slice(clock.now() + timedelta(minutes=2)):
+        pass
     first = failed.first()
     delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
     return {
@@ -230,8 +237,8 @@ def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) 
 def _work() -> None:
     """Send what is ready, by the simulator."""
     for channel in Channel:
-        for _ in range(5):
-            for priority, organization_id in claims.choose(claims.ready(channel)):
+        while waiting := claims.ready(channel):
+            for priority, organization_id in claims.choose(waiting):
                 window = claims.claim(organization_id, channel, priority)
                 deliver.deliver([window], outbound_transport(), receipts.apply)
 

@@ -34,6 +34,7 @@ urlpatterns = [
     path("push-demo/replace", push_demo.replace),
     path("", include("rme.tenants.urls")),
     path("admin/login/", access_pages.LogInPage.as_view()),
+    path("admin/account/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/acting/begin/<int:user_id>/", acting_pages.begin, name="acting_begin"),
@@ -44,6 +45,5 @@ urlpatterns = [
         admin.site.admin_view(first_steps.show),
         name="first_steps",
     ),
-    path("admin/roles/", admin.site.admin_view(role_page.show), name="roles"),
     path("admin/", admin.site.urls),
 ]

@@ -6,7 +6,7 @@ setting with `json_schema_extra={"multiline": True}` gets a field of several lin
 """
 
 from enum import Enum
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import orjson
 from django import forms
@@ -125,6 +125,7 @@ class _AccountForm(TenantForm):
             "rate",
             "state",
         )
+        widgets: ClassVar[dict[str, Any]] = {"match": widgets.UnfoldAdminTextInputWidget()}
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)

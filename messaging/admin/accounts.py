@@ -7,13 +7,12 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -153,7 +152,7 @@ class ProviderAccountAdmin(PolicyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Return the page's paths, with that of the button Check connection."""
-        view = self.admin_site.admin_view(require_POST(self.check_connection))
+        view = self.admin_site.admin_view(self.check_connection)
         name = "messaging_provideraccount_check"
         return [path("<path:object_id>/check/", view, name=name), *super().get_urls()]
 
@@ -162,6 +161,8 @@ class ProviderAccountAdmin(PolicyAdmin):
         row = self.get_object(request, object_id)
         if not self.has_change_permission(request, row):
             raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         outcome = account_check.check(row)
         if outcome is None:
             messages.warning(request, "It cannot be checked without sending: use Test send.")

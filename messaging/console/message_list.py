@@ -7,10 +7,10 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET, require_POST
 
-from messaging.console import access, saved_filters, wording
+from messaging.console import access, bulk_actions, saved_filters, wording
 from messaging.console.access import Viewer, note
 from messaging.console.message_filter import HELD, Chosen, MessageFilterForm, read
-from messaging.models import MessageContent
+from messaging.models import BulkAction, MessageContent
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list
 from messaging.reports.delivery_list import Cursor, DeliveryPage, DeliveryRow
@@ -21,6 +21,13 @@ from rme.crm.contacts import get_contacts
 from rme.tenants.audit import Action
 
 PAGE = 50
+Kind = BulkAction.Kind
+OFFERS = {
+    Kind.RESEND: "Send failed ones again",
+    Kind.CANCEL: "Cancel scheduled ones",
+    Kind.LIFT: "Lift suppressions",
+}
+"""The buttons of actions on all that the filters match."""
 EXPORTED = 100_000
 """The most rows of an export."""
 EXPORT_PAGE = 1000
@@ -126,10 +133,21 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
         is_filtered=bool(form.query),
+        offers=_offers(chosen),
         is_review=form.data.get("status") == HELD,
         saved=saved_filters.links(viewer, form.query),
         save_form=saved_filters.SaveFilterForm(form),
     )
+
+
+def _offers(chosen: Chosen) -> list[tuple[str, str]]:
+    """Return the actions that there may be something for: those of the chosen status, or all."""
+    statuses = set(chosen.wanted.statuses)
+    return [
+        (kind.lower(), label)
+        for kind, label in OFFERS.items()
+        if not statuses or statuses & set(bulk_actions.STATUSES[kind])
+    ]
 
 
 @access.page

@@ -14,9 +14,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from messaging.console import access
-from messaging.console.access import Viewer
+from messaging.console.access import Viewer, note
 from messaging.console.message_filter import HELD, MessageFilterForm, in_words
 from messaging.models import SavedFilter
+from rme.tenants.audit import Action
 from rme.tenants.roles import Permission
 
 SHOWN = 100
@@ -102,7 +103,10 @@ def _save(request: HttpRequest, viewer: Viewer, form: SaveFilterForm) -> HttpRes
         messages.error(request, f"You have saved {SHOWN} filters here. Delete one first.")
         return HttpResponseRedirect(f"{page}?{query}")
     values = {"query": query, "is_shared": form.cleaned_data["is_shared"]}
-    _, is_new = SavedFilter.objects.update_or_create(**own, name=name, defaults=values)
+    with transaction.atomic():
+        row, is_new = SavedFilter.objects.update_or_create(**own, name=name, defaults=values)
+        action = Action.ADDED if is_new else Action.CHANGED
+        note(viewer, action, row, label=name, changes=access.values(**values))
     messages.success(request, f"{'Saved' if is_new else 'Replaced'}: {name}.")
     return HttpResponseRedirect(f"{page}?{query}")
 
@@ -121,12 +125,16 @@ def change(request: HttpRequest, viewer: Viewer, filter_id: UUID) -> HttpRespons
         raise Http404
     name = request.POST.get("name", "").replace("\0", "").strip()[:80]
     if request.POST.get("do") == "delete":
-        row.delete()
+        with transaction.atomic():
+            note(viewer, Action.DELETED, row, label=row.name)
+            row.delete()
         messages.success(request, f"Deleted: {row.name}.")
     elif name:
         try:
             with transaction.atomic():
                 SavedFilter.objects.filter(pk=row.pk).update(name=name)
+                changes = {"name": [row.name, name]}
+                note(viewer, Action.CHANGED, row, label=name, changes=changes)
             messages.success(request, f"Renamed: {name}.")
         except IntegrityError:
             messages.error(request, f"There is a filter {name} already.")

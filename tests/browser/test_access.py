@@ -89,7 +89,7 @@ def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_area_alone(
     log_in(tab, live_server, "sam@example.com")
     tab.locator("input[name=code]").fill(code_of(secret))
     fits(tab)
-    tab.get_by_role("button", name="Sign In").click()
+    tab.get_by_role("button", name="Log in").click()
     expect(tab).to_have_url(f"{live_server.url}/admin/")
 
     def status(path):
@@ -151,7 +151,7 @@ def test_single_sign_on_goes_through_the_provider_and_the_second_factor(tab, liv
             if protected:
                 fits(tab)
                 tab.locator("input[name=code]").fill(code_of())
-                tab.get_by_role("button", name="Sign In").click()
+                tab.get_by_role("button", name="Log in").click()
             expect(tab).to_have_url(f"{live_server.url}/admin/messaging/message/")
             log_out(tab)
             if not protected:

@@ -38,7 +38,8 @@ def transactions(odoo: OdooServer) -> list[list[str]]:
         with connection.cursor() as cursor:  # this thread's own
             cursor.execute(
                 "SELECT state FROM pg_stat_activity WHERE datname = current_database() "
-                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL "
+                "AND backend_type = 'client backend'"  # not autovacuum's
             )
             states.append([state for (state,) in cursor.fetchall()])
         connection.close()

@@ -39,7 +39,7 @@ def statuses(service):
 
 def test_each_worker_listens_and_binds_again_and_leaves_politely():
     with data_folder() as var, Smsc() as smsc, SmppServer() as other:
-        env = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WORKER_CONCURRENCY": "2"}
+        env = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WORKER_CONCURRENCY": "2", "WEB_WORKERS": "1"}
         with running(var, **env) as service:
             add_account(service, 1, smsc.port)
             add_account(service, 2, other.port)

@@ -50,7 +50,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     settings = organizations_for(request, Permission.SEE_SETTINGS).values_list("pk", "name")
     checked = dict(list(settings)[:ORGANIZATIONS])
     viewer = _viewer(request)
-    found: dict[str, Any] = {"viewer": viewer, "checked": checked}
+    found: dict[str, Any] = {"title": "Home", "viewer": viewer, "checked": checked}
     state = None
     if viewer:
         test = request.GET.get("mode") == "test"

@@ -29,7 +29,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     """Return what the theme needs around django-allauth's pages (a context processor)."""
     if not request.path_info.startswith(PREFIX):
         return {}
-    return admin.site.each_context(request)
+    return {"title": "Your account", **admin.site.each_context(request)}
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -106,7 +106,8 @@ def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
         with connection.cursor() as cursor:  # this thread's own
             cursor.execute(
                 "SELECT state FROM pg_stat_activity WHERE datname = current_database() "
-                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL "
+                "AND backend_type = 'client backend'"  # not autovacuum's
             )
             states.append([state for (state,) in cursor.fetchall()])
         connection.close()

@@ -45,7 +45,7 @@ def item(contact_id, **fields):
 
 def test_a_restart_loses_nothing_doubles_nothing_and_keeps_to_the_time():
     with data_folder() as var:
-        service = Service(var)
+        service = Service(var, WEB_WORKERS="1")
         began = time.monotonic()
         service.start()
         try:

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from messaging.models import Message, ProviderAccount
+from messaging.models import Message, ProviderAccount, SavedFilter
 from push.models import Device
 from rme.core.cache import TtlCache
 from rme.crm.models import Contact
@@ -228,6 +228,18 @@ def test_reading_contents_is_recorded_once_a_page(org):
     viewer.get(page(Message, "change", key))
     assert audited.told()[1:] == [("VIEWER", "READ", "all recipients")]
     assert {line.entry.object_id for line in audited.entries()} == {str(key)}
+
+
+def test_saved_filters_are_recorded(owner, org):
+    owner.post(url("filters"), {"name": "Failures", "status": "FAILED", "is_shared": "on"})
+    row = SavedFilter.objects.get()
+    owner.post(url("filter", row.pk), {"name": "Failed"})
+    owner.post(url("filter", row.pk), {"do": "delete"})
+    assert [(each.entry.action, each.values.label, each.lines) for each in audited.entries()] == [
+        ("ADDED", "Failures", ["query: – → status=FAILED", "is_shared: – → True"]),
+        ("CHANGED", "Failed", ["name: Failures → Failed"]),
+        ("DELETED", "Failed", []),
+    ]
 
 
 def test_a_frame_that_is_opened_alone_is_recorded_too(owner, org):

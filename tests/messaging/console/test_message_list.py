@@ -158,3 +158,19 @@ def test_the_support_role_sees_no_whole_address(org):
 
 def test_an_organization_without_messages_is_told_the_next_step(root, org):
     assert "No message was sent yet." in root.get(url("messages")).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("", ["resend", "cancel", "lift"]),
+        ("channel=EMAIL", ["resend", "cancel", "lift"]),
+        ("status=DELIVERED", []),
+        ("status=SCHEDULED", ["cancel"]),
+        ("status=FAILED", ["resend"]),
+        ("status=BLOCKED", ["resend", "lift"]),
+    ],
+)
+def test_only_actions_for_the_chosen_status_are_offered(root, org, query, kinds):
+    offers = root.get(f"{url('messages')}?{query}").context["offers"]
+    assert [kind for kind, _ in offers] == kinds

@@ -125,3 +125,14 @@ def test_a_search_asks_as_often_for_many_results_as_for_few(root, org):
             search(root, "first")
         counts.append(len(captured))
     assert counts == [10, 10]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [url("messages"), "/admin/", "/admin/crm/contact/", "/admin/crm/contact/add/",
+     "/admin/account/2fa/", "/admin/password_change/"],
+)  # fmt: skip
+def test_every_page_has_the_one_search_field(root, org, path):
+    shown = root.get(path).content.decode()
+    assert shown.count('id="console-search"') == 1
+    assert 'id="nav-filter"' not in shown
