@@ -69,6 +69,8 @@ ROUTES = {
             "tenants_apikey_rotate": P.CHANGE_KEYS,
             "tenants_apikey_revoke": P.CHANGE_KEYS,
             "tenants_invitation_secret": P.GRANT_ROLES,
+            "tenants_membership_act_as": P.GRANT_ROLES,
+            "tenants_user_act_as": P.DEPLOYMENT,
             "auth_user_password_change": P.DEPLOYMENT,
             "crm_platform_test_connection": P.CHANGE_SETTINGS,
             "messaging_provideraccount_set_aside": P.CHANGE_SETTINGS,
