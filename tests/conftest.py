@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_django
@@ -19,6 +20,7 @@ from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
+from rme.transport import per_thread
 from tests import databases, factories
 from tests.rest import Api
 from tests.service import MIGRATED
@@ -61,6 +63,15 @@ def _fresh_caches() -> Iterator[None]:
     assert availability.allowed() is None, "an earlier test bounded the statements of its process"
     yield
     TtlCache.clear_all()
+
+
+@pytest.fixture
+def opened(settings: Any) -> Iterator[None]:
+    """Let this thread's transport call servers on loopback, as a deployment may open a host."""
+    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+    per_thread._local.__dict__.clear()
+    yield
+    per_thread._local.__dict__.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,6 +1,5 @@
 """Fixtures for tests of platforms."""
 
 from tests.crm.bots import any_bot, any_rows, bot, keeper, on_odoo, on_salesforce, rows
-from tests.crm.opened import opened
 
-__all__ = ["any_bot", "any_rows", "bot", "keeper", "on_odoo", "on_salesforce", "opened", "rows"]
+__all__ = ["any_bot", "any_rows", "bot", "keeper", "on_odoo", "on_salesforce", "rows"]

@@ -26,9 +26,8 @@ from tests.rest import Api
 
 
 @pytest.fixture
-def loopback(settings: Any) -> None:
-    """Let endpoints stand on this machine."""
-    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
+def loopback(opened: None) -> None:
+    """Let endpoints and providers stand on this machine."""
 
 
 @pytest.fixture
