@@ -21,6 +21,7 @@ from django.db import connection, models, transaction
 from messaging.consent import ledger
 from messaging.models import (
     Attempt,
+    BulkAction,
     Delivery,
     Event,
     Message,
@@ -106,6 +107,9 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
             "consent": ledger.erase(organization_id, contact_id),
             "stopped": _stop(own),
             **_erase_messages(organization_id, contact_id),
+            "actions": BulkAction.objects.filter(**own)
+            .exclude(scope=ERASED)
+            .update(scope=ERASED, reason=ERASED),
             "audit": audit.erase(organization_id, contact_id),
         }
         _record(actor, organization_id, contact_id, counts)

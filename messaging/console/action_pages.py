@@ -118,6 +118,9 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
         if chosen.matches_nobody or chosen.problem:
             return ActionChoice([], form.in_words, is_cut=False)
         wanted, scope, limit = chosen.wanted, form.in_words, bulk_actions.TARGETS_LIMIT
+        if (several := len(wanted.contact_ids)) > 1:  # what was typed would outlive an erasure
+            given = {name: form.data.get(name) for name in form.fields}
+            scope = message_filter.in_words({**given, "person": f"{several} people"})
         contact_id = chosen.contact_id
         # What comes after the number was shown is not part of it.
         wanted = replace(wanted, until=min(filter(None, [wanted.until, _asked_at(data)])))

@@ -73,6 +73,7 @@ def start(
             kind=kind,
             scope=scope[:1000],
             reason=reason,
+            contact_id=contact_id,
             targets=list(targets),
             total=len(targets),
             started_by=viewer.user.get_username(),

@@ -35,7 +35,7 @@ sender that the mail was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Recipients:
     """A message with its deliveries, in words."""
 
     rows: Sequence[DeliveryRow]
@@ -49,13 +49,13 @@ class _Told:
 def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponseBase:
     """Return the page of a message, with the timeline of one of its recipients."""
     found = _detail(viewer, message_id)
-    told = _told(viewer, found, message_id)
-    chosen = _position(request, len(told.rows))
-    row = told.rows[chosen]
+    recipients = _recipients(viewer, found, message_id)
+    chosen = _position(request, len(recipients.rows))
+    row = recipients.rows[chosen]
     if viewer.sees_contents:
         _record_read(viewer, row)
-    several = len(told.rows) > 1
-    counts = Counter(each.status for each in told.rows)
+    several = len(recipients.rows) > 1
+    counts = Counter(each.status for each in recipients.rows)
     shown = _shown_from(request, chosen)
     return access.show(
         request,
@@ -63,15 +63,15 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         "message",
         "Message",
         message=found.message,
-        headline=_of_all(counts) if several else told.explanations[0],
+        headline=_of_all(counts) if several else recipients.explanations[0],
         several=several,
-        lines=told.lines[shown : shown + RECIPIENTS_SHOWN],
+        lines=recipients.lines[shown : shown + RECIPIENTS_SHOWN],
         shown_from=shown,
         earlier=max(0, shown - RECIPIENTS_SHOWN) if shown else None,
-        later=shown + RECIPIENTS_SHOWN if shown + RECIPIENTS_SHOWN < len(told.rows) else None,
-        chosen=told.lines[chosen],
-        explanation=told.explanations[chosen],
-        moments=told.moments[chosen],
+        later=shown + RECIPIENTS_SHOWN if shown + RECIPIENTS_SHOWN < len(recipients.rows) else None,
+        chosen=recipients.lines[chosen],
+        explanation=recipients.explanations[chosen],
+        moments=recipients.moments[chosen],
         content=_content(viewer, row) if viewer.sees_contents else None,
         raw=_raw(found, row) if viewer.sees_contents and viewer.sees_addresses else "",
         scheduled=counts[Status.SCHEDULED],
@@ -102,7 +102,7 @@ def _detail(viewer: Viewer, message_id: UUID) -> MessageDetail:
         raise Http404 from None
 
 
-def _told(viewer: Viewer, found: MessageDetail, message_id: UUID) -> _Told:
+def _recipients(viewer: Viewer, found: MessageDetail, message_id: UUID) -> _Recipients:
     """Return a message in words; four statements, however many recipients it has."""
     rows = delivery_list.of_message(viewer.organization_id, message_id, limit=RECIPIENTS).rows
     traces = {each.contact_id: each for each in found.trace or ()}
@@ -113,7 +113,7 @@ def _told(viewer: Viewer, found: MessageDetail, message_id: UUID) -> _Told:
         events = [each for each in found.events if each.contact_id == row.contact_id]
         explained.append(explanations.explain(viewer, row, steps, events, named))
         moments.append(explanations.timeline(viewer, row, steps, events, named))
-    return _Told(rows, message_list.lines(viewer, rows), explained, moments)
+    return _Recipients(rows, message_list.lines(viewer, rows), explained, moments)
 
 
 def _of_all(counts: Counter[str]) -> Explanation:

@@ -33,6 +33,8 @@ class BulkAction(models.Model):
     state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
     scope = models.CharField(max_length=1000, help_text="What was chosen, in words.")
     reason = models.CharField(max_length=500)
+    contact_id = models.CharField(max_length=64, default="", db_default="")
+    """The contact whom scope and reason name, if it is one alone: an erasure removes both."""
     targets = ArrayField(models.UUIDField())
     total = models.PositiveIntegerField()
     done = models.PositiveIntegerField(default=0)

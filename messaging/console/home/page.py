@@ -67,8 +67,8 @@ def context(request: HttpRequest) -> dict[str, Any]:
 
 def _viewer(request: HttpRequest) -> Viewer | None:
     """Return the person on the organization that is in focus; None without any. Raise Http404."""
-    if asked := request.GET.get("organization"):
-        viewer = viewer_of(request, asked)
+    if wanted := request.GET.get("organization"):
+        viewer = viewer_of(request, wanted)
         request.session[LATEST] = viewer.organization_id
         return viewer
     chosen = access.latest(request)

@@ -20,7 +20,7 @@ from rme.tenants import api_keys
 from rme.tenants.models import Organization
 from tests import factories
 from tests.admin.scene import button, page, person
-from tests.messaging.admin.test_templates import VERSION
+from tests.messaging.admin.templates.test_templates import VERSION
 from tests.rest import work
 
 pytestmark = pytest.mark.django_db

@@ -13,6 +13,7 @@ from messaging.delivery import claims
 from messaging.models import (
     PARTITIONED,
     Attempt,
+    BulkAction,
     ConsentEntry,
     Delivery,
     Event,
@@ -45,6 +46,7 @@ NOTHING = dict.fromkeys(
         "events",
         "notices",
         "deliveries",
+        "actions",
         "audit",
     ],
     0,
@@ -113,6 +115,19 @@ def test_everything_of_a_person_goes_and_nothing_of_others(api, org, ada, bob):
         "ERASED", "command-line", str(ada.pk),
     )  # fmt: skip
     assert "contacts: 1, devices: 1" in erasing.values.text
+
+
+def test_the_actions_that_name_a_person_name_nobody_afterwards(org, ada, bob):
+    for each, mail in ((ada, "ada@people.example"), (bob, "bob@people.example")):
+        BulkAction.objects.create(
+            organization=org, kind="CANCEL", scope=f"Person: {mail}", reason="moved away",
+            contact_id=str(each.pk), targets=[], total=0, started_by="root", user_id=1,
+        )  # fmt: skip
+    assert erasure.erase(org.pk, str(ada.pk)).counts["actions"] == 1
+    assert list(BulkAction.objects.order_by("pk").values_list("scope", "reason")) == [
+        ("(erased)", "(erased)"),
+        ("Person: bob@people.example", "moved away"),
+    ]
 
 
 def test_again_finds_nothing_and_is_no_error(api, org, ada, bob):
@@ -208,7 +223,7 @@ def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
     endpoints.subscriptions([org.pk])  # and this, for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert erasure.erase(org.pk, str(ada.pk)).counts["stopped"] == count
-    assert len(captured) == 36  # one of them for the statuses to be set by index
+    assert len(captured) == 37  # one of them for the statuses to be set by index
 
 
 def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):

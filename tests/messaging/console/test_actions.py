@@ -69,6 +69,22 @@ def test_scheduled_sends_are_cancelled_with_a_reason_that_is_logged(root, org):
     assert "reason: the congress is off" in lines
 
 
+def test_what_was_typed_to_find_several_people_is_not_kept(root, org):
+    mails = ("a@simulator.rme.test", "b@simulator.rme.test")
+    people = [factories.contact(org, last_name="Meier", email=each) for each in mails]
+    Api(org).send(message(*people, schedule=LATER))
+    shown = order(root, "cancel", why="off", person="Meier", channel="EMAIL")
+    action = shown.context["action"]
+    assert (action.scope, action.contact_id) == ("Person: 2 people, Channel: EMAIL", "")
+
+
+def test_an_action_on_one_person_names_the_contact(root, org):
+    contact = factories.contact(org, last_name="Meier")
+    Api(org).send(message(contact, schedule=LATER))
+    action = order(root, "cancel", why="off", person="Meier").context["action"]
+    assert (action.scope, action.contact_id) == ("Person: Meier", str(contact.pk))
+
+
 @pytest.mark.parametrize("kind", ["cancel", "resend", "lift"])
 def test_nothing_is_done_without_a_reason_or_a_target(root, org, kind):
     shown = order(root, kind, why="because")

@@ -14,21 +14,23 @@ from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from unfold.decorators import action
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from messaging import providers
-from messaging.admin import account_check
-from messaging.admin.account_form import MAIN, SECRET_FIELDS, AccountForm, setting_name
+from messaging.admin.accounts import connection_check
+from messaging.admin.accounts.action_forms import ORDER, ReasonForm, StateForm, TestForm
+from messaging.admin.accounts.settings_form import (
+    MAIN,
+    SECRET_FIELDS,
+    AccountForm,
+    setting_name,
+)
 from messaging.admin.policy import PolicyAdmin
 from messaging.models import ProviderAccount
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
-from rme.core import addresses
 from rme.tenants import audit
 from rme.tenants.roles import Permission, organizations_for
-
-ORDER = ("priority", "weight")
 
 
 @admin.register(ProviderAccount)
@@ -140,13 +142,13 @@ class ProviderAccountAdmin(PolicyAdmin):
     @admin.display(description="Connection")
     def connection(self, row: ProviderAccount) -> str:
         """Return what the last check or test found, and when."""
-        return account_check.in_words(row)
+        return connection_check.in_words(row)
 
     def save_model(
         self, request: HttpRequest, obj: ProviderAccount, form: forms.ModelForm, change: bool
     ) -> None:
         """Store the account. Other settings have not been checked."""
-        if change and account_check.has_other_settings(obj):
+        if change and connection_check.has_other_settings(obj):
             obj.checked_at, obj.check_problem = None, ""
         super().save_model(request, obj, form, change)
 
@@ -163,11 +165,11 @@ class ProviderAccountAdmin(PolicyAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        outcome = account_check.check(row)
+        outcome = connection_check.check(row)
         if outcome is None:
             messages.warning(request, "It cannot be checked without sending: use Test send.")
         else:
-            text = account_check.in_words(row)
+            text = connection_check.in_words(row)
             show = messages.error if row.check_problem else messages.success
             show(request, f"{row.name}: {text}")
             self.note(request, row, f"connection: {text}", audit.Action.TESTED)
@@ -263,63 +265,10 @@ class ProviderAccountAdmin(PolicyAdmin):
         form = TestForm(request.POST or None, channel=row.channel)
         result = ""
         if form.is_valid():
-            outcome = account_check.send_test(row, form.cleaned_data["to"])
-            account_check.store(row, outcome)
-            result = account_check.outcome_text(outcome)
+            outcome = connection_check.send_test(row, form.cleaned_data["to"])
+            connection_check.store(row, outcome)
+            result = connection_check.outcome_text(outcome)
             self.note(request, row, f"send: {result}", audit.Action.TESTED)
         question = f"Send a test through {row.name}. No message is recorded."
         context = {"title": "Test send", "question": question, "form": form, "result": result}
         return self.show(request, "ask", row, **context)
-
-
-class ReasonForm(forms.Form):
-    """The reason of a pause, which the list of accounts and the audit show."""
-
-    reason = forms.CharField(max_length=500, widget=UnfoldAdminTextInputWidget)
-
-
-class StateForm(forms.Form):
-    """A state, a routing order and the reason for them."""
-
-    state = forms.ChoiceField(
-        choices=ProviderAccount.State.choices, widget=UnfoldAdminSelectWidget()
-    )
-    priority = forms.IntegerField(min_value=0, max_value=32767, widget=UnfoldAdminTextInputWidget)
-    weight = forms.IntegerField(min_value=1, max_value=32767, widget=UnfoldAdminTextInputWidget)
-    reason = forms.CharField(required=False, max_length=500, widget=UnfoldAdminTextInputWidget)
-
-    def __init__(self, *args: object, row: ProviderAccount, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
-        self.row = row
-
-    def clean(self) -> dict[str, Any]:
-        """Require a reason, unless the account is simply activated."""
-        given = super().clean() or {}
-        active = given.get("state") == ProviderAccount.State.ACTIVE
-        moved = any(given.get(name) != getattr(self.row, name) for name in ORDER)
-        if not given.get("reason") and (moved or not active):
-            self.add_error("reason", "Give a reason.")
-        given["state_reason"] = "" if active else given.get("reason", "")
-        return given
-
-
-class TestForm(forms.Form):
-    """The recipient of a test, checked as in any message."""
-
-    __test__ = False  # pytest: this is no test
-    to = forms.CharField(label="To", max_length=4096, widget=UnfoldAdminTextInputWidget)
-
-    def __init__(self, *args: object, channel: str, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
-        self.channel = channel
-        help_texts = {"EMAIL": "An email address.", "SMS": "A number like +41791234567."}
-        self.fields["to"].help_text = help_texts.get(channel, "A device's token.")
-
-    def clean_to(self) -> str:
-        """Normalize the address."""
-        typed: str = self.cleaned_data["to"]
-        checks = {"EMAIL": addresses.email, "SMS": lambda text: addresses.phone(text, None)}
-        normal = checks[self.channel](typed) if self.channel in checks else typed
-        if normal is None:
-            raise forms.ValidationError("This is not an address of that channel.")
-        return normal

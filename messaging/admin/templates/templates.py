@@ -1,0 +1,142 @@
+"""Pages for templates, with their versions as a list."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from messaging.admin.templates.versions import page_of
+from messaging.models import Category, Template, TemplateVersion
+from messaging.policy import organization_policy
+from rme.tenants import languages
+from rme.tenants.admin.base import TenantAdmin, TenantInline
+from rme.tenants.admin.choices import TenantForm
+from rme.tenants.roles import Permission, organizations_for
+
+USED = (
+    "{}: it has a version that is or was active, and messages refer to it. To stop sending it, add "
+    "a pause that names the template (Sending, Pauses)."
+)
+"""Why a template cannot be deleted, and what to do instead."""
+
+
+class VersionInline(TenantInline):
+    """The versions of a template, each with a link to its page."""
+
+    model = TemplateVersion
+    fields = ("page", "state", "created_at", "activated_at")
+    readonly_fields = fields
+    ordering = ("-version",)
+    max_num = 0
+    can_delete = False
+
+    @admin.display(description="version")
+    def page(self, row: TemplateVersion) -> str:
+        return format_html('<a href="{}">version {}</a>', page_of(row), row.version)
+
+
+CATEGORIES = 500
+"""The most categories that the form of a template offers."""
+
+
+class TemplateForm(TenantForm):
+    """A template. Its category must exist."""
+
+    categories: ClassVar[list[str]] = []
+    """The categories to choose from: the form is a class made for each request."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        own = self.instance.category
+        names = sorted({*organization_policy.BUILT_IN, *self.categories, *filter(None, [own])})
+        offered = {"category": [(each, each) for each in names], "language": languages.choices()}
+        for name in offered.keys() & self.fields.keys():
+            choices = [("", "Choose"), *offered[name]]
+            self.fields[name].widget = UnfoldAdminSelectWidget(choices=choices)
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the category exists."""
+        given = super().clean()
+        if given.get("language") and not languages.is_language(given["language"]):
+            self.add_error("language", "There is no such language or country.")
+        organization, category = self.own_organization(), given.get("category", "")
+        if organization and category:
+            known = organization_policy.of(organization.pk).categories
+            if category not in known:
+                self.add_error("category", f"There is no such category: {', '.join(known)}.")
+        return given
+
+
+@admin.register(Template)
+class TemplateAdmin(TenantAdmin):
+    read_permission: Permission = Permission.SEE_TEMPLATES
+    write_permission: Permission = Permission.CHANGE_TEMPLATES
+    form = TemplateForm
+    list_display = ("name", "language", "channel", "category", "active_version", "organization")
+    list_filter = ("channel", "language", "category")
+    search_fields = ("name",)
+    ordering = ("name", "language", "channel")
+    list_select_related = ("organization",)
+    fixed_fields = ("organization", "name", "language", "channel")
+    inlines: ClassVar[list[Any]] = [VersionInline]
+    actions_detail: ClassVar[list[str]] = ["new_version"]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: object
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        rows = Category.objects.filter(
+            organization__in=organizations_for(request, self.write_permission)
+        )
+        rows = rows.filter(organization=obj.organization_id) if obj else rows
+        names = rows.order_by("name").values_list("name", flat=True).distinct()
+        form.categories = list(names[:CATEGORIES])
+        return form
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
+        """Start with the organization's language."""
+        initial = super().get_changeform_initial_data(request)
+        own = organizations_for(request, self.write_permission)
+        found = own.filter(pk=initial.get("organization", "")).values_list("language", flat=True)
+        return {"language": found.first() or "", **initial}
+
+    def response_add(self, request: HttpRequest, obj: Template, *given: object) -> HttpResponse:
+        """Lead to the form of the first version."""
+        if "_save" not in request.POST:
+            return super().response_add(request, obj, *given)
+        messages.success(request, f"{obj} was added. Write its first version.")
+        url = reverse("admin:messaging_templateversion_add")
+        return HttpResponseRedirect(f"{url}?template={obj.pk}")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Template]:
+        active = TemplateVersion.objects.filter(
+            template=OuterRef("pk"), state=TemplateVersion.State.ACTIVE
+        )
+        return super().get_queryset(request).annotate(active=Subquery(active.values("version")))
+
+    @admin.display(description="active version")
+    def active_version(self, row: Any) -> str:
+        return str(row.active) if row.active else "none"
+
+    def get_inlines(self, request: HttpRequest, obj: object) -> Any:
+        return self.inlines if obj else []
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Report templates that have sent as protected: their messages refer to the versions."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        used = TemplateVersion.objects.exclude(state=TemplateVersion.State.DRAFT)
+        kept = used.filter(template__in=objs).values_list("template", flat=True)
+        reasons = [USED.format(row) for row in objs if row.pk in set(kept)]
+        missing.discard(str(TemplateVersion._meta.verbose_name))
+        return deleted, counts, missing, [*protected, *reasons]
+
+    @action(description="New version", permissions=["change"])
+    def new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Open the form of a new version, filled with the newest one's text."""
+        url = reverse("admin:messaging_templateversion_add")
+        return HttpResponseRedirect(f"{url}?template={self.get_object(request, object_id).pk}")
