@@ -1,0 +1,123 @@
+"""Every page for people, of the table of routes: WCAG 2.2 A and AA, and no sideways scrolling.
+
+Each page is opened once, and then shown wide and narrow, light and dark. A page is left out if it
+has nothing but shapes of elements that pages before it had.
+"""
+
+import pytest
+
+from rme.tenants.models import Membership, User
+from tests import factories
+from tests.admin.addresses import Addresses
+from tests.admin.scene import fill
+from tests.browser.axe import scrolls_sideways, violations
+from tests.browser.shapes import shapes_of
+from tests.messaging.console.test_actions import LATER
+from tests.rest import Api, message
+from tests.tenants.access.scene import browser, code_of, log_in, with_totp
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+# Colours must not be on their way from light to dark while they are measured.
+STILL = "*, ::before, ::after { transition: none !important; animation: none !important; }"
+_ADD_STYLE = """text => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  document.adoptedStyleSheets = [sheet];
+}"""
+_SIDEBAR = """() => [...new Set(
+  [...document.querySelectorAll("#nav-sidebar *")].map((each) => each.className)
+)].sort().join()"""
+OTHERS = ["#swagger-ui"]
+"""Elements that another project draws, and that cannot be mended here."""
+
+
+@pytest.fixture
+def org(live_server, transactional_db, settings):
+    settings.MAIL_ENABLED = True  # for the pages of a forgotten password
+    row = factories.organization()
+    factories.welcome(row)
+    return row
+
+
+def superuser(org, name, *, protected):
+    """Log in a superuser, who is an owner too, with or without a second factor."""
+    user = User.objects.create_superuser(name, f"{name}@example.com", "correct horse battery")
+    Membership.objects.create(user=user, organization=org, role="OWNER")
+    client = browser()
+    if protected:
+        with_totp(user)
+    log_in(client, name)
+    if protected:
+        client.post("/admin/account/2fa/authenticate/", {"code": code_of()})
+    return client
+
+
+def html_of(client, path):
+    """Return the document at an address; empty for files, redirects, refusals and fragments."""
+    answer = client.get(path)
+    if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
+        return ""
+    text = answer.content.decode()
+    return text if "<html" in text else ""
+
+
+def new_pages(client, left, seen):
+    """Yield the pages that a person may open and that have a shape that no page had before."""
+    for path in list(left):
+        if html := html_of(client, path):
+            left.remove(path)
+            shapes = shapes_of(html)
+            if not shapes <= seen:
+                seen |= shapes
+                yield path
+
+
+def faults(page, sidebars):
+    """Return what is wrong with a page at both widths and in both colours."""
+    page.evaluate(_ADD_STYLE, STILL)
+    found = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("d => document.documentElement.classList.toggle('dark', d)", scheme == "dark")
+        for width in (1440, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            # The sidebar is the same on all pages, but for which of its entries is the current one.
+            sidebar = (scheme, width, page.evaluate(_SIDEBAR))
+            known = ["#nav-sidebar"] if sidebar in sidebars else []
+            sidebars.add(sidebar)
+            context = {"exclude": [*known, *OTHERS]}
+            broken = violations(page, context, colours_only=scheme == "dark")
+            found += [(scheme, width, *each) for each in broken]
+            found += [(scheme, width, "scrolls")] if scrolls_sideways(page) else []
+    return found
+
+
+def test_every_page(chromium, live_server, org):
+    fill(org)
+    api, ada = Api(org), factories.contact(org)
+    api.send(message(ada, channel="SMS", schedule=LATER))
+    org.suppression_set.create(channel="EMAIL", address=ada.email, reason="STOP")
+    api.send(message(ada))
+    people = [superuser(org, "root", protected=True), superuser(org, "new", protected=False)]
+    every = Addresses(org, User.objects.get(username="root")).all()
+    left, seen, sidebars, found, opened = list(every), set(), set(), [], []
+    for client in (*people, browser()):
+        context = chromium.new_context(locale="en-GB", viewport={"width": 1440, "height": 900})
+        if cookie := client.cookies.get("sessionid"):
+            value = {"name": "sessionid", "value": cookie.value, "url": live_server.url}
+            context.add_cookies([value])
+        page, problems = context.new_page(), []
+        page.set_default_timeout(30_000)
+        page.on("console", lambda e, to=problems: to.append(e.text) if e.type == "error" else None)
+        page.on("pageerror", lambda error, to=problems: to.append(str(error)))
+        for path in new_pages(client, left, seen):
+            page.goto(live_server.url + path)
+            opened.append(path)
+            found += [(path, *each) for each in faults(page, sidebars)]
+            found += [(path, "console", each) for each in problems]
+            problems.clear()
+        context.close()
+    assert found == []
+    assert len(every) - len(left) > 200
+    assert len(opened) > 70
+    assert {"/admin/", "/admin/login/", "/rme/v1/docs"}.isdisjoint(left)
