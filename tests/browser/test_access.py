@@ -13,6 +13,7 @@ from tests.tenants.access.test_single_sign_on import provider
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 OPEN = (
     *("/admin/login/", "/admin/logout/", "/admin/password_change/", "/admin/account/"),
+    "/admin/acting/end/",  # ends what whoever acts as another user began
     *("/admin/messaging/message/", "/admin/messaging/delivery/"),
     *("/admin/console/messages/", "/admin/console/search/"),
     *("/admin/jsi18n/", "/admin/autocomplete/", "/admin/search/"),

@@ -1,31 +1,23 @@
-"""The console in a real Chromium: journeys with the number of their interactions, and axe."""
-
-import itertools
-from datetime import timedelta
+"""Journeys in a real Chromium, by mouse and by keyboard, each with its number of interactions."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from messaging.models import (
     ConsentEntry,
     Delivery,
     Message,
-    Pause,
     ProviderAccount,
     Suppression,
 )
-from rme.core.db import clock
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.browser.journey import Journey, KeyboardJourney
-from tests.messaging.console.conftest import url
 from tests.messaging.console.test_actions import LATER
-from tests.messaging.statistics.scene import attempt, count, delivery
+from tests.messaging.statistics.scene import count
 from tests.rest import Api, message, work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
-WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 
 
 @pytest.fixture
@@ -132,54 +124,3 @@ def test_replay_what_failed_at_one_provider_in_the_last_hour(tab, journey, org):
     again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
     assert again == {str(row.message_id) for row in rows[2:]}
     assert journey.count <= 5
-
-
-def home(org):
-    """Fill each part of the operations home."""
-    account = ProviderAccount.objects.create(
-        organization=org, name="mail", kind="simulator", channel="EMAIL"
-    )
-    Pause.objects.create(organization=org, reason="maintenance", channel="SMS")
-    now = clock.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
-    for outcome in ("Accepted", "Retryable"):
-        attempt(delivery(now), outcome, now, account_id=account.pk)
-    count()
-
-
-def pages(org):
-    """Return the addresses of one page of each kind, with something on it."""
-    ada = factories.contact(org)
-    api = Api(org)
-    api.send(message(ada))
-    work()
-    row = Suppression.objects.create(
-        organization=org, channel="EMAIL", address=ada.email, reason="STOP"
-    )
-    api.send(message(ada))
-    api.send(message(ada, channel="SMS", schedule=LATER))
-    sent = Message.objects.order_by("pk").first().pk
-    home(org)
-    return [
-        "/admin/", url("messages"), url("message", sent), url("person", ada.pk),
-        url("lift", row.pk),
-        url("choose", "cancel"), url("pause"), url("actions"), "/admin/console/search/?q=e",
-    ]  # fmt: skip
-
-
-def test_every_page_is_for_everybody(tab, org, live_server):
-    """No violation of WCAG, and no sideways scrolling: wide and narrow, light and dark."""
-    found = []
-    for path, width, scheme in itertools.product(pages(org), (1440, 390), ("light", "dark")):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.emulate_media(color_scheme=scheme)
-        tab.goto(f"{live_server.url}{path}")
-        tab.evaluate(
-            "dark => document.documentElement.classList.toggle('dark', dark)", scheme == "dark"
-        )
-        overflow = tab.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-        violations = Axe().run(tab, context="#content", options=WCAG).response["violations"]
-        found += [(path, width, scheme, "scrolls")] if overflow else []
-        found += [
-            (path, width, scheme, each["id"], each["nodes"][0]["target"]) for each in violations
-        ]
-    assert found == []

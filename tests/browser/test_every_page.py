@@ -4,8 +4,12 @@ Each page is opened once, and then shown wide and narrow, light and dark. A page
 has nothing but shapes of elements that pages before it had.
 """
 
+from datetime import timedelta
+
 import pytest
 
+from messaging.models import Delivery, Pause, ProviderAccount
+from rme.core.db import clock
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.admin.addresses import Addresses
@@ -13,7 +17,8 @@ from tests.admin.scene import fill
 from tests.browser.axe import scrolls_sideways, violations
 from tests.browser.shapes import shapes_of
 from tests.messaging.console.test_actions import LATER
-from tests.rest import Api, message
+from tests.messaging.statistics.scene import attempt, count
+from tests.rest import Api, message, work
 from tests.tenants.access.scene import browser, code_of, log_in, with_totp
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -37,6 +42,26 @@ def org(live_server, transactional_db, settings):
     row = factories.organization()
     factories.welcome(row)
     return row
+
+
+def scene(org):
+    """Make messages with each outcome that looks different, and fill the operations home."""
+    fill(org)
+    api, ada = Api(org), factories.contact(org)
+    api.send(message(ada))
+    work()
+    api.send(message(ada, channel="SMS", schedule=LATER))
+    org.suppression_set.create(channel="EMAIL", address=ada.email, reason="STOP")
+    api.send(message(ada))
+    Pause.objects.create(organization=org, reason="maintenance", channel="SMS")
+    sent = Delivery.objects.filter(status="DELIVERED").values().first()
+    now = clock.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
+    for outcome in ("Accepted", "Retryable"):
+        attempt(sent, outcome, now, account_id=ProviderAccount.objects.first().pk)
+    count()
+    assert set(Delivery.objects.values_list("status", flat=True)) >= {
+        "DELIVERED", "SCHEDULED", "BLOCKED",
+    }  # fmt: skip
 
 
 def superuser(org, name, *, protected):
@@ -93,13 +118,10 @@ def faults(page, sidebars):
 
 
 def test_every_page(chromium, live_server, org):
-    fill(org)
-    api, ada = Api(org), factories.contact(org)
-    api.send(message(ada, channel="SMS", schedule=LATER))
-    org.suppression_set.create(channel="EMAIL", address=ada.email, reason="STOP")
-    api.send(message(ada))
+    scene(org)
     people = [superuser(org, "root", protected=True), superuser(org, "new", protected=False)]
     every = Addresses(org, User.objects.get(username="root")).all()
+    every.append("/admin/console/search/?q=e")
     left, seen, sidebars, found, opened = list(every), set(), set(), [], []
     for client in (*people, browser()):
         context = chromium.new_context(locale="en-GB", viewport={"width": 1440, "height": 900})
