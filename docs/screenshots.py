@@ -132,6 +132,9 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-review", "/admin/messaging/delivery/", height=640),
         Picture("console-provider", f"/admin/messaging/provideraccount/{found['account']}/change/"),
         Picture("console-roles", reverse("roles"), height=1300),
+        Picture("console-audit", _console("audit"), height=1000),
+        Picture("console-audit-phone", _console("audit"), NARROW, dark=True),
+        Picture("console-acting", reverse("acting_begin", args=[found["colleague"]]), height=560),
         Picture("console-invitations", "/admin/tenants/invitation/", height=480),
         Picture("console-second-factor", reverse("mfa_index"), height=800),
         Picture("console-sessions", reverse("usersessions_list"), height=480),
@@ -164,6 +167,8 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     row = Organization.objects.get(pk=ORG)
     user = User.objects.create_user(USER, "maria@demo.example", PASSWORD, is_staff=True)
     Membership.objects.create(organization=row, user=user, role=Membership.Role.OWNER)
+    colleague = User.objects.create_user("ben", "ben@demo.example", is_staff=True)
+    Membership.objects.create(organization=row, user=colleague, role=Membership.Role.SUPPORT)
     invitations.create(
         Invitation(organization=row, email="sam@demo.example", role="SUPPORT", invited_by=user)
     )
@@ -218,6 +223,7 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         "suppression": str(Suppression.objects.filter(organization=row).latest("pk").pk),
         "action": str(action.pk),
         "account": str(account.pk),
+        "colleague": str(colleague.pk),
         "token": PreferenceLink(ORG, people[0], "EMAIL", "MARKETING").token,
     }
 

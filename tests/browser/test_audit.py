@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import expect
 
@@ -11,7 +10,8 @@ from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 from rme.tenants.models import Membership, User
 from tests import audited, factories
-from tests.browser.test_console import WCAG, org, tab
+from tests.browser.axe import scrolls_sideways, violations
+from tests.browser.test_console import org, tab
 from tests.messaging.console.conftest import url
 
 __all__ = ["org", "tab"]
@@ -48,13 +48,9 @@ def test_a_person_acts_as_another_reads_the_audit_and_ends_it(tab, org, live_ser
         )
         expect(banner).to_be_visible()
         expect(tab.locator("tbody tr").first).to_contain_text("Began to act as")
-        overflow = tab.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-        found += [(width, scheme, "scrolls")] if overflow else []
+        found += [(width, scheme, "scrolls")] if scrolls_sideways(tab) else []
         for context in ("#content", ".c-acting"):
-            violations = Axe().run(tab, context=context, options=WCAG).response["violations"]
-            found += [
-                (width, scheme, each["id"], each["nodes"][0]["target"]) for each in violations
-            ]
+            found += [(width, scheme, *each) for each in violations(tab, context)]
     assert found == []
     tab.get_by_label("Action").select_option("EXPORTED")
     tab.get_by_role("button", name="Show").click()
