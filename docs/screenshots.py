@@ -62,6 +62,7 @@ from rme.core.http.parsing import parse  # noqa: E402
 from rme.core.outbound import outbound_transport  # noqa: E402
 from rme.tenants import organizations  # noqa: E402
 from rme.tenants.access import invitations  # noqa: E402
+from rme.tenants.audit import Actor  # noqa: E402
 from rme.tenants.authentication import Caller  # noqa: E402
 from rme.tenants.models import Invitation, Membership, Organization, User  # noqa: E402
 
@@ -205,7 +206,7 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     )
     failed = Delivery.objects.filter(organization_id=ORG, status="FAILED").order_by("-pk")
     action = bulk_actions.start(
-        Viewer(user, organizations.get(ORG)),
+        Viewer(user, organizations.get(ORG), Actor(user.pk, USER, address="203.0.113.9")),
         BulkAction.Kind.RESEND,
         [each.pk for each in failed[:2]],
         scope="Status: Failed",
