@@ -118,7 +118,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
 
 
 def _record(actor: Actor, organization_id: str, contact_id: str, counts: Mapping[str, int]) -> None:
-    """Record an erasure that found something; the entry describes nobody."""
+    """Record an erasure that found something; the entry has no personal data."""
     found = ", ".join(f"{name}: {count}" for name, count in counts.items() if count)
     if found:
         kind = Contact._meta.label_lower

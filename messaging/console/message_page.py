@@ -137,7 +137,7 @@ def _shown_from(request: HttpRequest, chosen: int) -> int:
 
 
 def _record_read(viewer: Viewer, row: DeliveryRow) -> None:
-    """Record that somebody reads the content of a delivery: the page and its frames once."""
+    """Record a reading of the content of a delivery: the page and its frames count once."""
     entry = audit.NewEntry(
         audit.Action.READ,
         viewer.organization_id,

@@ -17,7 +17,7 @@ BROKEN = Misconfigured("The account's settings are broken.")
 
 
 def check(row: ProviderAccount) -> Outcome | None:
-    """Log in without sending and store what came of it; None if only a message tells."""
+    """Log in without sending and store the outcome; None if only a message can show it."""
     ready = organization_policy.account_of(row)
     outcome = ready.provider.check(outbound_transport()) if ready.provider else BROKEN
     if outcome is not None:

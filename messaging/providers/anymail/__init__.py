@@ -45,7 +45,7 @@ _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.-]{1,253}")
 _KEY = re.compile(r"[\x21-\x7e]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _CHECK = Dispatch("check", Email("a@example.com", "b@example.com", "", "Check", "Check"))
-"""Gives a check the headers of an email. It is never sent."""
+"""An email that is never sent: a check has its headers."""
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$", max_length=253)]
 
 

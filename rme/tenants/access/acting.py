@@ -1,7 +1,7 @@
 """Acting as another user: to see what that person sees, with a reason, for half an hour at most.
 
 The session stays the person's own; each request gets the other user as its `user`, without the
-permissions to change keys, roles and webhooks. Nobody gets more than they have.
+permissions to change keys, roles and webhooks. So acting adds no permission.
 """
 
 import time
@@ -82,7 +82,7 @@ def end(request: HttpRequest, text: str = "") -> None:
 
 
 def enter(request: HttpRequest) -> str:
-    """Give a request the user whom its person acts as; return why it has to end, if it has."""
+    """Set the user as whom a request's person acts; return why acting must end, or nothing."""
     acting: dict[str, Any] | None = request.session.get(KEY)
     person: Any = request.user
     if acting is None or not person.is_authenticated:

@@ -72,7 +72,7 @@ def end(request: HttpRequest) -> HttpResponse:
 
 
 class ActingMiddleware:
-    """Gives requests the user whom their person acts as, and refuses what is closed meanwhile."""
+    """Sets the user of requests while a person acts as another, and refuses closed pages."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

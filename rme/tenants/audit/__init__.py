@@ -1,4 +1,4 @@
-"""The audit: entries of who did what, when and from where, which nobody can change.
+"""The audit: append-only entries of who did what, when and from where.
 
 What an entry says about its object may describe a person. It stands apart (AuditValues), so that an
 erasure can remove it; the entry keeps its digest, by which values that are there are verified.

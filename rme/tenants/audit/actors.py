@@ -14,7 +14,7 @@ USER_AGENT_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A person who does something; without an id a program, or somebody unknown."""
+    """A person who does something; without an id a program, or an unknown person."""
 
     user_id: int | None = None
     name: str = ""
@@ -37,7 +37,7 @@ class ActingRequest(HttpRequest):
 
 
 def person_behind(request: HttpRequest) -> Any:
-    """Return the person who sends a request, also if it acts as another user."""
+    """Return the person behind a request, also while acting as another user."""
     return getattr(request, "acting_by", None) or request.user
 
 
@@ -56,7 +56,7 @@ def actor_of(request: HttpRequest, user: Any = None) -> Actor:
 
 
 def stranger(request: HttpRequest | None) -> Actor:
-    """Return the actor of a request of which nobody knows who sends it."""
+    """Return the actor of an anonymous request: its address alone."""
     return Actor(**_origin(request)) if request else Actor()
 
 

@@ -44,7 +44,9 @@ def actions_of(model: type[Model]) -> Actions:
     return _ACTIONS.get(model._meta.label_lower, (Action.ADDED, Action.CHANGED, Action.DELETED))
 
 
-def about(row: Model, action: Action, organization_id: str | None = None, **said: Any) -> NewEntry:
+def about(
+    row: Model, action: Action, organization_id: str | None = None, **fields: Any
+) -> NewEntry:
     """Return an entry about a row. Without `organization_id` the row names its organization."""
     owner = row.pk if isinstance(row, Organization) else getattr(row, "organization_id", None)
     contact_id = getattr(row, "contact_id", None)
@@ -56,7 +58,7 @@ def about(row: Model, action: Action, organization_id: str | None = None, **said
             "object_id": str(row.pk),
             "label": str(row),
             "contact_id": "" if contact_id is None else str(contact_id),
-            **said,
+            **fields,
         },
     )
 
@@ -69,22 +71,22 @@ def deletions(rows: Iterable[Model], reason: str) -> list[NewEntry]:
     ]
 
 
-def about_person(user: User, action: Action, **said: Any) -> list[NewEntry]:
+def about_person(user: User, action: Action, **fields: Any) -> list[NewEntry]:
     """Return an entry about a user for each organization in which the user has a role.
 
-    Whoever has none concerns the deployment. One query.
+    A user without a role concerns the deployment. One query.
     """
     rows = Membership.objects.filter(user_id=user.pk).order_by("organization_id")
     own: list[str | None] = [*rows.values_list("organization_id", flat=True)]
     name = user.get_username()
     return [
-        NewEntry(action, each, kind=PERSON, object_id=str(user.pk), label=name, **said)
+        NewEntry(action, each, kind=PERSON, object_id=str(user.pk), label=name, **fields)
         for each in own or [None]
     ]
 
 
 def about_account(username: str, action: Action, text: str) -> list[NewEntry]:
-    """Return the entries about the account with a name that somebody typed. One query.
+    """Return the entries about the account with a name that was typed. One query.
 
     An unknown name is not kept: people may type a password there by mistake.
     """

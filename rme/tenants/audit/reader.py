@@ -47,7 +47,7 @@ class AuditLine:
 
     @property
     def is_altered(self) -> bool:
-        """Return whether somebody changed the values in the database."""
+        """Return whether the values were changed in the database."""
         if self.values is None:
             return False
         return self.entry.digest != writer.digest(self.entry.pk, vars(self.values))

@@ -33,7 +33,7 @@ def record(actor: Actor, entries: Sequence[NewEntry]) -> None:
 
 
 def record_read(actor: Actor, entry: NewEntry) -> None:
-    """Record that somebody reads something, once for all requests of a page."""
+    """Record a reading, once for all requests of a page."""
     key = f"audit:read:{actor.user_id}:{actor.acting_as_id}:{entry.object_id}:{entry.text}"
     if limiter.take(key, Limit(1, READ_SECONDS)).allowed:
         record(actor, [entry])
