@@ -215,7 +215,7 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     tasks.run_bulk_actions()
     while minutes.count_slice(clock.now() + timedelta(minutes=2)):
         pass
-    first = failed.first()
+    first = failed.latest("pk")
     delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
     return {
         "person": actors["bounce"],

@@ -225,7 +225,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AUTHENTICATION_BACKENDS = [
     "rme.tenants.logins.LimitedBackend",
-    "django.contrib.auth.backends.ModelBackend",  # of sessions begun before; it logs nobody in
+    # Only for the sessions that it began: LimitedBackend answers all log-ins.
+    "django.contrib.auth.backends.ModelBackend",
 ]
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"

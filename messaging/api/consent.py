@@ -15,13 +15,14 @@ from messaging.api.common import (
     answer,
     bulk,
     caller,
+    entries_of,
     page,
     read_each,
     request_id,
 )
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import entries
-from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentBody, ConsentQuery
+from messaging.consent.entry_inputs import CONSENT, ConsentBody, ConsentQuery
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
@@ -79,9 +80,7 @@ class ConsentView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Record one decision, or many; a bad one of many fails no other."""
-        body = request.data
-        many = isinstance(body, dict) and "entries" in body
-        items = parse(CONSENT_ENTRIES, body).entries if many else [body]
+        items, many = entries_of(request)
         read = read_each(request, items, lambda item: parse(CONSENT, item))
         results = entries.record(caller(request), read)
         if many:

@@ -16,6 +16,7 @@ from messaging.api.common import (
     body_of,
     bulk,
     caller,
+    entries_of,
     no_content,
     page,
     read_each,
@@ -23,7 +24,7 @@ from messaging.api.common import (
 )
 from messaging.api.openapi import WITH_BODY, query, responses
 from push import devices, vapid
-from push.inputs import DEVICES, REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
+from push.inputs import REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.http.api import ApiView
@@ -77,7 +78,7 @@ class DeviceBulkOutput(Output):
 
 
 class DeviceRegisteredOutput(RootModel[DeviceOutput | DeviceBulkOutput]):
-    """The new device; of many, what became of each."""
+    """The new device; of many, the result of each."""
 
 
 class VapidKeyOutput(Output):
@@ -122,9 +123,7 @@ class DevicesView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Register one device, or many; a bad one of many fails no other."""
-        body = request.data
-        many = isinstance(body, dict) and "entries" in body
-        items = parse(DEVICES, body).entries if many else [body]
+        items, many = entries_of(request)
         results = devices.register(
             caller(request).organization.id, read_each(request, items, read_device)
         )

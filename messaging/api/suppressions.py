@@ -16,6 +16,7 @@ from messaging.api.common import (
     answer,
     bulk,
     caller,
+    entries_of,
     no_content,
     page,
     read_each,
@@ -24,7 +25,6 @@ from messaging.api.common import (
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import suppressions
 from messaging.consent.suppression_inputs import (
-    SUPPRESSIONS,
     LiftQuery,
     SuppressionBody,
     SuppressionsQuery,
@@ -39,7 +39,6 @@ from rme.core import errors
 from rme.core.channels import ALL
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
-from rme.core.http.parsing import parse
 
 SOURCE = "API"
 LIFT_ERRORS = (errors.NotFound, errors.SuppressionProtected)
@@ -79,7 +78,7 @@ class SuppressionBulkOutput(Output):
 
 
 class SuppressionAddedOutput(RootModel[SuppressionOutput | SuppressionBulkOutput]):
-    """The new entry; of many, what became of each."""
+    """The new entry; of many, the result of each."""
 
 
 class SuppressionsView(ApiView):
@@ -128,10 +127,8 @@ class SuppressionsView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Add one entry, or many; a bad one of many fails no other."""
-        body = request.data
         organization_id = caller(request).organization.id
-        many = isinstance(body, dict) and "entries" in body
-        items = parse(SUPPRESSIONS, body).entries if many else [body]
+        items, many = entries_of(request)
         results = _add(organization_id, _read(request, items))
         if many:
             return bulk(

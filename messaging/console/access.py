@@ -180,10 +180,10 @@ def show(
     return render(request, f"admin/console/{template}.html", {**common, **context})
 
 
-def note(viewer: Viewer, action: Action, row: Model | None = None, **said: Any) -> None:
+def note(viewer: Viewer, action: Action, row: Model | None = None, **fields: Any) -> None:
     """Record an action on a row, or on the organization if there is none."""
     target = row or Organization(pk=viewer.organization_id, name=viewer.organization.name)
-    entry = audit.about(target, action, viewer.organization_id, **said)
+    entry = audit.about(target, action, viewer.organization_id, **fields)
     audit.record(viewer.actor, [entry])
 
 

@@ -195,7 +195,7 @@ def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
     return replace(template, compiled=_compiled(organization_id, template.texts))
 
 
-def add_draft(template: Template, texts: dict[str, object]) -> TemplateVersion:
+def add_draft(template: Template, texts: Mapping[str, object]) -> TemplateVersion:
     """Store a draft version with the next number."""
     with transaction.atomic():
         Template.objects.select_for_update().get(pk=template.pk)

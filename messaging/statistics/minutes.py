@@ -38,7 +38,7 @@ SLICE = timedelta(minutes=5)
 """The most minutes that one transaction counts."""
 BACKLOG = timedelta(days=14)
 """How far back the first run begins at most: two weeks, to compare one with the other."""
-MINUTES_KEPT, HOURS_KEPT = timedelta(days=9), timedelta(days=90)
+MINUTE_RETENTION, HOUR_RETENTION = timedelta(days=9), timedelta(days=90)
 REASONS = [*errors.by_code(), "TEMPLATE_ERROR", "EXPIRED"]
 """The reasons that accept and delivery give."""
 PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
@@ -209,8 +209,8 @@ def purge() -> None:
     """Delete minutes and hours that have been kept long enough, in batches."""
     until = monotonic() + PURGE_SECONDS
     now = clock.now()
-    for table, kept in ((_MINUTES, MINUTES_KEPT), (_HOURS, HOURS_KEPT)):
-        while _purge_batch(table, now - kept) == PURGE_BATCH and monotonic() < until:
+    for table, retention in ((_MINUTES, MINUTE_RETENTION), (_HOURS, HOUR_RETENTION)):
+        while _purge_batch(table, now - retention) == PURGE_BATCH and monotonic() < until:
             pass
 
 

@@ -90,7 +90,7 @@ class LoginAttempt:
             decision.require(_wait_text(decision.retry_after))
 
     def record(self, action: Action, text: str) -> None:
-        """Record what became of the attempt, in the same statements for any account."""
+        """Record the attempt's result, by the same statements for any account."""
         entries = audit.about_account(self.name, action, text)
         audit.record(audit.stranger(self.request), entries)
 

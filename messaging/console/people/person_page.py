@@ -56,7 +56,7 @@ RECEIPTS = [
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """A message to a person, and what became of it."""
+    """A message to a person, and its outcome in words."""
 
     row: DeliveryRow
     explanation: Explanation

@@ -30,7 +30,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
 
-    def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse | None:
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
         """Refuse users of programs, whatever proved who they are."""
         if not user.is_staff:
             return self.respond_user_inactive(request, user)
@@ -41,7 +41,7 @@ class AccountAdapter(DefaultAccountAdapter):
         messages.error(request, "This account may not log in here.")
         return HttpResponseRedirect(reverse("admin:login"))
 
-    def login(self, request: HttpRequest, user: Any) -> None:
+    def login(self, request: HttpRequest, user: User) -> None:
         super().login(request, user)
         sessions.begin(request)
         proofs = get_authentication_records(request, user)

@@ -112,9 +112,11 @@ class AuditedPage:
             for each in message.inner
         ]
 
-    def entries_about(self, row: Model, action: audit.Action, **said: Any) -> list[audit.NewEntry]:
+    def entries_about(
+        self, row: Model, action: audit.Action, **fields: Any
+    ) -> list[audit.NewEntry]:
         """Return what is recorded about a row of this page."""
-        return [audit.about(row, action, self.owner_of(row), **said)]
+        return [audit.about(row, action, self.owner_of(row), **fields)]
 
     def owner_of(self, row: Model) -> str | None:
         """Return the organization in whose audit a row's entries stand."""
@@ -134,10 +136,10 @@ class AuditedPage:
         row: Model,
         text: str,
         action: audit.Action = audit.Action.CHANGED,
-        **said: Any,
+        **fields: Any,
     ) -> None:
         """Record an action on a row."""
-        self.record(request, self.entries_about(row, action, text=text, **said))
+        self.record(request, self.entries_about(row, action, text=text, **fields))
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: object = None
