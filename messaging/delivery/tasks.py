@@ -19,8 +19,8 @@ from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
 from rme.core.process import worker
+from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.core.redis.wakeups import clear_wakeup
 from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
