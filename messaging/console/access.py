@@ -37,7 +37,7 @@ class Viewer:
     user: User
     organization: OrganizationRecord
     actor: Actor
-    """Who it is for the audit, and from where."""
+    """The person, and the address of the request, as the audit records them."""
 
     @property
     def organization_id(self) -> str:
@@ -188,5 +188,5 @@ def note(viewer: Viewer, action: Action, row: Model | None = None, **fields: Any
 
 
 def values(**given: object) -> audit.Values:
-    """Return what an action was given, as values that were not there before."""
+    """Return the inputs of an action as the audit shows them: changes from nothing to a value."""
     return {name: ["", str(value)] for name, value in given.items() if value}

@@ -3,8 +3,8 @@
 A window has parts, and each part has a thread with connections of its own. An account that is slow,
 or that holds sessions of its own (SMPP, push), is a part; all others are one, since threads that
 work at once take the processor from each other. The send loop waits for all parts, at most for
-`answer_seconds`. Then it goes on with what was answered. What was not stays in flight, left
-unanswered: `late_outcomes` stores its outcomes when they come.
+`answer_seconds`. Then it continues with the deliveries that were answered. The others stay in
+flight, and `late_outcomes` stores their outcomes when they come.
 """
 
 import os
@@ -164,8 +164,7 @@ class WindowPart:
         self.window.add_outcomes(outcomes, milliseconds)
 
     def close(self) -> None:
-        """Adapt the limits of the accounts to how the part went. What no thread has begun was not
-        tried.
+        """Adapt the accounts' limits to the result; attempts that no thread began are NOT_TRIED.
 
         The caller holds the window's lock.
         """

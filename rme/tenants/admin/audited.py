@@ -71,17 +71,17 @@ class AuditedPage:
     def construct_change_message(
         self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
     ) -> Changes:
-        """Return what a form and those of its inlines changed, for the audit."""
+        """Return what a form and the forms of its inlines changed, for the audit."""
         return changes(form, formsets or [], self.secret_fields)
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Changes) -> None:
-        """Record a new row, and those of its inlines."""
+        """Record a new row, and the new rows of its inlines."""
         added, *_ = audit.actions_of(type(obj))
         own = self.entries_about(obj, added, changes=message.own)
         self.record(request, [*own, *self._inner(obj, message)])
 
     def log_change(self, request: HttpRequest, obj: Model, message: Changes) -> None:
-        """Record what changed in a row and those of its inlines."""
+        """Record what changed in a row and in the rows of its inlines."""
         _, changed, _ = audit.actions_of(type(obj))
         own = self.entries_about(obj, changed, changes=message.own) if message.own else []
         self.record(request, [*own, *self._inner(obj, message)])
