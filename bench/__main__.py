@@ -1,7 +1,6 @@
 """`python -m bench [accept] [smtp] [whole] [memory]`: measure, each beside its reference."""
 
 import json
-import multiprocessing
 import os
 import sys
 import time
@@ -23,6 +22,7 @@ from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
 from bench.storage import storage
+from bench.together import seconds_together
 from bench.webhooks import webhooks
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
@@ -112,16 +112,7 @@ def drain(scene: Scene, port: int, *, senders: int) -> float:
 
     accept_in_process(scene, 20_000)
     before = taken(port)
-    spawning = multiprocessing.get_context("spawn")
-    start = spawning.Barrier(senders + 1)
-    running = [spawning.Process(target=send_all, args=(start,)) for _ in range(senders)]
-    for process in running:
-        process.start()
-    start.wait(60)
-    started = time.perf_counter()
-    for process in running:
-        process.join()
-    took = time.perf_counter() - started
+    took = seconds_together(senders, send_all)
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM messaging_delivery WHERE status <> 'SENT'")
         assert cursor.fetchone()[0] == 0

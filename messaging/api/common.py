@@ -130,8 +130,15 @@ def error_object(error: errors.ApiError, identifier: str) -> ErrorObject:
     return ErrorObject.model_validate(error.as_json(identifier))
 
 
+class BulkOutput(Output):
+    """How many entries were accepted; a subclass adds the result of each."""
+
+    accepted: int
+    rejected: int
+
+
 def bulk(
-    kind: type[Output],
+    kind: type[BulkOutput],
     results: Sequence[T | errors.ApiError],
     show: Callable[[T], Output],
     identifier: str,
@@ -146,6 +153,14 @@ def bulk(
     accepted = sum("entry" in item for item in shown)
     counts = {"accepted": accepted, "rejected": len(shown) - accepted}
     return answer(kind.model_validate({**counts, "results": shown}), 201)
+
+
+def only(results: Sequence[T | errors.ApiError]) -> T:
+    """Return the result of the only entry. Raise its error."""
+    (result,) = results
+    if isinstance(result, errors.ApiError):
+        raise result
+    return result
 
 
 def answer(

@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    BulkOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -16,6 +17,7 @@ from messaging.api.common import (
     bulk,
     caller,
     entries_of,
+    only,
     page,
     read_each,
     request_id,
@@ -52,9 +54,7 @@ class ConsentItemOutput(Output):
     error: ErrorObject | None = None
 
 
-class ConsentEntriesOutput(Output):
-    accepted: int
-    rejected: int
+class ConsentEntriesOutput(BulkOutput):
     results: list[ConsentItemOutput]
 
 
@@ -86,10 +86,7 @@ class ConsentView(ApiView):
         if many:
             show = ConsentOutput.model_validate
             return bulk(ConsentEntriesOutput, results, show, request_id(request))
-        (only,) = results
-        if isinstance(only, errors.ApiError):
-            raise only
-        return answer(ConsentOutput.model_validate(only), 201)
+        return answer(ConsentOutput.model_validate(only(results)), 201)
 
     @extend_schema(
         operation_id="list_consent",

@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    BulkOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -18,6 +19,7 @@ from messaging.api.common import (
     caller,
     entries_of,
     no_content,
+    only,
     page,
     read_each,
     request_id,
@@ -71,9 +73,7 @@ class DeviceResultOutput(Output):
     error: ErrorObject | None = None
 
 
-class DeviceBulkOutput(Output):
-    accepted: int
-    rejected: int
+class DeviceBulkOutput(BulkOutput):
     results: list[DeviceResultOutput]
 
 
@@ -131,10 +131,8 @@ class DevicesView(ApiView):
             return bulk(
                 DeviceBulkOutput, results, lambda each: _shown(each.device), request_id(request)
             )
-        (only,) = results
-        if isinstance(only, errors.ApiError):
-            raise only
-        return answer(_shown(only.device), 201 if only.is_new else 200)
+        registered = only(results)
+        return answer(_shown(registered.device), 201 if registered.is_new else 200)
 
 
 class DeviceView(ApiView):

@@ -9,6 +9,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    BulkOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -18,6 +19,7 @@ from messaging.api.common import (
     caller,
     entries_of,
     no_content,
+    only,
     page,
     read_each,
     request_id,
@@ -71,9 +73,7 @@ class SuppressionResultOutput(Output):
     error: ErrorObject | None = None
 
 
-class SuppressionBulkOutput(Output):
-    accepted: int
-    rejected: int
+class SuppressionBulkOutput(BulkOutput):
     results: list[SuppressionResultOutput]
 
 
@@ -134,10 +134,8 @@ class SuppressionsView(ApiView):
             return bulk(
                 SuppressionBulkOutput, results, lambda each: _shown(each.row), request_id(request)
             )
-        (only,) = results
-        if isinstance(only, errors.ApiError):
-            raise only
-        return answer(_shown(only.row), 201 if only.new else 200)
+        listed = only(results)
+        return answer(_shown(listed.row), 201 if listed.new else 200)
 
     @extend_schema(
         operation_id="lift_suppression",
