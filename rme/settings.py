@@ -347,15 +347,15 @@ UNKNOWN_BACKOFF_SECONDS = tuple(
 )
 """The further wait before each resend of an unknown outcome; there is one resend for each."""
 PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
-"""How long a worker waits for a window; outcomes that are missing then are recorded later."""
+"""How long, at most, a worker waits for a window; what is missing then is recorded later."""
 WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
 """The threads of a web process; each works on one request."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
 """The first step of the backoff between tries, in seconds; it doubles up to 15 minutes."""
-# A provider account's circuit opens when this share of at least so many sends in so many seconds
-# has failed, and stays open for so long before a few sends probe the account.
+# A provider account's circuit opens when the share CIRCUIT_FAILURES of its sends in CIRCUIT_SECONDS
+# failed, if there were CIRCUIT_SENDS. After CIRCUIT_OPEN_SECONDS a few sends probe the account.
 CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
 CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
 CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))

@@ -24,7 +24,7 @@ from rme.tenants.audit import Action, Actor
 
 HELD = Q(status=Status.UNKNOWN, due_at__isnull=True)
 COUNTED = 1000
-"""At most so many of an organization are counted."""
+"""The most that are counted for an organization."""
 
 _COUNTS = f"""
 SELECT o, (SELECT count(*) FROM (

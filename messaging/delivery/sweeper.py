@@ -27,8 +27,8 @@ BATCH = 1000
 _D = Delivery._meta.db_table
 
 ORGANIZATIONS = 20
-"""A batch releases deliveries of at most so many organizations, chosen at random: one that has a
-million due does not delay the others.
+"""The most organizations in a batch, chosen at random: one that has a million deliveries due does
+not delay the others.
 """
 
 

@@ -36,7 +36,7 @@ KNOWN_SECONDS = 30 * 86_400
 """How long the address of a successful login is remembered."""
 
 LOCK_OUT_SECONDS = 300
-"""A lock-out is recorded once in so many seconds, however many attempts it refuses."""
+"""A lock-out is recorded once in this many seconds, however many attempts it refuses."""
 LOCKED_OUT = {
     "pair": "too many attempts from one address",
     "address": "too many attempts from one address at several accounts",
