@@ -318,7 +318,7 @@ def _remaining(each: Plan, recipient: Recipient) -> list[str]:
 
 
 def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
-    """Return the body of a `MessageContent`: what rendering needs besides the template.
+    """Return the body of a `MessageContent`: what rendering needs in addition to the template.
 
     `variables` are those of each recipient, by delivery id.
     """

@@ -58,7 +58,7 @@ _LATENCY = f"""width_bucket(1000 * date_part('epoch', e.at - greatest(
 
 # Most events of a minute are of messages of that minute: these are read as a range and hashed,
 # which took 11 µs a message where looking each one up took 16. Others are looked up by key.
-# A bounce that ended a delivery counts as its failure, unless a failure is recorded besides.
+# A bounce that ended a delivery counts as its failure, unless a failure is recorded, too.
 # Texts of providers have no bound and may name people: of reasons, only our own codes are stored.
 _OF_EVENTS = f"""
 SELECT e.organization_id, coalesce(r.test, d.test) AS test,

@@ -137,7 +137,7 @@ class Tally:
 
 
 def _limited(seconds: float | None) -> float:
-    """Return a provider's retry-after as a time between none and the limit, whatever it sent."""
+    """Return a provider's retry-after in seconds, cut to the limit; 0 for an invalid one."""
     if seconds is None or not math.isfinite(seconds):
         return 0.0
     return min(max(seconds, 0.0), RETRY_AFTER_LIMIT)

@@ -119,7 +119,7 @@ def window() -> int:
 
 
 def in_doubt() -> int:
-    """Return how many deliveries of this process are in doubt, beside the present window's."""
+    """Return how many deliveries of this process are in doubt, apart from the current window's."""
     return _process.in_doubt
 
 

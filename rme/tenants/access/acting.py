@@ -28,7 +28,7 @@ CLOSED = (
 )
 """Paths that are refused while acting: what they change is the other person's own."""
 KEY = "rme_acting"
-"""The key in the session of whom a person acts as, why and until when."""
+"""The key in the session of the user as whom a person acts, the reason, and the end."""
 FRESH_SECONDS = 300
 """How long a proof of the second factor counts as fresh."""
 

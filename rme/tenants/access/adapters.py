@@ -1,4 +1,4 @@
-"""What of django-allauth's behaviour is ours: who may enter, whose address, how secrets rest."""
+"""Our changes to django-allauth: who may log in, the client's address, and encrypted secrets."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
-        """Refuse users of programs, whatever proved who they are."""
+        """Refuse users of programs, by whatever factor they logged in."""
         if not user.is_staff:
             return self.respond_user_inactive(request, user)
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
