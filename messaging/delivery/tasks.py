@@ -34,9 +34,7 @@ def send_ready(channel: str) -> None:
     until = time.monotonic() + RUN_SECONDS
     has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
-    full: set[str] = (
-        set()
-    )  # organizations whose accounts take no more now: the sweeper wakes for them
+    full: set[str] = set()  # their accounts take no more now; the sweeper wakes them later
     while waiting := claims.ready(channel, full):
         started = time.monotonic()
         chosen = [each.organization_id for each in claims.choose(waiting, organizations)]
