@@ -14,9 +14,10 @@ from rest_framework.request import Request
 
 from messaging.accept import (
     RECIPIENTS_LIMIT,
+    Call,
     Submission,
-    accept,
     accept_bulk,
+    accept_single,
     cancel,
     dry_run,
     idempotency,
@@ -201,7 +202,7 @@ class SendMessage(ApiView):
             return answer(_dry_run(dry_run.dry_run(who, message, request_id=identifier)))
         seconds = waiting.seconds(request.headers.get("Prefer"))
         wait = waiting.until_sent(who.organization.id, seconds) if seconds else None
-        result = accept(who, Submission(message, key), request_id=identifier, wait=wait)
+        result = accept_single(Call(who, Submission(message, key), identifier), wait=wait)
         response = _answer(result)
         if seconds and not isinstance(result, results.StoredAnswer):
             response["Preference-Applied"] = f"wait={seconds}"
