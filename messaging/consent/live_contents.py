@@ -6,7 +6,7 @@ has ended does not begin again.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
 
@@ -14,6 +14,7 @@ import structlog
 from django.db import connection, transaction
 
 from messaging.models import Delivery
+from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db import partitions, sql
 
@@ -28,7 +29,10 @@ _D = Delivery._meta.db_table
 
 
 def find(
-    partition: partitions.Partition, condition: str, values: Sequence[object], until: float
+    partition: partitions.Partition,
+    condition: str,
+    values: Sequence[datetime | list[Status]],
+    until: float,
 ) -> list[UUID] | None:
     """Return the ids of the messages of which a delivery meets a condition on `d`.
 
