@@ -16,12 +16,14 @@ from django.test import TransactionTestCase
 from pytest_django.plugin import blocking_manager_key
 from redis import Redis
 
+from rme.core import cache
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
 from tests import databases, factories
+from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
 from tests.service import MIGRATED
 
@@ -56,13 +58,24 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(autouse=True)
-def _fresh_caches() -> Iterator[None]:
-    """Start every test with nothing remembered, in this process and in its Redis database."""
+def cache_clock() -> Iterator[StandingClock]:
+    """Start every test with nothing remembered, in this process and in its Redis database.
+
+    What a cache holds ages as a test says, so that a test on a busy machine makes the same
+    statements as on an idle one.
+    """
     TtlCache.clear_all()
     redis_client().flushdb()
     assert availability.allowed() is None, "an earlier test bounded the statements of its process"
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        yield StandingClock(patch, cache)
     TtlCache.clear_all()
+
+
+@pytest.fixture
+def redis_clock(monkeypatch: pytest.MonkeyPatch) -> RedisClock:
+    """Return the clock of rate limits and circuits, which stands until it is advanced."""
+    return RedisClock(monkeypatch)
 
 
 @pytest.fixture
