@@ -100,9 +100,7 @@ def test_the_rate_holds_over_time_and_nothing_fails(api, org, accounts, redis_cl
     assert Counting.sent == {"slow": 60}
 
 
-def test_the_order_of_arrival_holds_and_transactional_goes_first(
-    api, org, accounts, redis_clock
-):
+def test_the_order_of_arrival_holds_and_transactional_goes_first(api, org, accounts, redis_clock):
     accounts("slow", rate=5)
     factories.template(org, name="news", category="TRANSACTIONAL")
     people = factories.contacts(org, 8)
