@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import pytest_django
 from django.db import connection
@@ -41,7 +42,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make what all processes of this run share: a folder, and a migrated database for workers."""
+    """Make what all processes of this run share: a folder, and a migrated database for workers.
+
+    Hypothesis is to try the same values each time: what a run finds, the next one finds too.
+    """
+    hypothesis.settings.register_profile("same", derandomize=True, database=None, deadline=None)
+    hypothesis.settings.load_profile("same")
     if MIGRATED not in os.environ:
         os.environ[MIGRATED] = folder = tempfile.mkdtemp(prefix="rme-test-", dir="/var/tmp")
         Path(folder).chmod(0o755)

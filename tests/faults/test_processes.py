@@ -22,7 +22,7 @@ from rme.run.places import engine_env
 from tests.fakes.tcp import TcpServer
 from tests.service import ROOT, data_folder, free_port, running
 
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("service-2")
 
 CATCH_UP_SECONDS = 60
 PROMPT_SECONDS = 2.0
