@@ -21,7 +21,7 @@ SECONDS = float(os.environ.get("SLOW_SECONDS", "5"))
 """How long the other organization's mail is watched, without the fault and with it."""
 RATE = 8
 HUNG = 300
-ENV = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1"}
+ENV = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WEB_WORKERS": "1"}
 
 SET_UP = """
 import json, sys
