@@ -346,7 +346,7 @@ UNKNOWN_BACKOFF_SECONDS = tuple(
 )
 """The further wait before each resend of an unknown outcome; there is one resend for each."""
 PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
-"""How long a worker waits for a window; outcomes that are missing then are recorded later."""
+"""How long, at most, a worker waits for a window; what is missing then is recorded later."""
 WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
 """The threads of a web process; each works on one request."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).

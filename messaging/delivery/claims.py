@@ -34,7 +34,7 @@ CLAIM_SECONDS = 0.5
 their share, and where there are many organizations, none waits for long.
 """
 
-ORGANIZATIONS = 64
+ORGANIZATIONS = 256
 """`ready` returns at most so many."""
 FIRST_ORGANIZATIONS = 4
 """The first claim of a task is of so many organizations."""
