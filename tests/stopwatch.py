@@ -14,14 +14,16 @@ class Stopwatch:
     """Measures the block by ticks of a thread of its own.
 
     On an idle machine `seconds` is the time by the clock. Where other processes take the
-    processors away, the ticks come as late as what is measured, and count no more for that.
+    processors away, the ticks come as late as what is measured, and count no more for that:
+    so much of the time was `stalled`.
     """
 
     seconds = 0.0
+    stalled = 0.0
 
     def __enter__(self) -> Self:
         self._done = threading.Event()
-        self._ticking = threading.Thread(target=self._tick, daemon=True)
+        self._ticking = threading.Thread(target=self._tick, args=(time.monotonic(),), daemon=True)
         self._ticking.start()
         return self
 
@@ -34,10 +36,12 @@ class Stopwatch:
         self._done.set()
         self._ticking.join()
 
-    def _tick(self) -> None:
-        before, ended = time.monotonic(), False
+    def _tick(self, before: float) -> None:
+        ended = False
         while not ended:
             ended = self._done.wait(TICK)
             now = time.monotonic()
-            self.seconds += min(now - before, LONGEST)
+            counted = min(now - before, LONGEST)
+            self.seconds += counted
+            self.stalled += now - before - counted
             before = now
