@@ -50,12 +50,6 @@ class DueTime(NamedTuple):
         return self.from_end <= most and self.from_start >= least
 
 
-def hang(connection: Any, seen: Seen) -> None:
-    """Answer a request with 500 after three seconds."""
-    time.sleep(3)
-    respond(connection, 500)
-
-
 def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> WebhookEndpoint:
     """Create an endpoint that subscribes to all types, or to some."""
     row = WebhookEndpoint.objects.create(
