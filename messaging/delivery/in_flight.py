@@ -2,9 +2,9 @@
 
 A window has parts, and each part has a thread with connections of its own. An account that is slow,
 or that holds sessions of its own (SMPP, push), is a part; all others are one, since threads that
-work at once take the processor from each other. The send loop waits for all parts, for some times
-as long as their accounts usually take. Then it goes on with what was answered. What was not stays
-in flight, left unanswered: `late_outcomes` stores its outcomes when they come.
+work at once take the processor from each other. The send loop waits for all parts, a few times as
+long as their accounts usually take. Then it continues with the deliveries that were answered. The
+others stay in flight, and `late_outcomes` stores their outcomes when they come.
 """
 
 import os
@@ -162,8 +162,7 @@ class WindowPart:
         self.window.add_outcomes(self, enumerate(outcomes))
 
     def close(self) -> None:
-        """Adapt the limits of the accounts to how the part went. What no thread has begun was not
-        tried.
+        """Adapt the accounts' limits to the result; attempts that no thread began are NOT_TRIED.
 
         The caller holds the window's lock.
         """

@@ -19,12 +19,16 @@ from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
 from rme.core.process import worker
+from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.core.redis.wakeups import clear_wakeup
 from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work; then it requests another."""
+GATHER_SECONDS = 0.01
+"""The pause of a run that has sent all that was ready. Messages that arrive one by one then leave
+together: a claim and a window cost the same for one as for ten. The first never waits for it.
+"""
 
 
 @shared_task(name=wakeups.SEND_READY)
@@ -34,13 +38,14 @@ def send_ready(channel: str) -> None:
     until = time.monotonic() + RUN_SECONDS
     has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
-    full: set[str] = set()  # whose accounts take no more now: the sweeper wakes for them
+    full: set[str] = set()  # their accounts take no more now; the sweeper wakes them later
     while waiting := claims.ready(channel, full):
         started = time.monotonic()
         chosen = [each.organization_id for each in claims.choose(waiting, organizations)]
         rooms = accounts.rooms({each: limits.get(each, claims.WINDOW) for each in chosen}, channel)
         full.update(each for each, room in rooms.items() if not room)
         batches = claims.claim_many(channel, waiting[0].priority, rooms)
+        has_more = len(waiting) > len(chosen) or any(batch.full for batch in batches)
         if any(batch.full for batch in batches) and not has_woken:
             wakeups.wake([channel])  # there is more than that: another worker joins
             has_woken = True
@@ -53,6 +58,8 @@ def send_ready(channel: str) -> None:
         if time.monotonic() > until:
             wakeups.wake([channel])
             return
+        if not has_more:
+            time.sleep(GATHER_SECONDS)
 
 
 @shared_task(name="messaging.sweep")

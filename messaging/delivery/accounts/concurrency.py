@@ -35,24 +35,24 @@ from rme.core.outcomes import Accepted, Outcome, Rejected
 log = structlog.get_logger(__name__)
 
 STREAMS = 40
-"""At most so many sends of a process are under way to one host; others need connections too."""
+"""The most sends of a process that are under way to one host; others need connections too."""
 RESERVED = 10
-"""So much of the window is kept for accounts that are not slow."""
+"""The part of the window that is reserved for accounts that are not slow."""
 SLOW_LIMIT = 20
 """The limit of an account that answers well, but late, grows back to this."""
 STEP = 5
-"""By so much a limit grows with a part of a window that was answered in time."""
+"""A limit grows by this with each part of a window that was answered in time."""
 LEAST_WAIT = 1 / 8
-"""An account is waited for at least so much of `PATIENCE_SECONDS`, and no longer if it is slow or
-has never answered.
+"""The share of `PATIENCE_SECONDS` for which every account is waited for. One that is slow, or has
+never answered, is waited for no longer.
 """
 USUAL_TIMES = 4
-"""An account is waited for so many times as long as it usually takes."""
+"""An account is waited for this many times its usual time."""
 THREADS = 16
-"""At most so many parts of windows are under way, each in a sending thread."""
+"""The most parts of windows that are under way, each in a sending thread."""
 RESERVED_THREADS = 4
 PARTS = 3
-"""At most so many of them are of one slow account."""
+"""The most of them that are of one slow account."""
 PROBE_SECONDS = 1.0
 REST_SECONDS = 5.0
 """How long an account is tried last that failed by leaving a send unanswered."""
@@ -119,7 +119,7 @@ def window() -> int:
 
 
 def in_doubt() -> int:
-    """Return how many deliveries of this process are in doubt, beside the present window's."""
+    """Return how many deliveries of this process are in doubt, apart from the current window's."""
     return _process.in_doubt
 
 
@@ -166,10 +166,10 @@ def is_slow(account: Account) -> bool:
 
 def answer_seconds(account: Account) -> float:
     """Return how long a part of a window may wait for an account's answers, in seconds."""
-    patience: float = settings.PATIENCE_SECONDS
+    longest: float = settings.PATIENCE_SECONDS
     load = _process.loads.get(key_of(account))
     usual = 0.0 if load is None or load.slow else load.usual
-    return min(patience, max(patience * LEAST_WAIT, USUAL_TIMES * usual))
+    return min(longest, max(longest * LEAST_WAIT, USUAL_TIMES * usual))
 
 
 # --- the answers of windows -----------------------------------------------------------------------
@@ -185,7 +185,7 @@ def answered_in_time(account: Account, count: int, seconds: float) -> None:
 
 
 def cut_limit(account: Account, answered: int) -> None:
-    """Cut the limit of an account that has answered only so many sends of a part in time."""
+    """Cut an account's limit to half, or to what it answered of a part in time if that is less."""
     with _process.lock:
         load = _process.loads.setdefault(key_of(account), Load())
         load.limit = max(1, min(load.limit // 2, answered))
