@@ -1,4 +1,4 @@
-"""The first run of a new admin by mouse alone: from log-in to a message to oneself."""
+"""The first run of a new admin, by mouse and by keyboard: from log-in to a message to oneself."""
 
 import time
 
@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 
 from messaging.models import Delivery
 from rme import demo
-from tests.browser.journey import Journey
 from tests.rest import work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -36,9 +35,9 @@ def tab(chromium, live_server, made):
     assert problems == []
 
 
-def test_a_new_admin_sends_a_message_to_itself(tab, record_property):
+def test_a_new_admin_sends_a_message_to_itself(tab, journey, record_property):
     """All that is typed are names and texts: no JSON, no id, nothing copied from another page."""
-    journey, started = Journey(tab), time.monotonic()
+    started = time.monotonic()
     journey.click("link", "Contacts")
     journey.click("link", "Add contact")
     journey.choose("Organization", "Demo")
