@@ -22,6 +22,7 @@ from bench.push import push
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
+from bench.storage import storage
 from bench.webhooks import webhooks
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
@@ -229,6 +230,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "backlog": backlog,
     "logins": logins,
     "console": console,
+    "storage": storage,
 }
 
 

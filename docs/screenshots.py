@@ -41,8 +41,8 @@ from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from bench.scene import processes, wait_for_port, web  # noqa: E402
 from messaging.accept import Submission, accept  # noqa: E402
 from messaging.accept.requests import MESSAGE  # noqa: E402
-from messaging.console import bulk_actions, tasks  # noqa: E402
 from messaging.console.access import Viewer  # noqa: E402
+from messaging.console.actions import bulk_actions, tasks  # noqa: E402
 from messaging.content.links import PreferenceLink  # noqa: E402
 from messaging.delivery import claims, deliver  # noqa: E402
 from messaging.feedback import receipts  # noqa: E402

@@ -58,7 +58,15 @@ app.conf.task_annotations = {
     "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
-MESSAGING = ("accept", "console", "consent", "delivery", "feedback", "statistics", "webhooks")
+MESSAGING = (
+    "accept",
+    "console.actions",
+    "consent",
+    "delivery",
+    "feedback",
+    "statistics",
+    "webhooks",
+)
 app.autodiscover_tasks(
     [*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm", "rme.tenants.access"]
 )

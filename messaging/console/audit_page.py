@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
 from messaging.console.access import View, Viewer
-from messaging.console.message_filter import MomentField
+from messaging.console.filters.message_filter import MomentField
 from messaging.models import BulkAction, Message
 from rme.core import csv_lines, ids
 from rme.core.db.clock import iso

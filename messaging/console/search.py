@@ -14,8 +14,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from messaging.consent import suppressions
-from messaging.console import access, explanations
+from messaging.console import access
 from messaging.console.access import Viewer
+from messaging.console.messages import explanations
 from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
 from rme.core.channels import ALL

@@ -2,16 +2,11 @@
 
 from django.urls import path
 
-from messaging.console import (
-    access,
-    action_pages,
-    audit_page,
-    message_list,
-    message_page,
-    people,
-    saved_filters,
-    search,
-)
+from messaging.console import access, audit_page, search
+from messaging.console.actions import action_pages
+from messaging.console.filters import saved_filters
+from messaging.console.messages import message_list, message_page
+from messaging.console.people import person_page
 from rme.tenants.roles import Permission
 
 app_name = "console"
@@ -37,8 +32,10 @@ urlpatterns = [
     path("<str:organization_id>/actions/<uuid:action_id>/", action_pages.progress, name="action"),
     path("<str:organization_id>/actions/<str:kind>/new/", action_pages.choose, name="choose"),
     path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
-    path("<str:organization_id>/people/<path:contact_id>/", people.show, name="person"),
+    path("<str:organization_id>/people/<path:contact_id>/", person_page.show, name="person"),
     path(
-        "<str:organization_id>/suppressions/<uuid:suppression_id>/lift/", people.lift, name="lift"
+        "<str:organization_id>/suppressions/<uuid:suppression_id>/lift/",
+        person_page.lift,
+        name="lift",
     ),
 ]

@@ -52,7 +52,7 @@ class BulkAction(models.Model):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by console.bulk_actions.work
+            # read by console.actions.bulk_actions.work
             models.Index(
                 fields=["turn_at"],
                 condition=models.Q(state="RUNNING"),

@@ -12,7 +12,7 @@ from messaging.models import (
 )
 from rme.tenants.models import Membership, User
 from tests import factories
-from tests.messaging.console.test_actions import LATER
+from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import count
 from tests.rest import Api, message, work
 

@@ -16,7 +16,7 @@ from tests.admin.addresses import Addresses
 from tests.admin.scene import fill
 from tests.browser.axe import scrolls_sideways, violations
 from tests.browser.shapes import shapes_of
-from tests.messaging.console.test_actions import LATER
+from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import attempt, count
 from tests.rest import Api, message, work
 from tests.tenants.access.scene import browser, code_of, log_in, with_totp

@@ -7,9 +7,11 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET, require_POST
 
-from messaging.console import access, bulk_actions, saved_filters, wording
+from messaging.console import access, wording
 from messaging.console.access import Viewer, note
-from messaging.console.message_filter import HELD, Chosen, MessageFilterForm, read
+from messaging.console.actions import bulk_actions
+from messaging.console.filters import saved_filters
+from messaging.console.filters.message_filter import HELD, Chosen, MessageFilterForm, read
 from messaging.models import BulkAction, MessageContent
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list

@@ -7,39 +7,17 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.accept import cancel
-from messaging.console import bulk_actions, tasks
+from messaging.console.actions import bulk_actions, tasks
 from messaging.models import BulkAction, Delivery, Event, Message, Pause, Suppression
 from rme.core import ids
 from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.admin.scene import person
+from tests.messaging.console.actions.scene import LATER, send, start
 from tests.messaging.console.conftest import url
-from tests.rest import Api, instant, message
+from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db
-LATER = {"mode": "AT", "at": instant(datetime.now(UTC) + timedelta(days=1))}
-
-
-def send(org, count, **fields):
-    api = Api(org)
-    for each in factories.contacts(org, count):
-        api.send(message(each, **fields))
-
-
-def scheduled(org, count):
-    """Schedule a message to each of so many people: one is accepted, the others are its copies."""
-    send(org, 1, schedule=LATER)
-    sent, row = Message.objects.get(), Delivery.objects.get()
-    keys = [(ids.new_id(), ids.new_id()) for _ in range(count - 1)]
-    Message.objects.bulk_create(copied(sent, pk=key) for key, _ in keys)
-    Delivery.objects.bulk_create(copied(row, pk=own, message_id=key) for key, own in keys)
-
-
-def copied(row, **fields):
-    values = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
-    del values["id"]
-    return type(row)(**{**values, **fields})
 
 
 def order(client, kind, **form):
@@ -190,47 +168,6 @@ def test_a_pause_holds_what_the_filter_names(root, org):
 
 
 # --- by slices ----------------------------------------------------------------------------------
-def start(org, count):
-    """Start a cancel of so many scheduled deliveries, of which nothing is done yet."""
-    scheduled(org, count)
-    targets = list(Delivery.objects.order_by("pk").values_list("pk", flat=True))
-    return BulkAction.objects.create(
-        organization=org, kind="CANCEL", scope="all", reason="off", targets=targets,
-        total=len(targets), started_by="root", user_id=1,
-    )  # fmt: skip
-
-
-def test_a_worker_does_all_slices(org):
-    action = start(org, 250)
-    tasks.run_bulk_actions()
-    action.refresh_from_db()
-    assert (action.state, action.done, action.failed) == ("DONE", 250, 0)
-    assert set(Delivery.objects.values_list("status", flat=True)) == {"CANCELLED"}
-
-
-def test_a_slice_that_was_interrupted_is_done_again_without_failing(org):
-    action = start(org, 150)
-    cancel.cancel_deliveries(org.pk, action.targets[:60])  # and then the worker was killed
-    assert bulk_actions.run_slice(action.pk)
-    action.refresh_from_db()
-    assert (action.state, action.done, action.failed) == ("RUNNING", 100, 0)
-
-
-def test_a_resend_that_was_interrupted_sends_nothing_twice(org):
-    send(org, 2)
-    Delivery.objects.update(status="FAILED", reason="down", due_at=None)
-    targets = list(Delivery.objects.values_list("pk", flat=True))
-    action = BulkAction.objects.create(
-        organization=org, kind="RESEND", scope="all", reason="up", targets=targets, total=2,
-        started_by="root", user_id=1,
-    )  # fmt: skip
-    bulk_actions.run_slice(action.pk)
-    BulkAction.objects.update(done=0, state="RUNNING")  # the worker was killed before this
-    bulk_actions.run_slice(action.pk)
-    action.refresh_from_db()
-    assert (action.done, Message.objects.count()) == (2, 4)
-
-
 def test_a_stopped_action_goes_no_further(root, org):
     action = start(org, 150)
     bulk_actions.run_slice(action.pk)
@@ -238,18 +175,6 @@ def test_a_stopped_action_goes_no_further(root, org):
     tasks.run_bulk_actions()
     action.refresh_from_db()
     assert (action.state, action.done) == ("STOPPED", 100)
-
-
-def test_a_slice_asks_as_often_for_100_rows_as_for_2(org):
-    counts = []
-    for count in (2, 100):
-        Delivery.objects.all().delete()
-        Message.objects.all().delete()
-        action = start(org, count)
-        with CaptureQueriesContext(connection) as captured:
-            bulk_actions.run_slice(action.pk)
-        counts.append(len(captured))
-    assert counts == [11, 11]
 
 
 def test_who_may_not_act_is_refused(org):

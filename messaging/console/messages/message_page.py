@@ -9,11 +9,12 @@ import orjson
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_GET
 
-from messaging.console import access, explanations, message_list, sent_content, wording
+from messaging.console import access, wording
 from messaging.console.access import Viewer
-from messaging.console.explanations import Explanation, Moment
-from messaging.console.message_filter import RECIPIENTS
-from messaging.console.message_list import Line
+from messaging.console.filters.message_filter import RECIPIENTS
+from messaging.console.messages import explanations, message_list, sent_content
+from messaging.console.messages.explanations import Explanation, Moment
+from messaging.console.messages.message_list import Line
 from messaging.models import Message
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list, queries

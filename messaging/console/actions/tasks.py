@@ -4,7 +4,7 @@ import time
 
 from celery import shared_task
 
-from messaging.console import bulk_actions
+from messaging.console.actions import bulk_actions
 from rme.core.db import availability
 from rme.core.process import task_requests
 

@@ -14,9 +14,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from messaging.console import access, bulk_actions, message_filter, tasks
+from messaging.console import access
 from messaging.console.access import Viewer, note
-from messaging.console.message_filter import MessageFilterForm
+from messaging.console.actions import bulk_actions, tasks
+from messaging.console.filters import message_filter
+from messaging.console.filters.message_filter import MessageFilterForm
 from messaging.models import BulkAction, Pause
 from messaging.reports import delivery_list
 from messaging.reports.delivery_list import DeliveryFilter

@@ -16,12 +16,15 @@ from django.urls import reverse
 from messaging.accept import Submission, accept, results
 from messaging.accept.requests import MESSAGE
 from messaging.consent import entries, suppressions
-from messaging.console import access, bulk_actions, explanations, reachability, wording
+from messaging.console import access, wording
 from messaging.console.access import Viewer, note
-from messaging.console.action_pages import ActionReasonForm
-from messaging.console.explanations import Explanation, Link, Moment
-from messaging.console.message_list import reason_of
-from messaging.console.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
+from messaging.console.actions import bulk_actions
+from messaging.console.actions.action_pages import ActionReasonForm
+from messaging.console.messages import explanations
+from messaging.console.messages.explanations import Explanation, Link, Moment
+from messaging.console.messages.message_list import reason_of
+from messaging.console.people import reachability
+from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
 from messaging.content import compose
 from messaging.models import BulkAction, ConsentEntry, Event, Suppression
 from messaging.models.statuses import EventType

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 
 from messaging.console import access
 from messaging.console.access import Viewer, note
-from messaging.console.message_filter import HELD, MessageFilterForm, in_words
+from messaging.console.filters.message_filter import HELD, MessageFilterForm, in_words
 from messaging.models import SavedFilter
 from rme.tenants.audit import Action
 from rme.tenants.roles import Permission
