@@ -1,8 +1,9 @@
 """Actions on deliveries and suppressions that a person ordered: started once, done in slices.
 
-Each slice calls what REST calls (cancel, accept), then stores its progress. A worker that is killed
-in between leaves a slice that is done again: a cancel finds nothing to cancel, and a message that
-was accepted again answers by its idempotency key.
+Each slice calls what REST calls (cancel, accept) or the manual review's decision, then stores its
+progress. A worker that is killed in between leaves a slice that is done again: a cancel finds
+nothing to cancel, a message that was accepted again answers by its idempotency key, and a decision
+has left an event.
 """
 
 from collections import defaultdict
@@ -23,11 +24,13 @@ from messaging.accept.requests import MESSAGE
 from messaging.consent import gate_lock, suppressions
 from messaging.console import access
 from messaging.console.access import Viewer, note
-from messaging.models import BulkAction, Delivery, Message, MessageContent, Suppression
+from messaging.delivery import manual_review
+from messaging.delivery.manual_review import Decision
+from messaging.models import BulkAction, Delivery, Event, Message, MessageContent, Suppression
 from messaging.models.decisions import ChannelDecision
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
-from rme.core import errors
+from rme.core import errors, ids
 from rme.core.http.parsing import parse
 from rme.tenants import audit, organizations
 from rme.tenants.audit import Action, Actor
@@ -46,8 +49,12 @@ STATUSES = {
     Kind.CANCEL: [Status.SCHEDULED],
     Kind.RESEND: [Status.FAILED, Status.BLOCKED, Status.EXPIRED],
     Kind.LIFT: [Status.BLOCKED],
+    Kind.SEND_AGAIN: [Status.UNKNOWN],
+    Kind.GIVE_UP: [Status.UNKNOWN],
 }
 """The statuses of the deliveries that an action is for."""
+DECISIONS = {Kind.SEND_AGAIN: Decision.SEND_AGAIN, Kind.GIVE_UP: Decision.GIVE_UP}
+"""The actions on deliveries in manual review."""
 
 Problem = tuple[str, str]
 """The id of a row, and why nothing could be done."""
@@ -194,6 +201,25 @@ def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     return []
 
 
+def _decide(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
+    """Decide deliveries in manual review; each has an event and an audit entry with the reason."""
+    decision = DECISIONS[Kind(action.kind)]
+    changed = manual_review.decide(
+        action.organization_id, targets, decision, reason=action.reason, actor=_actor(action)
+    )
+    left = [each for each in targets if each not in changed]
+    # By an action that was interrupted before it stored its progress.
+    decided = Event.objects.filter(
+        organization_id=action.organization_id,
+        pk__gte=ids.at_least(action.created_at),
+        delivery_id__in=left,
+        detail__decision=decision,
+        detail__reason=action.reason,
+    )
+    before = set(decided.values_list("delivery_id", flat=True)) if left else set()
+    return [(str(each), "no longer in manual review") for each in left if each not in before]
+
+
 def _actor(action: BulkAction) -> Actor:
     """Return who ordered an action; by a release before, without the place."""
     known = Actor(action.user_id, action.started_by)
@@ -278,4 +304,10 @@ def _sender(organization_id: str, sender: dict[str, Any]) -> dict[str, object] |
     return _given({given: sender.get(name) for name, given in names.items()})
 
 
-_DO = {Kind.CANCEL: _cancel, Kind.RESEND: _resend, Kind.LIFT: _lift}
+_DO = {
+    Kind.CANCEL: _cancel,
+    Kind.RESEND: _resend,
+    Kind.LIFT: _lift,
+    Kind.SEND_AGAIN: _decide,
+    Kind.GIVE_UP: _decide,
+}
