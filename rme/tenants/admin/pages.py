@@ -48,6 +48,7 @@ class MembershipInline(TenantInline):
     model = Membership
     fields = ("user", "role")
     readonly_fields = ("user",)
+    hide_title = True
 
     def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
