@@ -91,7 +91,7 @@ class KeyboardJourney(Journey):
 
     def _activate(self, target: Locator, key: str) -> None:
         self._reach(target)
-        self.tab.keyboard.press(key)
+        target.press(key)  # waits for the page that it leads to, as a click does
 
     def _reach(self, target: Locator) -> None:
         """Press Tab until a control has the focus, which must be visible there."""

@@ -52,7 +52,7 @@ def begin(journey, olga, live_server):
 def test_a_person_acts_as_another_reads_the_audit_and_ends_it(tab, journey, olga, live_server):
     banner = begin(journey, olga, live_server)
     journey.click("link", "Audit")
-    journey.choose("Action", "Exported")
+    journey.choose("Action", "exported")
     journey.click("button", "Show")
     expect(tab.locator("tbody tr")).to_have_count(1)
     with tab.expect_download() as download:
