@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("messaging", "0020_action_contact")]
+    dependencies = [("messaging", "0021_room_for_updates")]
 
     operations = [
         # A longer varchar changes the catalogue alone: no row is rewritten.
