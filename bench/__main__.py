@@ -1,7 +1,6 @@
 """`python -m bench [accept] [smtp] [whole] [memory]`: measure, each beside its reference."""
 
 import json
-import multiprocessing
 import os
 import sys
 import time
@@ -10,7 +9,7 @@ from datetime import UTC, datetime
 
 from bench import load
 from bench import minutes as counting
-from bench.accepting import accept_in_process
+from bench.accepting import accept, accept_in_process
 from bench.backlog import backlog
 from bench.bot import bot
 from bench.console import console
@@ -22,7 +21,10 @@ from bench.push import push
 from bench.receipts import receipts
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
+from bench.singles import singles
+from bench.steps import steps
 from bench.storage import storage
+from bench.together import seconds_together
 from bench.webhooks import webhooks
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
@@ -30,47 +32,6 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
 
 def say(what: str, value: float, unit: str, note: str = "") -> None:
     print(f"{what:<44} {value:>10,.0f} {unit:<12} {note}", flush=True)
-
-
-def _rates(scene: Scene, application: str, prefix: str, *, bulks: int) -> tuple[float, float]:
-    """Measure single and bulk accepts of one stack: messages a second."""
-    port = free_port()
-    with processes([web(application, port)]):
-        wait_for_port(port)
-        singles = [
-            load.request_bytes(
-                f"{prefix}/messages", json.dumps(scene.body(i)).encode(), scene.token, port=port
-            )
-            for i in range(200)
-        ]
-        many = [
-            load.request_bytes(
-                f"{prefix}/messages/bulk",
-                json.dumps({"messages": [scene.body(i) for i in range(500)]}).encode(),
-                scene.token,
-                port=port,
-            )
-        ]
-        load.run(port, singles, connections=8, seconds=1.5)
-        single = load.run(port, singles, connections=8, seconds=SECONDS)
-        bulk = load.run(port, many, connections=bulks, seconds=SECONDS)
-        for measured in (single, bulk):
-            assert set(measured.statuses) == {202}, measured.statuses
-        return single.rate, bulk.rate * 500
-
-
-def accept(scene: Scene) -> None:
-    """Accepting over HTTP, against the ordinary stack and the lean one."""
-    reference = "bench.reference.wsgi:application"
-    ordinary = _rates(scene, reference, "/ordinary", bulks=4)
-    lean = _rates(scene, reference, "/lean", bulks=4)
-    ours = _rates(scene, "rme.asgi:application", "/rme/v1", bulks=4)
-    for name, rates in (("ordinary", ordinary), ("lean", lean)):
-        say(f"accept, single: {name}", rates[0], "messages/s")
-        say(f"accept, bulk of 500: {name}", rates[1], "messages/s")
-    say("accept, single: rme", ours[0], "messages/s", f"{ours[0] / ordinary[0]:.1f} x ordinary")
-    note = f"{ours[1] / ordinary[1]:.1f} x ordinary, {ours[1] / lean[1]:.0%} of lean"
-    say("accept, bulk of 500: rme", ours[1], "messages/s", note)
 
 
 def smtp(scene: Scene) -> None:
@@ -112,16 +73,7 @@ def drain(scene: Scene, port: int, *, senders: int) -> float:
 
     accept_in_process(scene, 20_000)
     before = taken(port)
-    spawning = multiprocessing.get_context("spawn")
-    start = spawning.Barrier(senders + 1)
-    running = [spawning.Process(target=send_all, args=(start,)) for _ in range(senders)]
-    for process in running:
-        process.start()
-    start.wait(60)
-    started = time.perf_counter()
-    for process in running:
-        process.join()
-    took = time.perf_counter() - started
+    took = seconds_together(senders, send_all)
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM messaging_delivery WHERE status <> 'SENT'")
         assert cursor.fetchone()[0] == 0
@@ -217,7 +169,9 @@ def minutes(scene: Scene) -> None:
 SECTIONS: dict[str, Callable[[Scene], None]] = {
     "accept": accept,
     "smtp": smtp,
+    "steps": steps,
     "whole": whole,
+    "singles": singles,
     "memory": memory,
     "minutes": minutes,
     "history": history,

@@ -3,13 +3,15 @@
 BENCH_BACKLOG and BENCH_ORGANIZATIONS make it smaller.
 """
 
-import multiprocessing.synchronize
 import os
 import statistics
 import time
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing.synchronize import Barrier
 
 from bench.scene import Scene, free_port, processes, taken, wait_for_port
+from bench.together import seconds_together
 
 WAITING = int(os.environ.get("BENCH_BACKLOG", "1000000"))
 MANY = int(os.environ.get("BENCH_ORGANIZATIONS", "10000"))
@@ -114,20 +116,13 @@ def _analyze() -> None:
 def _drain(port: int, count: int) -> float:
     """Send so many by one worker process, which does not stop before; return mails a second."""
     before = taken(port)
-    spawning = multiprocessing.get_context("spawn")
-    start = spawning.Barrier(2)
-    process = spawning.Process(target=_send, args=(start, count))
-    process.start()
-    start.wait(60)
-    started = time.perf_counter()
-    process.join()
-    took = time.perf_counter() - started
+    took = seconds_together(1, partial(_send, count))
     sent = taken(port) - before
     assert sent >= count, sent
     return sent / took
 
 
-def _send(start: "multiprocessing.synchronize.Barrier", count: int) -> None:
+def _send(count: int, start: Barrier) -> None:
     import django
 
     django.setup()

@@ -1,16 +1,20 @@
 """A small HTTP load: requests over kept connections, as many at once as there are connections."""
 
 import asyncio
+import statistics
 import time
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of a load. `rate` is answers a second; `statuses` counts them by HTTP status."""
+    """What came of a load. `rate` is answers a second; `statuses` counts them by HTTP status, and
+    `p50` is the median of the seconds until an answer.
+    """
 
     rate: float
     statuses: dict[int, int]
+    p50: float
 
 
 def request_bytes(path: str, body: bytes, token: str, *, port: int) -> bytes:
@@ -22,10 +26,12 @@ def request_bytes(path: str, body: bytes, token: str, *, port: int) -> bytes:
     return head.encode() + body
 
 
-async def _worker(port: int, requests: list[bytes], until: float, counted: dict[int, int]) -> None:
+async def _worker(
+    port: int, requests: list[bytes], until: float, counted: dict[int, int], times: list[float]
+) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     turn = 0
-    while time.perf_counter() < until:
+    while (started := time.perf_counter()) < until:
         writer.write(requests[turn % len(requests)])
         turn += 1
         head = await reader.readuntil(b"\r\n\r\n")
@@ -33,6 +39,7 @@ async def _worker(port: int, requests: list[bytes], until: float, counted: dict[
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
         await reader.readexactly(length)
         counted[status] = counted.get(status, 0) + 1
+        times.append(time.perf_counter() - started)
     writer.close()
 
 
@@ -41,11 +48,14 @@ def run(port: int, requests: list[bytes], *, connections: int, seconds: float) -
 
     async def main() -> Load:
         counted: dict[int, int] = {}
+        times: list[float] = []
         started = time.perf_counter()
         until = started + seconds
-        await asyncio.gather(*(_worker(port, requests, until, counted) for _ in range(connections)))
+        await asyncio.gather(
+            *(_worker(port, requests, until, counted, times) for _ in range(connections))
+        )
         took = time.perf_counter() - started
-        return Load(sum(counted.values()) / took, counted)
+        return Load(sum(counted.values()) / took, counted, statistics.median(times))
 
     return asyncio.run(main())
 

@@ -18,7 +18,12 @@ def service_seconds(programs: Sequence[psutil.Process]) -> float:
         postgresql = psutil.Process(cursor.fetchone()[0]).parent()
     valkey = psutil.Process(redis_client().info("server")["process_id"])
     tops = [*programs, postgresql, valkey]
-    return sum(_seconds(each) for top in tops for each in (top, *top.children(recursive=True)))
+    return sum(map(seconds_of, tops))
+
+
+def seconds_of(top: psutil.Process) -> float:
+    """Return the processor time of a program and its children."""
+    return sum(map(_seconds, (top, *top.children(recursive=True))))
 
 
 def _seconds(process: psutil.Process) -> float:

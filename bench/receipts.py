@@ -2,13 +2,13 @@
 
 import hashlib
 import hmac
-import multiprocessing
 import time
 from multiprocessing.synchronize import Barrier
 from typing import TYPE_CHECKING
 
 from bench import load
 from bench.scene import Scene, free_port, processes, wait_for_port, web
+from bench.together import seconds_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,16 +140,7 @@ def _work(start: Barrier) -> None:
 
 def _apply(workers: int) -> float:
     """Apply all calls by worker processes; gives receipts a second."""
-    spawning = multiprocessing.get_context("spawn")
-    start = spawning.Barrier(workers + 1)
-    running = [spawning.Process(target=_work, args=(start,)) for _ in range(workers)]
-    for process in running:
-        process.start()
-    start.wait(60)
-    started = time.perf_counter()
-    for process in running:
-        process.join()
-    took = time.perf_counter() - started
+    took = seconds_together(workers, _work)
     assert _delivered() == COUNT
     return COUNT / took
 

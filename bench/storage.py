@@ -4,7 +4,6 @@ BENCH_STORED makes it smaller. WAL is measured from a checkpoint on, so the imag
 that the first change of each page writes are in it; they stand in a line of their own.
 """
 
-import multiprocessing
 import os
 import re
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 from bench.accepting import accept_in_process
 from bench.scene import Scene, free_port, processes, taken, wait_for_port
 from bench.sending import send_all
+from bench.together import seconds_together
 
 COUNT = int(os.environ.get("BENCH_STORED", "50000"))
 ROWS = 12
@@ -75,14 +75,7 @@ def _measure(scene: Scene, port: int) -> None:
 
 def _send(port: int) -> None:
     before = taken(port)
-    spawning = multiprocessing.get_context("spawn")
-    barrier = spawning.Barrier(3)
-    running = [spawning.Process(target=send_all, args=(barrier,)) for _ in range(2)]
-    for process in running:
-        process.start()
-    barrier.wait(60)
-    for process in running:
-        process.join()
+    seconds_together(2, send_all)
     assert taken(port) == before + COUNT
 
 

@@ -70,7 +70,7 @@ def unknown_parent(field: str, reason: str = "does not exist") -> BotFailure:
 
 
 def natural_key(new: New) -> str:
-    """Return what identifies a record besides its id, or an empty text if nothing does."""
+    """Return what identifies a record apart from its id; empty if nothing does."""
     match new:
         case NewAccount():
             return f"account {folding.account_name(new.name)}"

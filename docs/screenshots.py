@@ -39,7 +39,7 @@ from django.urls import reverse  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
 from bench.scene import processes, wait_for_port, web  # noqa: E402
-from messaging.accept import Submission, accept  # noqa: E402
+from messaging.accept import Call, Submission, accept  # noqa: E402
 from messaging.accept.requests import MESSAGE  # noqa: E402
 from messaging.console.access import Viewer  # noqa: E402
 from messaging.console.actions import bulk_actions, tasks  # noqa: E402
@@ -215,7 +215,7 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     tasks.run_bulk_actions()
     while minutes.count_slice(clock.now() + timedelta(minutes=2)):
         pass
-    first = failed.first()
+    first = failed.latest("pk")
     delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
     return {
         "person": actors["bounce"],
@@ -238,7 +238,7 @@ def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) 
         "context": {"variables": {"note": note}},
         **fields,
     }
-    accept(caller, Submission(parse(MESSAGE, body)), request_id="screenshots")
+    accept(Call(caller, Submission(parse(MESSAGE, body)), "screenshots"))
 
 
 def _work() -> None:

@@ -18,7 +18,7 @@ from rme.core.outcomes import Gone, Outcome
 
 BATCH = 1000
 STALE_DAYS = 270
-"""FCM drops the token of an Android device that was inactive for so long."""
+"""FCM drops the token of an Android device that was inactive for this time."""
 STALE = "STALE"
 
 _T, _F = Device._meta.db_table, Feedback._meta.db_table

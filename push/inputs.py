@@ -135,12 +135,6 @@ class DeviceInput(Schema):
     name: Annotated[str, StringConstraints(max_length=200), Printable] | None = None
 
 
-class DevicesInput(Schema):
-    """Many devices. They are checked one by one: a bad one fails no other."""
-
-    entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
-
-
 class DeviceEntries(Schema):
     """Many devices, each as one alone is given. A bad one fails no other."""
 
@@ -166,7 +160,6 @@ class DevicesQuery(Query):
 
 
 DEVICE = TypeAdapter(DeviceInput)
-DEVICES = TypeAdapter(DevicesInput)
 REPLACE = TypeAdapter(ReplaceInput)
 
 

@@ -225,7 +225,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AUTHENTICATION_BACKENDS = [
     "rme.tenants.logins.LimitedBackend",
-    "django.contrib.auth.backends.ModelBackend",  # of sessions begun before; it logs nobody in
+    # Only for the sessions that it began: LimitedBackend answers all log-ins.
+    "django.contrib.auth.backends.ModelBackend",
 ]
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
@@ -346,15 +347,17 @@ UNKNOWN_BACKOFF_SECONDS = tuple(
 )
 """The further wait before each resend of an unknown outcome; there is one resend for each."""
 PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
-"""How long a worker waits for a window; outcomes that are missing then are recorded later."""
+"""How long, at most, a worker waits for a window; what is missing then is recorded later."""
 WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
 """The threads of a web process; each works on one request."""
+SENDING_THREADS = int(ENV.get("SENDING_THREADS", "32"))
+"""The threads of a web process for single sends, of which most wait to be stored together."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
 """The first step of the backoff between tries, in seconds; it doubles up to 15 minutes."""
-# A provider account's circuit opens when this share of at least so many sends in so many seconds
-# has failed, and stays open for so long before a few sends probe the account.
+# A provider account's circuit opens when the share CIRCUIT_FAILURES of its sends in CIRCUIT_SECONDS
+# failed, if there were CIRCUIT_SENDS. After CIRCUIT_OPEN_SECONDS a few sends probe the account.
 CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
 CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
 CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))

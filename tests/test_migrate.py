@@ -21,6 +21,7 @@ from psycopg.errors import QueryCanceled
 
 from messaging.models import Delivery
 from rme.core.db import locks
+from rme.core.db.partition_options import SetPartitionOptions
 from rme.core.db.partitioned_indexes import AddPartitionedIndex
 from rme.core.db.partitions import LOCK
 from tests import factories
@@ -222,3 +223,27 @@ def test_an_index_whose_build_was_interrupted_is_built_again(org):
 def test_an_index_of_a_partitioned_table_needs_a_migration_without_a_transaction():
     with pytest.raises(NotSupportedError):
         add_index()
+
+
+def options():
+    """Return the storage parameters of all partitions of deliveries, each combination once."""
+    return query(
+        "SELECT DISTINCT array_to_string(reloptions, ',') FROM pg_partition_tree(%s::regclass) "
+        "JOIN pg_class ON oid = relid WHERE isleaf",
+        TABLE,
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_options_of_partitions_are_set_and_reset_while_others_write():
+    state = MigrationLoader(connection).project_state()
+    operation = SetPartitionOptions("delivery", fillfactor=50)
+    with held(f"{TABLE}_default"), connection.schema_editor(atomic=False) as editor:
+        query("SET lock_timeout = 1000")
+        try:
+            operation.database_backwards("messaging", editor, state, state)
+            before = options()
+            operation.database_forwards("messaging", editor, state, state)
+        finally:
+            query("RESET lock_timeout")
+    assert (before, options()) == ([(None,)], [("fillfactor=50",)])

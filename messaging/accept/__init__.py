@@ -4,15 +4,18 @@ Other packages use the names below, and the modules `requests` (the schemas of w
 `results` (what they get), `idempotency` (keys of requests), `dry_run`, `cancel` and `waiting`.
 """
 
-from messaging.accept.acceptance import RECIPIENTS_LIMIT, Submission, accept, accept_bulk
+from messaging.accept.acceptance import RECIPIENTS_LIMIT, Call, Submission, accept, accept_bulk
+from messaging.accept.grouping import accept_single
 from messaging.accept.programmatic import MessageResult, send, send_push
 
 __all__ = [
     "RECIPIENTS_LIMIT",
+    "Call",
     "MessageResult",
     "Submission",
     "accept",
     "accept_bulk",
+    "accept_single",
     "send",
     "send_push",
 ]

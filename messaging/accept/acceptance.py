@@ -1,20 +1,20 @@
 """Accepting messages: from checked requests to rows in the database, for many at once.
 
-A single send is a bulk of one. One statement, which is a transaction by itself, stores message,
+A single send is a set of one. One statement, which is a transaction by itself, stores message,
 content, deliveries, events and the idempotency key: all or nothing. The workers are woken after it.
 That may fail: the sweeper finds the deliveries that no worker was woken for.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import orjson
 from django.db import IntegrityError
 
 from messaging.accept import idempotency
-from messaging.accept.idempotency import CallerKey
-from messaging.accept.planning import Plan, Recipient, plan
+from messaging.accept.idempotency import CallerKey, KeyScope
+from messaging.accept.planning import plan
+from messaging.accept.plans import Plan, Request
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import (
     BulkResult,
@@ -24,28 +24,16 @@ from messaging.accept.results import (
     StoredAnswer,
     of_plan,
 )
+from messaging.accept.rows import Rows
 from messaging.delivery import wakeups
-from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
-from messaging.models.statuses import EventType, Status
 from messaging.policy import organization_policy, send_limits
-from messaging.webhooks.events import EventRow, event_tables
 from rme.core import errors, ids
-from rme.core.db import clock, sql
 from rme.tenants.authentication import Caller
 
 RECIPIENTS_LIMIT = 5000
 """The most recipients of one bulk, in all its messages."""
 ATTEMPTS = 3
 """How often a call is decided again that lost its idempotency key to a concurrent call."""
-
-FIRST_EVENTS = {
-    Status.ACCEPTED: [EventType.ACCEPTED],
-    Status.SCHEDULED: [EventType.ACCEPTED, EventType.SCHEDULED],
-    Status.BLOCKED: [EventType.BLOCKED],
-    Status.FAILED: [EventType.FAILED],
-    Status.EXPIRED: [EventType.EXPIRED],
-}
-"""The events with which a delivery of each status begins."""
 
 
 class Submission(NamedTuple):
@@ -55,29 +43,43 @@ class Submission(NamedTuple):
     key: CallerKey | None = None
 
 
-def accept(
-    caller: Caller,
-    submission: Submission,
-    *,
-    request_id: str,
-    wait: Callable[[SendResult], SendResult | Refusal] | None = None,
-) -> Result:
-    """Accept one message, and return its result; a refused request is a `Refusal`.
+class Call(NamedTuple):
+    """A request and who sent it."""
+
+    caller: Caller
+    submission: Submission
+    request_id: str
+
+    @property
+    def scope(self) -> KeyScope | None:
+        """Return the scope of the request's idempotency key, if it has one."""
+        key = self.submission.key
+        return idempotency.scope_of(self.caller, key) if key else None
+
+
+Wait = Callable[[SendResult], SendResult | Refusal]
+"""A function that waits for the outcome of an accepted message."""
+
+
+def accept(call: Call, *, wait: Wait | None = None) -> Result:
+    """Accept one message by itself, and return its result; a refused request is a `Refusal`.
 
     `wait` waits for the outcome of an accepted message and returns the final result. The
     idempotency key is held meanwhile, and its stored answer becomes that result.
     """
-    key = submission.key
-    with idempotency.holding(caller.organization.id, caller.application_id, key) as stored:
-        if key and stored:
-            return idempotency.replay(stored, key)
-        done = _decide_and_store(caller, [submission], request_id, unused=key is not None)
-        (result,) = done.results
+    key, scope = call.submission.key, call.scope
+    with idempotency.holding([scope] if scope else []) as held:
+        if key and scope:
+            if scope not in held:
+                raise idempotency.in_progress()
+            if stored := held[scope]:
+                return idempotency.replay(stored, key)
+        (result,) = _decide_and_store(call.caller, [call], unused=key is not None).results
         if wait is None or not isinstance(result, SendResult):
             return result
         final = wait(result)
-        if key and final is not result:
-            idempotency.amend(caller.organization.id, caller.application_id, key, final)
+        if scope and final is not result:
+            idempotency.amend(scope, final)
         return final
 
 
@@ -85,33 +87,85 @@ def accept_bulk(
     caller: Caller, submissions: Sequence[Submission], *, key: CallerKey | None, request_id: str
 ) -> BulkResult | StoredAnswer:
     """Accept up to 500 messages; one bad item fails no other. `key` covers the whole call."""
-    with idempotency.holding(caller.organization.id, caller.application_id, key) as stored:
-        if key and stored:
-            return idempotency.replay(stored, key)
-        return _decide_and_store(caller, submissions, request_id, bulk_key=key)
+    calls = [Call(caller, submission, request_id) for submission in submissions]
+    scope = idempotency.scope_of(caller, key) if key else None
+    with idempotency.holding([scope] if scope else []) as held:
+        if key and scope:
+            if scope not in held:
+                raise idempotency.in_progress()
+            if stored := held[scope]:
+                return idempotency.replay(stored, key)
+        return _decide_and_store(caller, calls, bulk_key=key)
+
+
+def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
+    """Accept single calls of any callers together, by one statement; no key may be there twice.
+
+    Return for each call what `accept` returns, or the error that it raises. Raises an error if the
+    set fails as a whole: then nothing is stored.
+    """
+    scopes = [scope for call in calls if (scope := call.scope)]
+    with idempotency.holding(scopes) as held:
+        decision = _Decision(calls)
+        decision.refuse(
+            {
+                index: idempotency.in_progress()
+                for index, call in enumerate(calls)
+                if (scope := call.scope) and scope not in held
+            }
+        )
+        decision.look_up({scope: stored for scope, stored in held.items() if stored})
+        decision.refuse(_beyond_ceilings(decision.fresh))
+        decision.plan()
+        decision.rows.store()
+    wakeups.wake(decision.rows.channels)
+    return decision.outcomes
+
+
+def _beyond_ceilings(fresh: Mapping[int, Request]) -> dict[int, errors.ApiError]:
+    """Count fresh messages against the ceilings of their organizations, as if one by one; return
+    the errors of those that exceed one.
+    """
+    counted: defaultdict[str, list[int]] = defaultdict(list)
+    for index, request in fresh.items():
+        if not request.caller.test:
+            counted[request.caller.organization.id].append(index)
+    policies = organization_policy.of_many(list(counted))
+    return {
+        index: error
+        for organization_id, indexes in counted.items()
+        for index, error in zip(
+            indexes,
+            send_limits.take_each(organization_id, policies[organization_id].sending, len(indexes)),
+            strict=True,
+        )
+        if error
+    }
 
 
 def _decide_and_store(
     caller: Caller,
-    submissions: Sequence[Submission],
-    request_id: str,
+    calls: Sequence[Call],
     bulk_key: CallerKey | None = None,
     unused: bool = False,
 ) -> BulkResult:
-    """Decide requests and store them; again from the start if another call stored one of the keys.
+    """Decide a caller's requests and store them; again from the start if another call stored one of
+    the keys.
 
-    `unused`: the keys are held and were not used before. Raises IdempotencyInProgress if keys are
-    lost three times.
+    `unused`: the keys are held and were not used before. Raises RateLimited at the organization's
+    ceiling, and IdempotencyInProgress if keys are lost three times.
     """
-    organization_id = caller.organization.id
-    keys = {submission.key.text for submission in submissions if submission.key}
+    keys = {call.submission.key.text for call in calls if call.submission.key}
     for attempt in range(ATTEMPTS):
         known = unused and attempt == 0
-        stored = {} if known else idempotency.find(organization_id, caller.application_id, keys)
-        rows = Rows(caller)
-        result = BulkResult(_decide(caller, submissions, stored, request_id, rows))
+        decision = _Decision(calls)
+        decision.look_up({} if known else idempotency.find(caller, keys))
+        sending = organization_policy.of(caller.organization.id).sending
+        send_limits.require(caller.organization.id, sending, len(decision.fresh), test=caller.test)
+        decision.plan()
+        rows, result = decision.rows, BulkResult(decision.results)
         if bulk_key:
-            rows.add_key(bulk_key, result, rows.latest_schedule)
+            rows.add_key(caller, bulk_key, result, rows.latest_schedule)
         try:
             rows.store()
         except IntegrityError:
@@ -119,222 +173,94 @@ def _decide_and_store(
             continue
         wakeups.wake(rows.channels)
         return result
-    raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
+    raise idempotency.in_progress()
 
 
-def _decide(
-    caller: Caller,
-    submissions: Sequence[Submission],
-    stored: Mapping[str, StoredAnswer],
-    request_id: str,
-    rows: "Rows",
-) -> list[Result]:
-    """Return the result of each request, in order, and add to `rows` what is to be stored.
+class _Decision:
+    """What becomes of calls that are stored together, and the rows of it."""
 
-    `stored` are the answers by idempotency key.
-    """
-    results: dict[int, Result] = {}
-    first_of: dict[str, int] = {}  # the first item of the bulk with each key
-    fresh: dict[int, MessageInput] = {}
-    for index, submission in enumerate(submissions):
-        key = submission.key
-        try:
-            if isinstance(submission.message, errors.ApiError):
-                raise submission.message
-            if key and key.text in stored:
-                results[index] = idempotency.replay(stored[key.text], key)
-            elif key and key.text in first_of:
-                first_key = submissions[first_of[key.text]].key
-                if first_key and first_key.digest != key.digest:
-                    raise errors.IdempotencyKeyReused
-            else:
-                fresh[index] = submission.message
-                if key:
-                    first_of[key.text] = index
-        except errors.ApiError as error:
-            results[index] = Refusal(error, request_id)
-    policy = organization_policy.of(caller.organization.id)
-    send_limits.require(caller.organization.id, policy.sending, len(fresh), test=caller.test)
-    plans = plan(caller, policy, list(fresh.values()))
-    for index, each in zip(fresh, plans, strict=True):
-        results[index] = _add_plan(rows, each, submissions[index].key, request_id)
-    for index, submission in enumerate(submissions):
-        if index not in results and submission.key:  # the same key twice in one bulk
-            results[index] = results[first_of[submission.key.text]]
-    return [results[index] for index in range(len(submissions))]
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.rows = Rows()
+        self.fresh: dict[int, Request] = {}
+        """The messages to accept, by the index of their call."""
+        self._calls = calls
+        self._outcomes: dict[int, Result | errors.ApiError] = {}
+        self._repeats: dict[int, int] = {}
+        """Calls with the key of an earlier one, whose result they get."""
 
+    @property
+    def outcomes(self) -> list[Result | errors.ApiError]:
+        """Return the result of each call, or the error to raise, in their order."""
+        return [self._outcomes[index] for index in range(len(self._calls))]
 
-def _add_plan(rows: "Rows", each: Plan, key: CallerKey | None, request_id: str) -> Result:
-    """Return the result of a plan, and add the rows of its message and its key."""
-    if each.refusal:
-        return Refusal(each.refusal, request_id)
-    message_id = ids.new_text_id()
-    rows.add(message_id, each)
-    result = of_plan(each, message_id, request_id)
-    if key and result.status_code < 500:
-        rows.add_key(key, result, each.latest_schedule)
-    return result
+    @property
+    def results(self) -> list[Result]:
+        """Return the result of each call; an error is a `Refusal`."""
+        return [
+            Refusal(outcome, call.request_id) if isinstance(outcome, errors.ApiError) else outcome
+            for outcome, call in zip(self.outcomes, self._calls, strict=True)
+        ]
 
+    def refuse(self, refused: Mapping[int, errors.ApiError]) -> None:
+        """Set the errors of calls, by index."""
+        self._outcomes |= refused
+        for index in refused:
+            self.fresh.pop(index, None)
 
-class Rows:
-    """The rows that one call stores, all by one statement."""
+    def look_up(self, stored: Mapping[KeyScope, StoredAnswer]) -> None:
+        """Answer the calls whose keys were used, and find those that are fresh.
 
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
-        self.now = clock.now()
-        self.channels: set[str] = set()
-        """The channels on which a delivery may be sent at once."""
-        self.latest_schedule: datetime | None = None
-        """The latest time for which a delivery is scheduled."""
-        self._messages: list[sql.Row] = []
-        self._contents: list[sql.Row] = []
-        self._deliveries: list[sql.Row] = []
-        self._events: list[EventRow] = []
-        self._keys: dict[str, sql.Row] = {}
+        `stored` are the answers by idempotency key.
+        """
+        first_of: dict[KeyScope, int] = {}  # the first call with each key
+        for index, call in enumerate(self._calls):
+            if index in self._outcomes:
+                continue
+            try:
+                self._look_up(index, call, stored, first_of)
+            except errors.ApiError as error:
+                self._outcomes[index] = error
 
-    def add(self, message_id: str, each: Plan) -> None:
-        """Add the rows of one message."""
-        given, organization_id = each.given, self.caller.organization.id
-        template = given.template
-        self._messages.append(
-            {
-                "id": message_id,
-                "organization_id": organization_id,
-                "application_id": self.caller.application_id,
-                "category": given.category,
-                "channels": each.channels,
-                "strategy": given.strategy,
-                "fallback_after": given.fallback_after,
-                "template": template.name if template else None,
-                "language": template.language if template else None,
-                "metadata": given.metadata,
-                "test": self.caller.test,
-                "created_at": self.now,
-            }
-        )
-        variables: dict[str, Any] = {}
-        for recipient in each.recipients:
-            delivery_id = ids.new_text_id()
-            if recipient.given.variables:
-                variables[delivery_id] = recipient.given.variables
-            self._deliveries.append(self._delivery(delivery_id, message_id, each, recipient))
-            self._add_events(delivery_id, message_id, recipient)
-            if recipient.status is Status.ACCEPTED and recipient.chosen:
-                self.channels.add(recipient.chosen.channel)
-        if (latest := each.latest_schedule) is not None:
-            self.latest_schedule = max(latest, self.latest_schedule or latest)
-        body = orjson.dumps(content_of(each, variables))
-        self._contents.append(
-            {
-                "id": message_id,
-                "organization_id": organization_id,
-                "body": orjson.Fragment(body),
-                "size": len(body),
-            }
-        )
-
-    def _delivery(
-        self, delivery_id: str, message_id: str, each: Plan, recipient: Recipient
-    ) -> sql.Row:
-        chosen, error = recipient.chosen, recipient.error
-        start = recipient.scheduled_for or self.now
-        template = chosen.template if chosen else None
-        return {
-            "id": delivery_id,
-            "organization_id": self.caller.organization.id,
-            "message_id": message_id,
-            "contact_id": recipient.given.contact_id,
-            "position": recipient.position,
-            "category": each.rules.name,
-            "priority": each.rules.priority,
-            "channels": _remaining(each, recipient),
-            "channel": chosen.channel if chosen else each.channels[0],
-            "address": chosen.address if chosen else None,
-            "template_version_id": template.version_id if template else None,
-            "provider": recipient.provider,
-            "account_id": recipient.account_id,
-            "status": recipient.status,
-            "reason": error.code if error else None,
-            "detail": error.message[:500] if error else None,
-            "scheduled_for": recipient.scheduled_for,
-            "due_at": start if error is None else None,
-            "expires_at": start + each.rules.expires_after,
-            "fence": 0,
-            "tries": 0,
-            "test": self.caller.test,
-            "trace": recipient.trace,
-            "updated_at": self.now,
-        }
-
-    def _add_events(self, delivery_id: str, message_id: str, recipient: Recipient) -> None:
-        for kind in FIRST_EVENTS[recipient.status]:
-            self._events.append(
-                EventRow(
-                    self.caller.organization.id,
-                    message_id,
-                    delivery_id,
-                    kind,
-                    self.now,
-                    channel=recipient.chosen.channel if recipient.chosen else None,
-                    provider=recipient.provider,
-                    detail={"reason": recipient.error.code} if recipient.error else None,
-                )
-            )
-
-    def add_key(
-        self, key: CallerKey, result: Result | BulkResult, latest_schedule: datetime | None
+    def _look_up(
+        self,
+        index: int,
+        call: Call,
+        stored: Mapping[KeyScope, StoredAnswer],
+        first_of: dict[KeyScope, int],
     ) -> None:
-        """Add the answer to store under a key, until 24 hours after the latest schedule."""
-        self._keys[key.text] = {
-            "organization_id": self.caller.organization.id,
-            "application_id": self.caller.application_id,
-            "key": key.text,
-            "digest": key.digest,
-            "status": result.status_code,
-            "body": result.body.decode(),
-            "expires_at": max(self.now, latest_schedule or self.now) + idempotency.LIFE,
-        }
+        message, key = call.submission
+        if isinstance(message, errors.ApiError):
+            raise message
+        scope = call.scope
+        if key is None or scope is None:
+            self.fresh[index] = Request(call.caller, message)
+        elif scope in stored:
+            self._outcomes[index] = idempotency.replay(stored[scope], key)
+        elif scope in first_of:
+            first_key = self._calls[first_of[scope]].submission.key
+            if first_key and first_key.digest != key.digest:
+                raise errors.IdempotencyKeyReused
+            self._repeats[index] = first_of[scope]
+        else:
+            self.fresh[index] = Request(call.caller, message)
+            first_of[scope] = index
 
-    def store(self) -> None:
-        """Store all rows by one statement."""
-        sql.insert(
-            {
-                Message: self._messages,
-                MessageContent: self._contents,
-                Delivery: self._deliveries,
-                **event_tables(self._events),
-                # In one order everywhere, so that two bulks with the same keys cannot deadlock.
-                IdempotencyKey: [self._keys[text] for text in sorted(self._keys)],
-            }
-        )
+    def plan(self) -> None:
+        """Decide the fresh calls, and add the rows of what is to be stored."""
+        plans = plan(list(self.fresh.values()))
+        for index, each in zip(self.fresh, plans, strict=True):
+            self._outcomes[index] = self._add(each, self._calls[index])
+        for index, first in self._repeats.items():
+            self._outcomes[index] = self._outcomes[first]
 
-
-def _remaining(each: Plan, recipient: Recipient) -> list[str]:
-    """Return the channels still to try after the chosen one."""
-    options = [option.channel for option in recipient.options]
-    if recipient.chosen is None:
-        return []
-    return list(options[options.index(recipient.chosen.channel) + 1 :])
-
-
-def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
-    """Return the body of a `MessageContent`: what rendering needs besides the template.
-
-    `variables` are those of each recipient, by delivery id.
-    """
-    given = each.given
-    sender = given.from_
-    parts = {
-        "content": given.content.model_dump(exclude_none=True) if given.content else None,
-        "push": given.push.model_dump(exclude_none=True) if given.push else None,
-        "sender": {
-            "domain": each.sender.domain if each.sender else None,
-            "local_part": (sender and sender.local_part)
-            or (each.sender.local_part if each.sender else None),
-            "name": (sender and sender.name) or (each.sender.name if each.sender else ""),
-        },
-        "record": each.record,
-        "variables": given.context.variables if given.context else None,
-        "recipients": variables,
-    }
-    return {name: part for name, part in parts.items() if part}
+    def _add(self, each: Plan, call: Call) -> Result:
+        """Return the result of a plan, and add the rows of its message and its key."""
+        if each.refusal:
+            return Refusal(each.refusal, call.request_id)
+        message_id = ids.new_text_id()
+        self.rows.add(message_id, each)
+        result = of_plan(each, message_id, call.request_id)
+        key = call.submission.key
+        if key and result.status_code < 500:
+            self.rows.add_key(call.caller, key, result, each.latest_schedule)
+        return result

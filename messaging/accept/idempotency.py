@@ -5,10 +5,10 @@ without the other; a unique constraint decides between two concurrent requests.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 from django.db import connection
@@ -17,6 +17,8 @@ from django.db.models.functions import Now
 from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from messaging.models import IdempotencyKey
 from rme.core import errors
+from rme.core.db import prepared_statements, sql
+from rme.tenants.authentication import Caller
 
 LIFE = timedelta(hours=24)
 _TABLE = IdempotencyKey._meta.db_table
@@ -27,6 +29,24 @@ class CallerKey(NamedTuple):
 
     text: str
     digest: str
+
+
+class KeyScope(NamedTuple):
+    """Where a key is unique: an application of an organization."""
+
+    organization_id: str
+    application_id: int
+    text: str
+
+    @property
+    def lock_name(self) -> str:
+        """Return the name of the advisory lock that holds the key."""
+        return f"{self.organization_id}\n{self.application_id}\n{self.text}"
+
+
+def scope_of(caller: Caller, key: CallerKey) -> KeyScope:
+    """Return the scope of a caller's key."""
+    return KeyScope(caller.organization.id, caller.application_id, key.text)
 
 
 def key_of(header: str | None, body: object) -> CallerKey | None:
@@ -57,20 +77,20 @@ def replay(stored: StoredAnswer, key: CallerKey) -> StoredAnswer:
     return stored
 
 
-def find(
-    organization_id: str, application_id: int, keys: Collection[str]
-) -> dict[str, StoredAnswer]:
-    """Return the stored answers of the keys that were used and have not expired, in one query."""
+def find(caller: Caller, keys: Collection[str]) -> dict[KeyScope, StoredAnswer]:
+    """Return the stored answers of a caller's keys that have not expired, in one query."""
     if not keys:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT key, digest, status, body FROM {_TABLE} WHERE organization_id = %s "
             "AND application_id = %s AND key = ANY(%s) AND expires_at > now()",
-            [organization_id, application_id, list(keys)],
+            [caller.organization.id, caller.application_id, list(keys)],
         )
         return {
-            key: StoredAnswer(stored_digest, status, body.encode())
+            KeyScope(caller.organization.id, caller.application_id, key): StoredAnswer(
+                stored_digest, status, body.encode()
+            )
             for key, stored_digest, status, body in cursor.fetchall()
         }
 
@@ -78,52 +98,78 @@ def find(
 # Requests that repeat a stored answer share the lock. They need it, because the first request may
 # still wait for the outcome of its message (`Prefer: wait`).
 _HOLD = f"""
-SELECT k.digest, k.status, k.body, CASE WHEN k.body IS NULL THEN pg_try_advisory_lock(lock.name)
-  ELSE pg_try_advisory_lock_shared(lock.name) END
-FROM (SELECT hashtextextended(%s, 1) AS name) lock
-LEFT JOIN {_TABLE} k ON k.organization_id = %s AND k.application_id = %s
-  AND k.key = %s AND k.expires_at > now()
+SELECT k.digest, k.status, k.body, CASE WHEN k.body IS NULL THEN pg_try_advisory_lock(wanted.lock)
+  ELSE pg_try_advisory_lock_shared(wanted.lock) END
+FROM (
+  SELECT w.*, hashtextextended(w.name, 1) AS lock
+  FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::text[])
+    WITH ORDINALITY w(name, organization_id, application_id, key, place)
+  OFFSET 0) wanted
+LEFT JOIN LATERAL (
+  SELECT digest, status, body FROM {_TABLE}
+  WHERE organization_id = wanted.organization_id AND application_id = wanted.application_id
+    AND key = wanted.key AND expires_at > now()
+  OFFSET 0) k ON true
+ORDER BY wanted.place
+"""
+_RELEASE = """
+SELECT CASE WHEN held.shared THEN pg_advisory_unlock_shared(hashtextextended(held.name, 1))
+  ELSE pg_advisory_unlock(hashtextextended(held.name, 1)) END
+FROM unnest(%s::text[], %s::boolean[]) held(name, shared)
 """
 
 
 @contextmanager
-def holding(
-    organization_id: str, application_id: int, key: CallerKey | None
-) -> Iterator[StoredAnswer | None]:
-    """Hold a key while its request runs, and yield the stored answer if the key was used before.
+def holding(scopes: Sequence[KeyScope]) -> Iterator[Mapping[KeyScope, StoredAnswer | None]]:
+    """Hold keys while their requests run, and yield the stored answers of those used before.
 
-    Raises IdempotencyInProgress while the first request holds it. The lock belongs to the database
-    connection: it ends with the process.
+    A key that the first request with it still holds, in another process, is left out. No key may
+    be there twice. The locks belong to the database connection: they end with the process.
     """
-    if key is None:
-        yield None
+    if not scopes:
+        yield {}
         return
-    name = f"{organization_id}\n{application_id}\n{key.text}"
-    parameters: list[Any] = [name, organization_id, application_id, key.text]
-    with connection.cursor() as cursor:
-        cursor.execute(_HOLD, parameters)
-        *row, locked = cursor.fetchone()
-        if not locked:  # the request that held it may have ended meanwhile
-            cursor.execute(_HOLD, parameters)
-            *row, locked = cursor.fetchone()
-    if not locked:
-        raise errors.IdempotencyInProgress(headers={"Retry-After": "1"})
-    stored_digest, status, body = row
-    stored = None if body is None else StoredAnswer(stored_digest, status, body.encode())
+    held: dict[KeyScope, StoredAnswer | None] = {}
     try:
-        yield stored
+        held |= _hold(scopes)
+        if len(held) < len(scopes):  # the request that held one may have ended meanwhile
+            held |= _hold([scope for scope in scopes if scope not in held])
+        yield held
     finally:
-        release = "pg_advisory_unlock_shared" if stored else "pg_advisory_unlock"
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {release}(hashtextextended(%s, 1))", [name])
+        _release(held)
 
 
-def amend(
-    organization_id: str, application_id: int, key: CallerKey, result: SendResult | Refusal
-) -> None:
+def _hold(scopes: Sequence[KeyScope]) -> dict[KeyScope, StoredAnswer | None]:
+    parameters = [
+        sql.array([scope.lock_name for scope in scopes]),
+        sql.array([scope.organization_id for scope in scopes]),
+        sql.array([str(scope.application_id) for scope in scopes]),
+        sql.array([scope.text for scope in scopes]),
+    ]
+    rows = prepared_statements.execute(_HOLD, parameters)
+    return {
+        scope: None if body is None else StoredAnswer(stored_digest, status, body.encode())
+        for scope, (stored_digest, status, body, locked) in zip(scopes, rows, strict=True)
+        if locked
+    }
+
+
+def _release(held: Mapping[KeyScope, StoredAnswer | None]) -> None:
+    if held:
+        names = sql.array([scope.lock_name for scope in held])
+        shared = sql.array(["f" if stored is None else "t" for stored in held.values()])
+        prepared_statements.execute(_RELEASE, [names, shared])
+
+
+def in_progress() -> errors.IdempotencyInProgress:
+    """Build the error of a request whose key is held by the first request with it."""
+    return errors.IdempotencyInProgress(headers={"Retry-After": "1"})
+
+
+def amend(scope: KeyScope, result: SendResult | Refusal) -> None:
     """Replace the stored answer of a key. A fault (5xx) frees the key instead."""
     rows = IdempotencyKey.objects.filter(
-        organization_id=organization_id, application_id=application_id, key=key.text
+        organization_id=scope.organization_id, application_id=scope.application_id, key=scope.text
     )
     if result.status_code < 500:
         rows.update(status=result.status_code, body=result.body.decode())

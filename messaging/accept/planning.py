@@ -4,124 +4,54 @@ Contacts, devices, records, templates and gates are read once for all requests o
 recipient is then decided from what was read. Nothing is stored here.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from messaging.accept import timing
-from messaging.accept.requests import MessageInput, RecipientInput, duplicates
+from messaging.accept.plans import Option, Plan, Recipient, Request
+from messaging.accept.requests import MessageInput, duplicates
 from messaging.consent import gates
 from messaging.content import compose, rendering, templates
-from messaging.content.templates import ActiveTemplate
 from messaging.delivery import accounts as provider_accounts
-from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
+from messaging.models.decisions import CHOSEN, QUIET_HOURS
 from messaging.models.statuses import Status
-from messaging.policy.organization_policy import CategoryRules, Domain, Policy
-from push.devices import active_devices
+from messaging.policy import organization_policy
+from messaging.policy.organization_policy import CategoryRules, Policy
+from push.devices import active_devices_of_many
 from rme.core import errors
 from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.zones import quiet_until, zone
-from rme.crm.connectors.records import ContactRecord, Record
-from rme.crm.contacts import get_contacts, get_records
-from rme.tenants.authentication import Caller, OrganizationRecord
+from rme.crm.connectors.records import ContactRecord
+from rme.crm.contacts import embedded_contacts, get_contacts, get_records
+from rme.tenants.authentication import Caller
 
 
-@dataclass(slots=True)
-class Option:
-    """One channel on which a recipient can be reached, with its address and its template."""
+def plan(requests: Sequence[Request]) -> list[Plan]:
+    """Return the plan of each request, in order, of one organization or of several.
 
-    channel: Channel
-    address: str | None
-    devices: frozenset[tuple[str, str]] = frozenset()
-    """For PUSH: the (platform, app) of each of the contact's devices."""
-    template: ActiveTemplate | None = None
-
-
-@dataclass(slots=True)
-class Recipient:
-    """One recipient of a plan. Planning fills it in step by step."""
-
-    position: int
-    given: RecipientInput
-    contact: ContactRecord | None = None
-    options: list[Option] = field(default_factory=list)
-    chosen: Option | None = None
-    provider: str | None = None
-    account_id: int | None = None
-    scheduled_for: datetime | None = None
-    error: errors.ApiError | None = None
-    status: Status = Status.ACCEPTED
-    decisions: list[ChannelDecision] = field(default_factory=list)
-
-    @property
-    def trace(self) -> list[list[str | None]] | None:
-        """Return the decisions to store; None where the only channel requested was chosen."""
-        if len(self.decisions) == 1:
-            (only,) = self.decisions
-            if only.result == CHOSEN and not only.detail:
-                return None
-        return [list(decision) for decision in self.decisions]
-
-    def note(self, channel: str, result: str, detail: str | None = None) -> None:
-        """Add a decision to the trace."""
-        self.decisions.append(ChannelDecision(channel, result, detail))
-
-    def refuse(self, error: errors.ApiError, status: Status = Status.BLOCKED) -> None:
-        """Set the error because of which the recipient gets nothing."""
-        self.error, self.status, self.chosen = error, status, None
-
-
-@dataclass(slots=True)
-class Plan:
-    """One request and its recipients. Planning fills it in step by step."""
-
-    given: MessageInput
-    rules: CategoryRules
-    channels: list[Channel]
-    recipients: list[Recipient]
-    sender: Domain | None = None
-    record: Record | None = None
-    error: errors.ApiError | None = None
-    """Because of which the request is refused as a whole."""
-
-    @property
-    def refusal(self) -> errors.ApiError | None:
-        """Return the error of a request that is refused and not stored; None for all others."""
-        if self.error is not None:
-            return self.error
-        if len(self.recipients) == 1:
-            (only,) = self.recipients
-            if isinstance(only.error, errors.InvalidPayload | errors.NotFound):
-                return only.error
-        return None
-
-    @property
-    def latest_schedule(self) -> datetime | None:
-        """Return the latest time for which a recipient is scheduled."""
-        times = [r.scheduled_for for r in self.recipients if r.scheduled_for]
-        return max(times) if times else None
-
-
-def plan(caller: Caller, policy: Policy, requests: Sequence[MessageInput]) -> list[Plan]:
-    """Return the plan of each request, in order. The number of queries does not grow with them."""
-    plans = [_outline(policy, request) for request in requests]
+    The number of queries does not grow with them.
+    """
+    policies = organization_policy.of_many(list({r.caller.organization.id for r in requests}))
+    plans = [
+        _outline(caller, policies[caller.organization.id], message) for caller, message in requests
+    ]
     open_plans = [p for p in plans if p.error is None]
-    _read_contacts(caller.organization, open_plans)
-    _read_records(caller.organization, open_plans)
-    found = templates.find_active(
-        caller.organization.id, {p.given.template.name for p in open_plans if p.given.template}
-    )
+    _read_contacts(open_plans)
+    _read_records(open_plans)
+    found = _active_templates(open_plans)
     for each in open_plans:
-        _schedule(each, caller.organization)
-        _choose_content(each, caller.organization, found)
-    _pass_gates(caller, policy, [p for p in plans if p.error is None])
+        _schedule(each)
+        _choose_content(each, found.get(each.organization.id, {}))
+    _pass_gates([p for p in plans if p.error is None])
     return plans
 
 
-def _outline(policy: Policy, given: MessageInput) -> Plan:
+def _outline(caller: Caller, policy: Policy, given: MessageInput) -> Plan:
     rules = policy.categories.get(given.category)
     outline = Plan(
+        caller=caller,
+        policy=policy,
         given=given,
         rules=rules or next(iter(policy.categories.values())),
         channels=_channels(given, rules),
@@ -150,15 +80,31 @@ def _channels(given: MessageInput, rules: CategoryRules | None) -> list[Channel]
     return list(rules.channel_order) if rules else []
 
 
-def _read_contacts(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
+def _by_organization(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return what belongs to each organization, each once."""
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for organization_id, each in pairs:
+        found[organization_id][each] = None
+    return {organization_id: list(some) for organization_id, some in found.items()}
+
+
+def _read_contacts(plans: Sequence[Plan]) -> None:
     """Set each recipient's contact and the channels on which it has an address or a device."""
-    wanted = list({r.given.contact_id for p in plans for r in p.recipients})
-    contacts = get_contacts(organization.id, wanted)
-    pushed = {r.given.contact_id for p in plans if Channel.PUSH in p.channels for r in p.recipients}
-    devices = active_devices(organization.id, list(pushed)) if pushed else {}
+    wanted = _by_organization(
+        (p.organization.id, r.given.contact_id) for p in plans for r in p.recipients
+    )
+    embedded = embedded_contacts(wanted)
+    contacts = {each: get_contacts(each, wanted[each], embedded[each]) for each in wanted}
+    pushed = _by_organization(
+        (p.organization.id, r.given.contact_id)
+        for p in plans
+        if Channel.PUSH in p.channels
+        for r in p.recipients
+    )
+    devices = active_devices_of_many(pushed) if pushed else {}
     for each in plans:
         for recipient in each.recipients:
-            contact = contacts.get(recipient.given.contact_id)
+            contact = contacts[each.organization.id].get(recipient.given.contact_id)
             recipient.contact = contact
             field_name = f"to[{recipient.position}].contactId"
             if contact is None:
@@ -166,7 +112,9 @@ def _read_contacts(organization: OrganizationRecord, plans: Sequence[Plan]) -> N
                 continue
             for channel in each.channels:
                 address = compose.address_of(contact, channel)
-                own = devices.get(contact.id, []) if channel is Channel.PUSH else []
+                own = []
+                if channel is Channel.PUSH:
+                    own = devices[each.organization.id].get(contact.id, [])
                 if address or own:
                     kinds = frozenset((device.platform, device.app) for device in own)
                     recipient.options.append(Option(channel, address, kinds))
@@ -174,17 +122,30 @@ def _read_contacts(organization: OrganizationRecord, plans: Sequence[Plan]) -> N
                     recipient.note(channel, errors.Unreachable.code)
 
 
-def _read_records(organization: OrganizationRecord, plans: Sequence[Plan]) -> None:
-    """Set the record of each plan that names one, as it is now; templates may use it."""
+def _read_records(plans: Sequence[Plan]) -> None:
+    """Set the record of each plan that names one, as it is now; templates may use it.
+
+    One query for each organization: calls that are accepted together name none.
+    """
     wanted = [(each, c.record_id) for each in plans if (c := each.given.context) and c.record_id]
-    records = get_records(organization.id, list({record_id for _, record_id in wanted}))
+    by_organization = _by_organization((p.organization.id, record) for p, record in wanted)
+    records = {each: get_records(each, some) for each, some in by_organization.items()}
     for each, record_id in wanted:
-        each.record = records.get(record_id)
+        each.record = records[each.organization.id].get(record_id)
         if each.record is None:
             each.error = errors.NotFound.at("context.recordId", "no such record")
 
 
-def _schedule(each: Plan, organization: OrganizationRecord) -> None:
+def _active_templates(plans: Sequence[Plan]) -> Mapping[str, templates.ActiveTemplates]:
+    """Return the active templates that plans name, by organization."""
+    return templates.find_active_of_many(
+        _by_organization(
+            (p.organization.id, p.given.template.name) for p in plans if p.given.template
+        )
+    )
+
+
+def _schedule(each: Plan) -> None:
     schedule = each.given.schedule
     if schedule is None:
         return
@@ -195,7 +156,7 @@ def _schedule(each: Plan, organization: OrganizationRecord) -> None:
             recipient.scheduled_for = timing.due(
                 schedule,
                 contact_zone=recipient.contact.zone,
-                organization_zone=organization.zone,
+                organization_zone=each.organization.zone,
                 now=clock.now(),
             )
         except errors.InvalidPayload as error:
@@ -205,9 +166,7 @@ def _schedule(each: Plan, organization: OrganizationRecord) -> None:
             recipient.refuse(late, Status.EXPIRED)
 
 
-def _choose_content(
-    each: Plan, organization: OrganizationRecord, found: dict[templates.TemplateKey, ActiveTemplate]
-) -> None:
+def _choose_content(each: Plan, found: templates.ActiveTemplates) -> None:
     """Keep the channels of each recipient that have content; refuse the plan if none has."""
     if each.error is not None:
         return
@@ -224,7 +183,7 @@ def _choose_content(
         return
     for recipient in each.recipients:
         if recipient.contact is not None and each.error is None:
-            _choose_templates(each, recipient, recipient.contact, organization, found)
+            _choose_templates(each, recipient, recipient.contact, found)
 
 
 def _keep(recipient: Recipient, channels: Sequence[Channel], error_code: str) -> None:
@@ -239,11 +198,10 @@ def _choose_templates(
     each: Plan,
     recipient: Recipient,
     contact: ContactRecord,
-    organization: OrganizationRecord,
-    found: dict[templates.TemplateKey, ActiveTemplate],
+    found: templates.ActiveTemplates,
 ) -> None:
     assert each.given.template is not None  # the schema: template or content
-    name = each.given.template.name
+    name, organization = each.given.template.name, each.organization
     wanted = templates.languages(
         each.given.template.language or contact.language or organization.language,
         organization.language,
@@ -285,7 +243,7 @@ def _variable_path(given: MessageInput, recipient: Recipient, path: str) -> str:
     return f"context.variables.{path}"
 
 
-def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
+def _pass_gates(plans: Sequence[Plan]) -> None:
     """Choose for each recipient the first channel that passes the gates and has a route."""
     undecided = [
         (each, recipient, option)
@@ -294,10 +252,11 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
         if recipient.error is None
         for option in recipient.options
     ]
-    own = caller.organization.id
     results = gates.check(
         [
-            gates.Candidate(own, r.given.contact_id, o.channel, o.address, each.rules)
+            gates.Candidate(
+                each.organization.id, r.given.contact_id, o.channel, o.address, each.rules
+            )
             for each, r, o in undecided
         ]
     )
@@ -305,14 +264,10 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
     for (each, recipient, option), result in zip(undecided, results, strict=True):
         if recipient.chosen is not None:
             continue
-        error = (
-            result.refusal()
-            if result.refusal
-            else _take_route(caller, policy, each, recipient, option)
-        )
+        error = result.refusal() if result.refusal else _take_route(each, recipient, option)
         if error is None:
             recipient.note(option.channel, CHOSEN, result.entry)
-            _apply_quiet_hours(caller.organization, policy, each, recipient)
+            _apply_quiet_hours(each, recipient)
             recipient.status = Status.SCHEDULED if recipient.scheduled_for else Status.ACCEPTED
         else:
             recipient.note(option.channel, error.code, result.entry)
@@ -327,18 +282,20 @@ def _pass_gates(caller: Caller, policy: Policy, plans: Sequence[Plan]) -> None:
                 recipient.refuse(error, Status.FAILED if failed else Status.BLOCKED)
 
 
-def _take_route(
-    caller: Caller, policy: Policy, each: Plan, recipient: Recipient, option: Option
-) -> errors.ApiError | None:
+def _take_route(each: Plan, recipient: Recipient, option: Option) -> errors.ApiError | None:
     accounts = provider_accounts.configured(
-        policy, option.channel, option.address, devices=option.devices, test=caller.test
+        each.policy,
+        option.channel,
+        option.address,
+        devices=option.devices,
+        test=each.caller.test,
     )
     if not accounts:
         return errors.ProviderError(f"No provider account for {option.channel}.")
     if recipient.scheduled_for is None:
         try:
             provider_accounts.require_rate(
-                caller.organization.id, option.channel, accounts, each.rules
+                each.organization.id, option.channel, accounts, each.rules
             )
         except errors.RateLimited as error:
             return error
@@ -348,16 +305,14 @@ def _take_route(
     return None
 
 
-def _apply_quiet_hours(
-    organization: OrganizationRecord, policy: Policy, each: Plan, recipient: Recipient
-) -> None:
+def _apply_quiet_hours(each: Plan, recipient: Recipient) -> None:
     """Move a send that would fall into the quiet hours of its channel to their end."""
     chosen, contact = recipient.chosen, recipient.contact
-    hours = policy.quiet(chosen.channel, each.rules) if chosen else None
+    hours = each.policy.quiet(chosen.channel, each.rules) if chosen else None
     if hours is None or chosen is None or contact is None:
         return
     start = recipient.scheduled_for or clock.now()
-    until = quiet_until(start, hours, zone(contact.zone, organization.zone))
+    until = quiet_until(start, hours, zone(contact.zone, each.organization.zone))
     if until:
         recipient.scheduled_for = until
         recipient.note(chosen.channel, QUIET_HOURS, clock.iso(until))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from messaging.accept import idempotency
-from messaging.accept.acceptance import Submission, accept
+from messaging.accept.acceptance import Call, Submission, accept
 from messaging.accept.requests import MESSAGE
 from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from rme.core import errors
@@ -71,7 +71,8 @@ def send(
     message = parse(MESSAGE, request)
     refuse_nul(request)
     key = idempotency.key_of(idempotency_key, request)
-    result = accept(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
+    call = Call(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
+    result = accept(call)
     match result:
         case Refusal(error=error):
             raise error

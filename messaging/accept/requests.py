@@ -26,6 +26,7 @@ from rme.core.http.fields import (
     Day,
     DomainName,
     Instant,
+    Integer,
     Language,
     Line,
     LongText,
@@ -35,7 +36,6 @@ from rme.core.http.fields import (
     Schema,
     Upper,
     Variables,
-    WholeNumber,
     any_case,
     exactly_one,
     given,
@@ -81,9 +81,7 @@ class PushInput(Schema):
     badge: Badge | None = None
     image: Annotated[str, StringConstraints(max_length=2000)] | None = None
     link: Annotated[str, StringConstraints(max_length=2000)] | None = None
-    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), WholeNumber] | None = (
-        None
-    )
+    ttl: Annotated[int, Field(ge=0, le=2_419_200, description="Seconds."), Integer] | None = None
     collapse_key: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
 
@@ -201,7 +199,7 @@ class MessageInput(Schema):
     channels: Annotated[list[ChannelName], Field(min_length=1, max_length=3)] | None = None
     strategy: Annotated[Literal["FIRST_REACHABLE", "FIRST_DELIVERED"], Upper] = "FIRST_REACHABLE"
     fallback_after: (
-        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), WholeNumber] | None
+        Annotated[int, Field(ge=30, le=86_400, description="Seconds."), Integer] | None
     ) = None
     category: CategoryName
     to: Annotated[list[RecipientInput], Field(min_length=1, max_length=100)]

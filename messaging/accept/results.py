@@ -12,7 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from messaging.accept.planning import Plan, Recipient
+from messaging.accept.plans import Plan, Recipient
 from messaging.models.statuses import aggregate
 from messaging.reports import queries
 from rme.core import errors

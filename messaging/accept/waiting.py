@@ -14,7 +14,7 @@ from messaging.models.statuses import Status
 from rme.core import errors
 
 LONGEST = 30
-"""Seconds; a request for more waits so long."""
+"""The most seconds that a request waits, even if it asks for more."""
 
 _WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*\"?([0-9]{1,9})\"?\s*(?=,|;|$)", re.IGNORECASE)
 _UNDER_WAY = {Status.ACCEPTED, Status.SENDING, Status.UNKNOWN, Status.SCHEDULED}

@@ -131,29 +131,29 @@ def _decisions(stays: Contact, goes: Contact, now: datetime) -> list[tuple[Pair,
     Those with a wildcard come first and a moment earlier, so that those on one channel and one
     category decide.
     """
-    kept, gone = _newest(stays), _newest(goes)
-    if not gone:
+    own, other = _newest(stays), _newest(goes)
+    if not other:
         return []
-    wild = sorted(pair for pair in {*kept, *gone} if ALL in pair)
+    wild = sorted(pair for pair in {*own, *other} if ALL in pair)
     general: list[tuple[Pair, str]] = []
     for pair in wild:
-        before = kept[pair][1] if pair in kept else None
-        after = _stricter(before, gone[pair][1] if pair in gone else None)
+        before = own[pair][1] if pair in own else None
+        after = _stricter(before, other[pair][1] if pair in other else None)
         # what the other contact decided is always recorded, so that an erasure finds its entries
-        if after and (after != before or pair in gone):
+        if after and (after != before or pair in other):
             general.append((pair, after))
     categories = {
         *organization_policy.of(stays.organization_id).categories,
-        *(category for _, category in (*kept, *gone) if category != ALL),
+        *(category for _, category in (*own, *other) if category != ALL),
     }
     earlier = now - timedelta(milliseconds=1)
-    after_general = kept | {pair: (earlier, status) for pair, status in general}
+    after_general = own | {pair: (earlier, status) for pair, status in general}
     exact: list[tuple[Pair, str]] = []
     for channel in Channel:
         for category in sorted(categories):
             pair = (str(channel), category)
-            wanted = _stricter(_effective(kept, *pair), _effective(gone, *pair))
-            if wanted and (wanted != _effective(after_general, *pair) or pair in gone):
+            wanted = _stricter(_effective(own, *pair), _effective(other, *pair))
+            if wanted and (wanted != _effective(after_general, *pair) or pair in other):
                 exact.append((pair, wanted))
     return [
         *((pair, status, earlier) for pair, status in general),

@@ -5,10 +5,10 @@ The tables are partitioned and large: lists are not counted, and every query nam
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -47,6 +47,7 @@ _STEP = (
     "detail",
     "latency_ms",
 )
+Row = TypeVar("Row", bound=Model)
 ROWS = 500
 """At most this many rows of a message are shown."""
 
@@ -276,15 +277,13 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         return format_html('<pre class="whitespace-pre-wrap">{}</pre>', shown)
 
 
-def _of(model: Any, message: Message) -> QuerySet[Any]:
+def _of(model: type[Row], message: Message) -> QuerySet[Row]:
     """Return the rows of a message."""
-    rows: QuerySet[Any] = model.objects.filter(
-        message_id=message.pk, organization_id=message.organization_id
-    )
-    return rows
+    rows = model._default_manager.filter(message_id=message.pk)
+    return rows.filter(organization_id=message.organization_id)
 
 
-def _table(names: tuple[str, ...], rows: QuerySet[Any], hidden: Sequence[str]) -> str:
+def _table(names: tuple[str, ...], rows: QuerySet[Row], hidden: Sequence[str]) -> str:
     """Return the rows of a query as an HTML table."""
     return _shown(names, rows.values_list(*names)[:ROWS], hidden)
 

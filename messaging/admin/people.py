@@ -42,7 +42,7 @@ class ContactForm(TenantForm):
             self.add_error("contact_id", self.contact_problem)
 
 
-class ContactAdmin(TenantAdmin):
+class PersonAdmin(TenantAdmin):
     """A page whose form holds the id of a contact of any platform."""
 
     def changeform_view(
@@ -108,7 +108,7 @@ class ConsentForm(ContactForm):
 
 
 @admin.register(ConsentEntry)
-class ConsentEntryAdmin(ContactAdmin):
+class ConsentEntryAdmin(PersonAdmin):
     """The ledger: entries are added, never changed or deleted."""
 
     read_permission: Permission = Permission.SEE_PEOPLE
@@ -186,7 +186,7 @@ class SuppressionForm(ContactForm):
 
 
 @admin.register(Suppression)
-class SuppressionAdmin(ImportPages, ContactAdmin):
+class SuppressionAdmin(ImportPages, PersonAdmin):
     read_permission: Permission = Permission.SEE_PEOPLE
     write_permission: Permission = Permission.CHANGE_PEOPLE
     form = SuppressionForm

@@ -131,7 +131,9 @@ class SenderDomainAdmin(PolicyAdmin):
         rows = list(queryset)
         with transaction.atomic():
             SenderDomain.objects.filter(pk__in=[row.pk for row in rows]).update(verified_at=Now())
-            said = {"text": "marked as verified"}
-            self.record(request, [audit.about(row, audit.Action.CHANGED, **said) for row in rows])
+            entries = [
+                audit.about(row, audit.Action.CHANGED, text="marked as verified") for row in rows
+            ]
+            self.record(request, entries)
         for organization_id in {row.organization_id for row in rows}:
             self.changed(organization_id)

@@ -7,14 +7,15 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpResponse
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 from rest_framework.request import Request
 
 from rme.core import errors
 from rme.core.db.clock import iso
 from rme.core.http.api import id_of, json_response
-from rme.core.http.parsing import may_hold_nul, refuse_nul
+from rme.core.http.fields import Schema
+from rme.core.http.parsing import may_hold_nul, parse, refuse_nul
 from rme.tenants.authentication import Caller
 
 T = TypeVar("T")
@@ -39,6 +40,26 @@ def body_of(request: Request) -> object:
     if may_hold_nul(request._request.body):
         refuse_nul(body)
     return body
+
+
+class Entries(Schema):
+    """The body of a request for many entries, which are parsed one by one."""
+
+    entries: Annotated[list[object], Field(min_length=1, max_length=500)]
+
+
+ENTRIES = TypeAdapter(Entries)
+
+
+def entries_of(request: Request) -> tuple[Sequence[object], bool]:
+    """Return the entries of a body, unparsed, and whether it holds many; else it is the only one.
+
+    Raise InvalidPayload if there are none, or too many.
+    """
+    body = request.data
+    if isinstance(body, dict) and "entries" in body:
+        return parse(ENTRIES, body).entries, True
+    return [body], False
 
 
 def read_each(
@@ -109,8 +130,15 @@ def error_object(error: errors.ApiError, identifier: str) -> ErrorObject:
     return ErrorObject.model_validate(error.as_json(identifier))
 
 
+class BulkOutput(Output):
+    """How many entries were accepted; a subclass adds the result of each."""
+
+    accepted: int
+    rejected: int
+
+
 def bulk(
-    kind: type[Output],
+    kind: type[BulkOutput],
     results: Sequence[T | errors.ApiError],
     show: Callable[[T], Output],
     identifier: str,
@@ -125,6 +153,14 @@ def bulk(
     accepted = sum("entry" in item for item in shown)
     counts = {"accepted": accepted, "rejected": len(shown) - accepted}
     return answer(kind.model_validate({**counts, "results": shown}), 201)
+
+
+def only(results: Sequence[T | errors.ApiError]) -> T:
+    """Return the result of the only entry. Raise its error."""
+    (result,) = results
+    if isinstance(result, errors.ApiError):
+        raise result
+    return result
 
 
 def answer(

@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    BulkOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -15,13 +16,15 @@ from messaging.api.common import (
     answer,
     bulk,
     caller,
+    entries_of,
+    only,
     page,
     read_each,
     request_id,
 )
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import entries
-from messaging.consent.entry_inputs import CONSENT, CONSENT_ENTRIES, ConsentBody, ConsentQuery
+from messaging.consent.entry_inputs import CONSENT, ConsentBody, ConsentQuery
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
@@ -51,9 +54,7 @@ class ConsentItemOutput(Output):
     error: ErrorObject | None = None
 
 
-class ConsentEntriesOutput(Output):
-    accepted: int
-    rejected: int
+class ConsentEntriesOutput(BulkOutput):
     results: list[ConsentItemOutput]
 
 
@@ -79,18 +80,13 @@ class ConsentView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Record one decision, or many; a bad one of many fails no other."""
-        body = request.data
-        many = isinstance(body, dict) and "entries" in body
-        items = parse(CONSENT_ENTRIES, body).entries if many else [body]
+        items, many = entries_of(request)
         read = read_each(request, items, lambda item: parse(CONSENT, item))
         results = entries.record(caller(request), read)
         if many:
             show = ConsentOutput.model_validate
             return bulk(ConsentEntriesOutput, results, show, request_id(request))
-        (only,) = results
-        if isinstance(only, errors.ApiError):
-            raise only
-        return answer(ConsentOutput.model_validate(only), 201)
+        return answer(ConsentOutput.model_validate(only(results)), 201)
 
     @extend_schema(
         operation_id="list_consent",

@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    BulkOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -16,14 +17,16 @@ from messaging.api.common import (
     body_of,
     bulk,
     caller,
+    entries_of,
     no_content,
+    only,
     page,
     read_each,
     request_id,
 )
 from messaging.api.openapi import WITH_BODY, query, responses
 from push import devices, vapid
-from push.inputs import DEVICES, REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
+from push.inputs import REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.http.api import ApiView
@@ -70,14 +73,12 @@ class DeviceResultOutput(Output):
     error: ErrorObject | None = None
 
 
-class DeviceBulkOutput(Output):
-    accepted: int
-    rejected: int
+class DeviceBulkOutput(BulkOutput):
     results: list[DeviceResultOutput]
 
 
 class DeviceRegisteredOutput(RootModel[DeviceOutput | DeviceBulkOutput]):
-    """The new device; of many, what became of each."""
+    """The new device; of many, the result of each."""
 
 
 class VapidKeyOutput(Output):
@@ -122,9 +123,7 @@ class DevicesView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Register one device, or many; a bad one of many fails no other."""
-        body = request.data
-        many = isinstance(body, dict) and "entries" in body
-        items = parse(DEVICES, body).entries if many else [body]
+        items, many = entries_of(request)
         results = devices.register(
             caller(request).organization.id, read_each(request, items, read_device)
         )
@@ -132,10 +131,8 @@ class DevicesView(ApiView):
             return bulk(
                 DeviceBulkOutput, results, lambda each: _shown(each.device), request_id(request)
             )
-        (only,) = results
-        if isinstance(only, errors.ApiError):
-            raise only
-        return answer(_shown(only.device), 201 if only.is_new else 200)
+        registered = only(results)
+        return answer(_shown(registered.device), 201 if registered.is_new else 200)
 
 
 class DeviceView(ApiView):

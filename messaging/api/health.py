@@ -23,7 +23,7 @@ class CheckOutput(Output):
 
 
 class ChecksOutput(Output):
-    """What the service stands on, as the process that answers sees it."""
+    """What the service depends on, as the answering process sees it."""
 
     database: CheckOutput
     redis: CheckOutput = Field(description="While it is down, no limit of calls or sends holds.")

@@ -9,6 +9,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    BulkOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -16,7 +17,9 @@ from messaging.api.common import (
     answer,
     bulk,
     caller,
+    entries_of,
     no_content,
+    only,
     page,
     read_each,
     request_id,
@@ -24,7 +27,6 @@ from messaging.api.common import (
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import suppressions
 from messaging.consent.suppression_inputs import (
-    SUPPRESSIONS,
     LiftQuery,
     SuppressionBody,
     SuppressionsQuery,
@@ -39,7 +41,6 @@ from rme.core import errors
 from rme.core.channels import ALL
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
-from rme.core.http.parsing import parse
 
 SOURCE = "API"
 LIFT_ERRORS = (errors.NotFound, errors.SuppressionProtected)
@@ -72,14 +73,12 @@ class SuppressionResultOutput(Output):
     error: ErrorObject | None = None
 
 
-class SuppressionBulkOutput(Output):
-    accepted: int
-    rejected: int
+class SuppressionBulkOutput(BulkOutput):
     results: list[SuppressionResultOutput]
 
 
 class SuppressionAddedOutput(RootModel[SuppressionOutput | SuppressionBulkOutput]):
-    """The new entry; of many, what became of each."""
+    """The new entry; of many, the result of each."""
 
 
 class SuppressionsView(ApiView):
@@ -128,19 +127,15 @@ class SuppressionsView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Add one entry, or many; a bad one of many fails no other."""
-        body = request.data
         organization_id = caller(request).organization.id
-        many = isinstance(body, dict) and "entries" in body
-        items = parse(SUPPRESSIONS, body).entries if many else [body]
+        items, many = entries_of(request)
         results = _add(organization_id, _read(request, items))
         if many:
             return bulk(
                 SuppressionBulkOutput, results, lambda each: _shown(each.row), request_id(request)
             )
-        (only,) = results
-        if isinstance(only, errors.ApiError):
-            raise only
-        return answer(_shown(only.row), 201 if only.new else 200)
+        listed = only(results)
+        return answer(_shown(listed.row), 201 if listed.new else 200)
 
     @extend_schema(
         operation_id="lift_suppression",

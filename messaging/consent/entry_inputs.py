@@ -1,6 +1,6 @@
 """Input of the consent resource."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
@@ -18,7 +18,7 @@ from rme.core.http.fields import (
 )
 
 AnyChannel = Annotated[Literal["EMAIL", "SMS", "PUSH", "ALL"], Upper]
-Status = Annotated[Literal["OPTED_IN", "OPTED_OUT"], Upper]
+ConsentStatus = Annotated[Literal["OPTED_IN", "OPTED_OUT"], Upper]
 Source = Annotated[
     Literal[
         "API", "ADMIN", "PREFERENCE_PAGE", "ONE_CLICK", "SMS_KEYWORD", "IMPORT", "DOUBLE_OPT_IN"
@@ -55,18 +55,12 @@ class ConsentInput(Schema):
     contact_id: RecordId
     channel: AnyChannel
     category: CategoryName = Field(description="A category of the organization, or ALL.")
-    status: Status
+    status: ConsentStatus
     source: Source = Field("API", description="Where it was decided; imports state theirs.")
     evidence: Evidence = Field(default_factory=dict)
     occurred_at: Instant | None = Field(
         None, description="Up to 60 s ahead counts as now; further ahead is refused."
     )
-
-
-class ConsentEntriesInput(Schema):
-    """Many entries. They are checked one by one: a bad one fails no other."""
-
-    entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
 
 
 class ConsentEntries(Schema):
@@ -81,7 +75,6 @@ class ConsentBody(RootModel[ConsentInput | ConsentEntries]):
 
 EVIDENCE: TypeAdapter[dict[str, str]] = TypeAdapter(Evidence)
 CONSENT = TypeAdapter(ConsentInput)
-CONSENT_ENTRIES = TypeAdapter(ConsentEntriesInput)
 
 
 class ConsentQuery(Query):

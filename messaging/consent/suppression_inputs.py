@@ -63,12 +63,6 @@ class SuppressionInput(Schema):
     expires_at: Instant | None = None
 
 
-class SuppressionsInput(Schema):
-    """Many entries. They are checked one by one: a bad one fails no other."""
-
-    entries: Annotated[list[Any], Field(min_length=1, max_length=500)]
-
-
 class SuppressionEntries(Schema):
     """Many entries, for the OpenAPI description. A bad one fails no other."""
 
@@ -100,7 +94,6 @@ class LiftQuery(Query):
 
 
 SUPPRESSION = TypeAdapter(SuppressionInput)
-SUPPRESSIONS = TypeAdapter(SuppressionsInput)
 
 
 def read_entry(body: object, organization: OrganizationRecord, source: str) -> NewSuppression:

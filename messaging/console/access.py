@@ -36,7 +36,7 @@ class Viewer:
     user: User
     organization: OrganizationRecord
     actor: Actor
-    """Who it is for the audit, and from where."""
+    """The person, and the address of the request, as the audit records them."""
 
     @property
     def organization_id(self) -> str:
@@ -179,13 +179,13 @@ def show(
     return render(request, f"admin/console/{template}.html", {**common, **context})
 
 
-def note(viewer: Viewer, action: Action, row: Model | None = None, **said: Any) -> None:
+def note(viewer: Viewer, action: Action, row: Model | None = None, **fields: Any) -> None:
     """Record an action on a row, or on the organization if there is none."""
     target = row or Organization(pk=viewer.organization_id, name=viewer.organization.name)
-    entry = audit.about(target, action, viewer.organization_id, **said)
+    entry = audit.about(target, action, viewer.organization_id, **fields)
     audit.record(viewer.actor, [entry])
 
 
 def values(**given: object) -> audit.Values:
-    """Return what an action was given, as values that were not there before."""
+    """Return the inputs of an action as the audit shows them: changes from nothing to a value."""
     return {name: ["", str(value)] for name, value in given.items() if value}

@@ -3,14 +3,13 @@
 Each organization has its own, for who may SEE_AUDIT there; superusers have that of the deployment.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlencode
 
 from django import forms
 from django.apps import apps
 from django.contrib import admin
-from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponseBase, QueryDict
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -20,6 +19,7 @@ from messaging.console.filters.message_filter import MomentField
 from messaging.models import BulkAction, Message
 from rme.core import csv_lines, ids
 from rme.core.db.clock import iso
+from rme.core.http.downloads import csv_file
 from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.audit import Action, AuditFilter, AuditLine
@@ -60,10 +60,11 @@ class AuditFilterForm(forms.Form):
     since = MomentField(required=False, label="From")
     until = MomentField(required=False, label="Until")
 
-    def __init__(self, data: Mapping[str, Any]) -> None:
+    def __init__(self, data: QueryDict) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         kinds = {model._meta.label_lower for model in admin.site._registry} | _PAGES.keys()
-        field: Any = self.fields["kind"]
+        field = self.fields["kind"]
+        assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Any kind"), *sorted((kind, _noun(kind)) for kind in kinds)]
 
     @property
@@ -183,12 +184,7 @@ def _show(
 
 
 def _export(wanted: AuditFilter, name: str) -> HttpResponseBase:
-    response = StreamingHttpResponse(
-        csv_lines.write_rows(_table(wanted)), content_type="text/csv; charset=utf-8"
-    )
-    response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return csv_file(csv_lines.write_rows(_table(wanted)), name)
 
 
 def _table(wanted: AuditFilter) -> Iterator[Sequence[str]]:
@@ -205,10 +201,10 @@ def _table(wanted: AuditFilter) -> Iterator[Sequence[str]]:
 
 def _cells(line: AuditLine) -> Sequence[str]:
     entry, values = line.entry, line.values
-    said = "(erased)" if line.is_erased else ""
+    placeholder = "(erased)" if line.is_erased else ""
     return (
         iso(entry.at) or "", entry.actor_name, entry.acting_as_name, entry.action, entry.kind,
-        values.label if values else said, entry.object_id, values.text if values else "",
+        values.label if values else placeholder, entry.object_id, values.text if values else "",
         "; ".join(audit.describe(values.changes)) if values else "",
         values.reason if values else "", entry.address, entry.request_id, entry.user_agent,
     )  # fmt: skip

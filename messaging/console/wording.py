@@ -104,7 +104,7 @@ def colour(code: str) -> str:
 
 
 def reason(code: str | None, detail: str | None = None) -> str:
-    """Return a reason in words, with its detail unless that says the same again."""
+    """Return a reason in words, with its detail unless the detail repeats it."""
     words = REASONS.get(code or "", code or "")
     if code in _ERRORS and detail == _ERRORS[code].default:
         detail = None

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter
 from rme.core.http.fields import (
     ChannelName,
     Cursor,
+    Integer,
     Language,
     Limit,
     Printable,
@@ -15,7 +16,6 @@ from rme.core.http.fields import (
     Schema,
     Upper,
     Variables,
-    WholeNumber,
 )
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Printable]
@@ -56,7 +56,7 @@ class RenderInput(Schema):
         description="Left out: the first of EMAIL, SMS, PUSH that has the template; a warning "
         "names the others.",
     )
-    version: Annotated[int, Field(ge=1, le=2_147_483_647), WholeNumber] | None = Field(
+    version: Annotated[int, Field(ge=1, le=2_147_483_647), Integer] | None = Field(
         None, description="Any version, a draft too. Left out: the active one."
     )
     contact_id: RecordId | None = Field(

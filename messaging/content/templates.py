@@ -36,8 +36,9 @@ class ActiveTemplate:
 
 TemplateKey = tuple[str, str, str]
 """Name, language, channel."""
+ActiveTemplates = dict[TemplateKey, ActiveTemplate]
 
-_active: TtlCache[tuple[str, str], dict[TemplateKey, ActiveTemplate]] = TtlCache(seconds=2)
+_active: TtlCache[tuple[str, str], ActiveTemplates] = TtlCache(seconds=2)
 """Active versions by organization and template name."""
 _versions: TtlCache[int, ActiveTemplate] = TtlCache(seconds=3600, size=512)
 _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
@@ -111,29 +112,36 @@ def forget_partials(organization_id: str) -> None:
     _partials.forget(organization_id)
 
 
-def find_active(organization_id: str, names: Collection[str]) -> dict[TemplateKey, ActiveTemplate]:
-    """Return the active versions of templates by name, in all languages and for all channels.
+def find_active(organization_id: str, names: Collection[str]) -> ActiveTemplates:
+    """Return the active versions of templates by name, in all languages and for all channels."""
+    return find_active_of_many({organization_id: names})[organization_id]
+
+
+def find_active_of_many(wanted: Mapping[str, Collection[str]]) -> dict[str, ActiveTemplates]:
+    """Return the active versions of templates by organization; `wanted` names those of each.
 
     One query for the names that are not cached; the cache lasts two seconds.
     """
+    names = [(each, name) for each, some in wanted.items() for name in some]
+    found: dict[str, ActiveTemplates] = {each: {} for each in wanted}
+    for (organization_id, _), by_key in _active.get_many(names, _read_active).items():
+        found[organization_id] |= by_key
+    return found
 
-    def load(
-        missing: list[tuple[str, str]],
-    ) -> dict[tuple[str, str], dict[TemplateKey, ActiveTemplate]]:
-        rows = TemplateVersion.objects.filter(
-            template__organization_id=organization_id,
-            template__name__in=[name for _, name in missing],
-            state=TemplateVersion.State.ACTIVE,
-        ).select_related("template")
-        loaded: dict[tuple[str, str], dict[TemplateKey, ActiveTemplate]] = {}
-        for row in rows:
+
+def _read_active(missing: list[tuple[str, str]]) -> dict[tuple[str, str], ActiveTemplates]:
+    rows = TemplateVersion.objects.filter(
+        template__organization_id__in={organization_id for organization_id, _ in missing},
+        template__name__in={name for _, name in missing},
+        state=TemplateVersion.State.ACTIVE,
+    ).select_related("template")
+    loaded: dict[tuple[str, str], ActiveTemplates] = {}
+    for row in rows:
+        owner = (row.template.organization_id, row.template.name)
+        if owner in missing:  # several organizations may each want another name
             found = compile_version(row)
-            key = (found.name, found.language, found.channel)
-            loaded.setdefault((organization_id, found.name), {})[key] = found
-        return loaded
-
-    cached = _active.get_many([(organization_id, name) for name in names], load)
-    return {key: template for by_key in cached.values() for key, template in by_key.items()}
+            loaded.setdefault(owner, {})[found.name, found.language, found.channel] = found
+    return loaded
 
 
 def languages(wanted: str, organization_language: str, *, chain: bool) -> list[str]:
@@ -195,7 +203,7 @@ def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
     return replace(template, compiled=_compiled(organization_id, template.texts))
 
 
-def add_draft(template: Template, texts: dict[str, object]) -> TemplateVersion:
+def add_draft(template: Template, texts: Mapping[str, object]) -> TemplateVersion:
     """Store a draft version with the next number."""
     with transaction.atomic():
         Template.objects.select_for_update().get(pk=template.pk)

@@ -26,18 +26,18 @@ from rme.core.db import clock, sql
 log = structlog.get_logger(__name__)
 
 WINDOW = 50
-"""At most so many sends of a process are in doubt when it dies."""
+"""The most sends of a process that are in doubt when it dies."""
 BATCH_LIMIT = 40 * WINDOW
-"""At most so many deliveries are claimed at once, to be sent window by window."""
+"""The most deliveries that are claimed at once, to be sent window by window."""
 CLAIM_SECONDS = 0.5
 """A claim is as large as can be sent in this time. While a provider is slow, other workers claim
 their share, and where there are many organizations, none waits for long.
 """
 
-ORGANIZATIONS = 64
-"""`ready` returns at most so many."""
+ORGANIZATIONS = 256
+"""The most that `ready` returns."""
 FIRST_ORGANIZATIONS = 4
-"""The first claim of a task is of so many organizations."""
+"""The number of organizations in a task's first claim."""
 CLAIM_BYTES = 32 * 2**20
 """A claim ends with the message whose content takes it to this size."""
 

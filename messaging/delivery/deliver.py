@@ -39,7 +39,7 @@ RENDER_SECONDS = CLAIM_SECONDS / 2
 TURN_SECONDS = 1.5 * CLAIM_SECONDS
 """What has not been tried by then is released: other organizations have their turn."""
 SHARE = 10
-"""Each organization has at least so much of a window: its connections are its own."""
+"""The least share of an organization in a window: its connections are its own."""
 
 
 def deliver(
@@ -98,7 +98,7 @@ class _SendLoop:
             self._fill_places(fresh, free)
 
     def _fill_places(self, fresh: Sequence[BatchProgress], free: int) -> None:
-        """Fill so many free places. Rooms are asked for as many batches as could fill them."""
+        """Fill free places. Rooms are read only for the batches that could fill them."""
         until = monotonic() + RENDER_SECONDS
         rooms: dict[str, int] = {}
         with render_limit.timers():
@@ -191,7 +191,7 @@ class _SendLoop:
 
 
 def _enough(fresh: Sequence[BatchProgress], places: int) -> list[BatchProgress]:
-    """Return the first batches that could fill so many places, each with its least share."""
+    """Return the first batches that could fill the places, each with its least share."""
     enough: list[BatchProgress] = []
     for each in fresh:
         if places <= 0:

@@ -18,7 +18,7 @@ from rme.tenants import organizations
 STEPS = 256
 """A search looks at no more organizations of a priority than this on either side of its start."""
 OLDEST = 8
-"""It also looks at so many of the oldest deliveries of each channel."""
+"""The number of each channel's oldest deliveries that it looks at, too."""
 
 _D = Delivery._meta.db_table
 _NOW = "statement_timestamp()"

@@ -2,15 +2,15 @@
 
 A window has parts, and each part has a thread with connections of its own. An account that is slow,
 or that holds sessions of its own (SMPP, push), is a part; all others are one, since threads that
-work at once take the processor from each other. The send loop waits for all parts, at most for
-`answer_seconds`. Then it goes on with what was answered. What was not stays in flight, left
-unanswered: `late_outcomes` stores its outcomes when they come.
+work at once take the processor from each other. The send loop waits for all parts, a few times as
+long as their accounts usually take. Then it continues with the deliveries that were answered. The
+others stay in flight, and `late_outcomes` stores their outcomes when they come.
 """
 
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from time import monotonic
 
@@ -18,6 +18,7 @@ import structlog
 
 from messaging.delivery import late_outcomes
 from messaging.delivery.accounts import concurrency
+from messaging.delivery.accounts.concurrency import LeftSends
 from messaging.delivery.late_outcomes import FollowUp
 from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
 from messaging.policy.organization_policy import Account
@@ -28,8 +29,8 @@ from rme.transport import Transport
 
 log = structlog.get_logger(__name__)
 
-MARGIN_SECONDS = 0.05
-"""How long the threads have to hand in the answers when the time to wait is over."""
+MARGIN = 1.5
+"""A window waits for so many times the time to answer: threads hand in what was answered."""
 
 _threads = Threads(concurrency.THREADS, "sending")
 
@@ -68,7 +69,7 @@ class Window:
         """
         for part in self.parts:
             _threads.submit(partial(part.run, transport))
-        self.complete.wait(max(part.answer_seconds for part in self.parts) + MARGIN_SECONDS)
+        self.complete.wait(MARGIN * max(part.answer_seconds for part in self.parts))
         with self.lock:
             if self.error:
                 raise self.error
@@ -79,17 +80,21 @@ class Window:
             concurrency.add_in_doubt(len(self.deliveries) - len(answered))
         return answered
 
-    def add_outcomes(self, known: Sequence[tuple[SendAttempt, Outcome]], milliseconds: int) -> None:
-        """Set outcomes as they come. A late delivery is stored once all its outcomes are known."""
+    def add_outcomes(self, part: "WindowPart", known: Iterable[tuple[int, Outcome]]) -> None:
+        """Set outcomes of a part as they come, by place. A late delivery is stored once all its
+        outcomes are known.
+        """
+        seconds = monotonic() - part.started
         with self.lock:
             late: dict[int, OutgoingDelivery] = {}
-            for attempt, outcome in known:
+            for place, outcome in known:
+                attempt = part.attempts[place]
                 if attempt.outcome is not None:
                     continue
-                attempt.outcome, attempt.latency_ms = outcome, milliseconds
+                attempt.outcome, attempt.latency_ms = outcome, int(seconds * 1000)
                 self.awaited -= 1
                 if self.has_gone_on:
-                    concurrency.answered_late(attempt.account, outcome)
+                    concurrency.answered_late(part.left[id(attempt.account)], outcome, seconds)
                     delivery = self.delivery_of[attempt.id]
                     late[id(delivery)] = delivery
             if not self.awaited:
@@ -107,43 +112,37 @@ class WindowPart:
         self.answer_seconds = max(
             concurrency.answer_seconds(attempt.account) for attempt in attempts
         )
-        self.slow_accounts: list[Account] = []
-        """The accounts that left sends of this part unanswered, and count it as theirs."""
-        self.begun = self.ended = False
+        self.is_slow = concurrency.is_slow(attempts[0].account)
+        self.left: dict[int, LeftSends] = {}
+        """What the accounts, by identity, left unanswered when the loop went on."""
+        self.started, self.begun = monotonic(), False
 
     def run(self, transport: Transport, number: int) -> None:
         """Send, in the sending thread of that number."""
-        started = monotonic()
         with self.window.lock:
-            if self.window.has_gone_on or started > self.window.until:
-                self.ended = True
-                is_closed = self.window.has_gone_on  # `close` has set its outcomes
-            else:
-                self.begun, is_closed = True, False
-        if is_closed:
-            return
+            if self.window.has_gone_on:  # `close` has set its outcomes
+                return
+            self.started = monotonic()
+            self.begun = self.started <= self.window.until
         if not self.begun:
-            self._add_outcomes([(place, NOT_TRIED) for place in range(len(self.attempts))], started)
+            self._add_outcomes([NOT_TRIED] * len(self.attempts))
             return
         try:
             own = transport.for_worker(
                 number, start_timeout=self.answer_seconds, streams=concurrency.STREAMS
             )
-            outcomes = self._send(own, lambda known: self._add_outcomes(known, started))
-            self._add_outcomes(list(enumerate(outcomes)), started)
+            self._add_outcomes(self._send(own, lambda known: self.window.add_outcomes(self, known)))
         except Exception:
             ids = sorted({attempt.account.id or 0 for attempt in self.attempts})
             log.exception("deliver.provider", account_ids=ids)
-            failed = Unknown("the provider failed")
-            self._add_outcomes([(place, failed) for place in range(len(self.attempts))], started)
+            self._add_outcomes([Unknown("the provider failed")] * len(self.attempts))
         except BaseException as error:  # noqa: BLE001 (the process is to end: its loop raises it)
             self.window.error = error
             self.window.complete.set()
         finally:
             with self.window.lock:
-                self.ended = True
-                for account in self.slow_accounts:
-                    concurrency.part_ended(account)
+                for left in self.left.values():
+                    concurrency.part_ended(left.account)
 
     def _send(self, transport: Transport, progress: Progress) -> list[Outcome]:
         """Return the outcomes in the order of the attempts."""
@@ -158,14 +157,12 @@ class WindowPart:
             return send_together(dispatches, transport, progress)
         return first.send([dispatch for _, dispatch in dispatches], transport, progress)
 
-    def _add_outcomes(self, known: Sequence[tuple[int, Outcome]], started: float) -> None:
-        milliseconds = int((monotonic() - started) * 1000)
-        outcomes = [(self.attempts[place], outcome) for place, outcome in known]
-        self.window.add_outcomes(outcomes, milliseconds)
+    def _add_outcomes(self, outcomes: Sequence[Outcome]) -> None:
+        """Set the outcomes of all attempts that have none yet."""
+        self.window.add_outcomes(self, enumerate(outcomes))
 
     def close(self) -> None:
-        """Adapt the limits of the accounts to how the part went. What no thread has begun was not
-        tried.
+        """Adapt the accounts' limits to the result; attempts that no thread began are NOT_TRIED.
 
         The caller holds the window's lock.
         """
@@ -184,13 +181,16 @@ class WindowPart:
     def _adapt_limit(self, account: Account, attempts: Sequence[SendAttempt]) -> None:
         unanswered = sum(attempt.outcome is None for attempt in attempts)
         not_tried = sum(attempt.outcome is NOT_TRIED for attempt in attempts)
-        if unanswered or not_tried:
-            answered = len(attempts) - unanswered - not_tried
-            concurrency.left_unanswered(account, answered, unanswered)
-        else:
-            concurrency.answered_in_time(account, len(attempts))
         if unanswered:
-            self.slow_accounts.append(account)
+            left = concurrency.left_unanswered(account, len(attempts), unanswered)
+            self.left[id(account)] = left
+        if not unanswered and not not_tried:
+            seconds = max(attempt.latency_ms or 0 for attempt in attempts) / 1000
+            concurrency.answered_in_time(account, len(attempts), seconds)
+        elif not self.is_slow:
+            concurrency.cut_limit(account, len(attempts) - unanswered - not_tried)
+        elif not_tried:  # what began has not been waited for
+            concurrency.cut_limit(account, len(attempts) - not_tried)
 
 
 def _part_key(account: Account) -> int | None:

@@ -8,7 +8,6 @@ person's decision.
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -25,7 +24,7 @@ from rme.tenants.audit import Action, Actor
 
 HELD = Q(status=Status.UNKNOWN, due_at__isnull=True)
 COUNTED = 1000
-"""At most so many of an organization are counted."""
+"""The most that are counted for an organization."""
 
 _COUNTS = f"""
 SELECT o, (SELECT count(*) FROM (
@@ -78,8 +77,11 @@ def decide(
         changed = apply_transitions([_transition(row, decision, now) for row in found])
         decided = [row for row in found if row.pk in changed]
         write_events([_event(row, decision, reason, now) for row in decided])
-        said: dict[str, Any] = {"changes": {"decision": ["held", str(decision)]}, "reason": reason}
-        audit.record(actor, [audit.about(row, Action.DECIDED, **said) for row in decided])
+        changes: audit.Values = {"decision": ["held", str(decision)]}
+        entries = [
+            audit.about(row, Action.DECIDED, changes=changes, reason=reason) for row in decided
+        ]
+        audit.record(actor, entries)
     return changed
 
 

@@ -27,8 +27,8 @@ BATCH = 1000
 _D = Delivery._meta.db_table
 
 ORGANIZATIONS = 20
-"""A batch releases deliveries of at most so many organizations, chosen at random: one that has a
-million due does not delay the others.
+"""The most organizations in a batch, chosen at random: one that has a million deliveries due does
+not delay the others.
 """
 
 
@@ -188,9 +188,9 @@ class UnknownAttempts(NamedTuple):
 def resolve_unknown() -> int:
     """Decide unknown outcomes for which no receipt came: send again, or leave to manual review.
 
-    The category says which. A delivery that was sent again as often as `UNKNOWN_BACKOFF_SECONDS`
-    has waits goes to manual review all the same: a provider that takes messages and never answers
-    would get copies for ever. It waits as UNKNOWN, where a receipt still ends it.
+    The category says which. But after as many resends as `UNKNOWN_BACKOFF_SECONDS` has values a
+    delivery goes to manual review: a provider that accepts messages and never answers would get
+    copies for ever. In manual review it is still UNKNOWN, and a receipt still ends it.
     """
     with transaction.atomic():
         due = _due(Status.UNKNOWN)

@@ -19,8 +19,8 @@ from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
 from rme.core.outbound import outbound_transport
 from rme.core.process import worker
+from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.core.redis.wakeups import clear_wakeup
 from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
@@ -34,7 +34,7 @@ def send_ready(channel: str) -> None:
     until = time.monotonic() + RUN_SECONDS
     has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
-    full: set[str] = set()  # whose accounts take no more now: the sweeper wakes for them
+    full: set[str] = set()  # their accounts take no more now; the sweeper wakes them later
     while waiting := claims.ready(channel, full):
         started = time.monotonic()
         chosen = [each.organization_id for each in claims.choose(waiting, organizations)]

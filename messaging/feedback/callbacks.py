@@ -39,7 +39,7 @@ STORED_DAYS = 7
 INBOUND_STORED_DAYS = 400
 """How long the digest of an inbound SMS stays, so that a repeated callback is recognized."""
 RETRY_DAYS = 1
-"""A receipt that comes before the record of its attempt is tried again for so long."""
+"""How long a receipt is tried again that comes before the record of its attempt."""
 UNKNOWN_TRIES = 9
 """How often a receipt for an unknown message is tried, over eight minutes. An account may be shared
 with other systems, whose receipts come to us too."""

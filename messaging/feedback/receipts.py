@@ -103,7 +103,7 @@ class AccountReceipt(NamedTuple):
 
 
 class _KnownAttempt(NamedTuple):
-    """The attempt of a receipt, and where its delivery stands."""
+    """The attempt of a receipt, and the state of its delivery."""
 
     id: UUID
     account_id: int | None
@@ -266,8 +266,8 @@ class _Known:
     def final(self, receipts: Sequence[Receipt]) -> Status | None:
         """Return the status that follows from all events; None if no receipt changes a status.
 
-        A confirmation outweighs a failure, whichever came first; of an email, a bounce outweighs
-        the confirmation. Of a channel that was given up, only a confirmation counts.
+        A confirmation outweighs a failure, whichever came first. For an email, a bounce outweighs
+        the confirmation. After a fallback, only a confirmation counts from the channel before.
         """
         moving = [r for r in receipts if r.type in STATUS_OF and not self._is_past(r)]
         if not moving:
@@ -300,7 +300,7 @@ class _Known:
         return f"{self.channel} {kind}" in self.seen
 
     def _is_past(self, receipt: Receipt) -> bool:
-        """Return whether a receipt is of a channel that was given up, and confirms nothing."""
+        """Return whether a receipt is from a channel before the fallback, and confirms nothing."""
         confirms = STATUS_OF[EventType(receipt.type)] is Status.DELIVERED
         return receipt.channel not in (None, self.channel) and not confirms
 

@@ -7,7 +7,6 @@ from celery import shared_task
 from messaging.feedback import callbacks, inbound_sms, polling, tracking
 from rme.core.outbound import outbound_transport
 from rme.core.process import task_requests
-from rme.core.redis.wakeups import clear_wakeup
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work."""
@@ -22,7 +21,7 @@ def request_callbacks() -> None:
 @shared_task(name="messaging.apply_callbacks")
 def apply_callbacks() -> None:
     """Apply stored callbacks and tracking hits, batch by batch; a later run goes on."""
-    clear_wakeup(_CALLBACKS)
+    task_requests.clear_wakeup(_CALLBACKS)
     until = time.monotonic() + RUN_SECONDS
     applied = callbacks.BATCH
     while applied == callbacks.BATCH:

@@ -69,7 +69,7 @@ class BulkAction(models.Model):
 
     @property
     def through(self) -> int:
-        """Return how many targets are through, whatever came of them."""
+        """Return how many targets were processed, with or without success."""
         return self.done + self.failed
 
     @property

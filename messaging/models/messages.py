@@ -110,8 +110,8 @@ class Delivery(models.Model):
                 name="delivery_ready",
                 condition=models.Q(status="ACCEPTED"),
             ),
-            # read by fairness: is anything due at all, and of whom is the oldest. Its order of
-            # nulls, of which there are none, keeps claims from reading it for delivery_ready
+            # read by fairness: is anything due, and which organization has the oldest. The
+            # order of nulls (there are none) keeps claims from using it in place of delivery_ready
             models.Index(
                 "status",
                 "channel",

@@ -12,8 +12,8 @@ from rme.tenants.models import Organization, User
 class SavedFilter(models.Model):
     """A filter of the list of messages, of one person or shared with the organization.
 
-    `query` is the query string of the filter's fields. It names no person: an erasure has nothing
-    to remove here, and who shares a filter shows nobody an address.
+    `query` is the query string of the filter's fields. It names no person, so an erasure has
+    nothing to remove here, and a shared filter shows no address.
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)

@@ -2,7 +2,7 @@
 
 from django.template.loader import render_to_string
 
-from messaging.accept import Submission, accept
+from messaging.accept import Call, Submission, accept
 from messaging.accept.requests import MESSAGE
 from messaging.accept.results import SendResult
 from messaging.content import brand, links
@@ -39,7 +39,7 @@ def send(
     caller = Caller(organization, application_id=NO_APPLICATION, user_id=0, test=False)
     try:
         message = parse(MESSAGE, _message(organization, confirmation, wording))
-        result = accept(caller, Submission(message), request_id=request_id)
+        result = accept(Call(caller, Submission(message), request_id))
     except errors.ApiError:  # the organization is at its limit
         return False
     if not isinstance(result, SendResult):

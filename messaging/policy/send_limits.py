@@ -5,6 +5,7 @@ count.
 """
 
 from messaging.policy.organization_policy import SendingRulesRecord
+from rme.core import errors
 from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
 DAY = 86_400
@@ -21,10 +22,42 @@ def take(
     """Count messages against an organization's ceilings: all of them, or none."""
     if test or count == 0:
         return LimitDecision(allowed=True)
+    return limiter.take(_key(organization_id), *_limits(sending, LARGEST), cost=count)
+
+
+def take_each(
+    organization_id: str, sending: SendingRulesRecord, count: int
+) -> list[errors.RateLimited | None]:
+    """Count messages one by one; return for each the error if it exceeds a ceiling.
+
+    One call to Redis, as long as all of them are below the ceilings.
+    """
+    key = _key(organization_id)
+    # As a whole they must not exceed what single messages may, unlike a bulk.
+    if count > 1 and limiter.take(key, *_limits(sending), cost=count).allowed:
+        return [None] * count
+    found: list[errors.RateLimited | None] = []
+    while len(found) < count:
+        decision = limiter.take(key, *_limits(sending, LARGEST))
+        if not decision.allowed:  # nor are those that follow
+            return found + [_error(decision) for _ in range(count - len(found))]
+        found.append(None)
+    return found
+
+
+def _error(decision: LimitDecision) -> errors.RateLimited:
+    return errors.RateLimited(CEILING_REACHED, headers={"Retry-After": str(decision.retry_after)})
+
+
+def _key(organization_id: str) -> str:
+    return f"sends:{organization_id}"
+
+
+def _limits(sending: SendingRulesRecord, largest: int = 0) -> list[Limit]:
     limits = [Limit(sending.sends_per_day, DAY)]
     if sending.sends_per_second is not None:
-        limits.append(Limit(sending.sends_per_second, 1, largest=LARGEST))
-    return limiter.take(f"sends:{organization_id}", *limits, cost=count)
+        limits.append(Limit(sending.sends_per_second, 1, largest=largest))
+    return limits
 
 
 def require(

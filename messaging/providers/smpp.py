@@ -338,7 +338,7 @@ class Smpp(Provider):
         return [DeliveryReceipt(None, kind, reason or None, soft, provider_id=reference)]
 
     def _normalized(self, identifier: str, form: str) -> str:
-        """Return an id in one form, wherever it stood."""
+        """Return an id in one form, whichever field it came from."""
         identifier = http.text_of(identifier, 65).lower()
         if self.settings.message_ids == "SAME":
             return identifier

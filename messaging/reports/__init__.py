@@ -6,7 +6,7 @@ Other packages use:
 - `delivery_list`: deliveries by filters that combine, in pages
 - `trace`: the steps of a message's recipients
 - `health`: an organization's health report
-- `checks`: what the deployment stands on
+- `checks`: what the deployment depends on
 - `configuration`: findings in the configuration
 - `first_steps`: what an organization lacks before its first delivered message
 - `account_hour`: provider accounts in the last hour, for the admin

@@ -186,7 +186,7 @@ def _conditions(organization_id: str, wanted: DeliveryFilter, cursor: Cursor | N
         found.of_delivery.append("d.contact_id = ANY(%s)")
         found.delivery_values.append(list(wanted.contact_ids))
     if wanted.held:
-        # As an array, so that whatever the planner expects it reads these messages alone.
+        # As an array, so that it reads only these messages, whatever the planner expects.
         found.of_message.append(
             f"m.id = ANY(ARRAY(SELECT h.message_id FROM {_D} h WHERE h.organization_id = %s "
             "AND h.status = 'UNKNOWN' AND h.due_at IS NULL))"

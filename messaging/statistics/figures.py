@@ -126,7 +126,7 @@ def read(organization_id: str, *, test: bool) -> Statistics | None:
     until, border = progress.first_until, hour_of(progress.final_until)
     periods = {name: Period(until - span, until) for name, span in SPANS.items()}
     both = [*periods.values(), *(each.earlier(WEEK) for each in periods.values())]
-    oldest = until - minutes.MINUTES_KEPT + HOUR
+    oldest = until - minutes.MINUTE_RETENTION + HOUR
     found: list[dict[str, ChannelFigures]] = [{} for _ in both]
     reasons: list[ReasonCount] = []
     for index, channel, outcome, reason, count, latencies in _read_periods(

@@ -38,7 +38,7 @@ SLICE = timedelta(minutes=5)
 """The most minutes that one transaction counts."""
 BACKLOG = timedelta(days=14)
 """How far back the first run begins at most: two weeks, to compare one with the other."""
-MINUTES_KEPT, HOURS_KEPT = timedelta(days=9), timedelta(days=90)
+MINUTE_RETENTION, HOUR_RETENTION = timedelta(days=9), timedelta(days=90)
 REASONS = [*errors.by_code(), "TEMPLATE_ERROR", "EXPIRED"]
 """The reasons that accept and delivery give."""
 PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
@@ -58,7 +58,7 @@ _LATENCY = f"""width_bucket(1000 * date_part('epoch', e.at - greatest(
 
 # Most events of a minute are of messages of that minute: these are read as a range and hashed,
 # which took 11 µs a message where looking each one up took 16. Others are looked up by key.
-# A bounce that ended a delivery counts as its failure, unless a failure is recorded besides.
+# A bounce that ended a delivery counts as its failure, unless a failure is recorded, too.
 # Texts of providers have no bound and may name people: of reasons, only our own codes are stored.
 _OF_EVENTS = f"""
 SELECT e.organization_id, coalesce(r.test, d.test) AS test,
@@ -209,8 +209,8 @@ def purge() -> None:
     """Delete minutes and hours that have been kept long enough, in batches."""
     until = monotonic() + PURGE_SECONDS
     now = clock.now()
-    for table, kept in ((_MINUTES, MINUTES_KEPT), (_HOURS, HOURS_KEPT)):
-        while _purge_batch(table, now - kept) == PURGE_BATCH and monotonic() < until:
+    for table, retention in ((_MINUTES, MINUTE_RETENTION), (_HOURS, HOUR_RETENTION)):
+        while _purge_batch(table, now - retention) == PURGE_BATCH and monotonic() < until:
             pass
 
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 from ipaddress import ip_address
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -44,10 +43,6 @@ class EndpointSubscription:
 Subscriptions = Mapping[str, tuple[EndpointSubscription, ...]]
 """By organization."""
 
-_ENABLED = f"""
-SELECT organization_id, id, types FROM {WebhookEndpoint._meta.db_table}
-WHERE organization_id = ANY(%s) AND enabled ORDER BY id
-"""
 _cache: TtlCache[str, tuple[EndpointSubscription, ...]] = TtlCache(seconds=2)
 
 
@@ -58,10 +53,10 @@ def subscriptions(organization_ids: Collection[str]) -> Subscriptions:
 
 def _read(organization_ids: list[str]) -> Subscriptions:
     found: dict[str, tuple[EndpointSubscription, ...]] = dict.fromkeys(organization_ids, ())
-    with connection.cursor() as cursor:  # a pipeline may be open, whose statements wait
-        cursor.execute(_ENABLED, [organization_ids])
-        for organization_id, endpoint_id, types in cursor:
-            found[organization_id] += (EndpointSubscription(endpoint_id, frozenset(types)),)
+    enabled = WebhookEndpoint.objects.filter(organization_id__in=organization_ids, enabled=True)
+    columns = enabled.order_by("pk").values_list("organization_id", "pk", "types")
+    for organization_id, endpoint_id, types in columns:
+        found[organization_id] += (EndpointSubscription(endpoint_id, frozenset(types)),)
     return found
 
 

@@ -22,13 +22,13 @@ from rme.core.db import clock, sql
 log = structlog.get_logger(__name__)
 
 PAGE = 100
-"""The most deliveries claimed with an endpoint: so many are sent again if a worker dies."""
+"""The most deliveries claimed with an endpoint. They are sent again if a worker dies."""
 LEASE_SECONDS = 60.0
 """After this a worker is thought dead; a request and the run that it is made in take less."""
 GIVE_UP = timedelta(days=4)
 """A delivery this old is not tried again: its attempts take a little more than three days."""
 DISABLE_AFTER = timedelta(days=5)
-"""An endpoint that has failed for so long, without a success, is disabled."""
+"""An endpoint that has failed for this time, without a success, is disabled."""
 
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _E, _D, _M = (model._meta.db_table for model in (Event, Delivery, Message))

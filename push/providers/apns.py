@@ -49,9 +49,9 @@ TOKEN_LIFE = Lifetime(renew_after=40 * 60, expires_after=55 * 60, min_age=20 * 6
 """Apple asks for a new token every 20 to 60 minutes."""
 TOKEN_STEP = 20 * 60
 LATER = 15 * 60.0
-"""Apple asks to wait so many seconds after a 500 or 503."""
+"""The seconds that Apple asks to wait after a 500 or 503."""
 DEVICE_DELAY = 60.0
-"""How long a device waits that was sent too much, in seconds."""
+"""The wait in seconds of a device that was sent too much."""
 
 
 class ReasonMeaning(Enum):

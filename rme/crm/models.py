@@ -261,12 +261,13 @@ class RecordImport(FileImport):
             )
         ]
 
-    def open_parts(self) -> models.QuerySet[Any]:
+    def open_parts(self) -> models.QuerySet[FilePart]:
         return self.parts.filter(checked=False) if self.dry_run else super().open_parts()
 
-    def close_part(self, part: Any) -> list[str]:
+    def close_part(self, part: FilePart) -> list[str]:
         if not self.dry_run:
             return super().close_part(part)
+        assert isinstance(part, RecordImportPart)
         part.checked = True
         return ["checked"]
 

@@ -65,7 +65,7 @@ def _by_address(organization_id: str, address: str, limit: int, kind: str) -> li
 
 
 def _by_name(organization_id: str, text: str, limit: int) -> list[ContactRecord]:
-    """Return embedded contacts whose first or last name begins so, or both."""
+    """Return embedded contacts whose first or last name begins with a word, or both with two."""
     first, _, second = text.lower().partition(" ")
     parts = [first, second.strip()] if second.strip() else [first]
     condition = _TWO if len(parts) == 2 else _ONE

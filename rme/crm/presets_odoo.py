@@ -2,14 +2,14 @@
 
 from typing import Any
 
-Kind = dict[str, Any]
+Mapping = dict[str, Any]
 
-_EVENT: Kind = {
+_EVENT: Mapping = {
     "event_id": ["event_id"],
     "event_name": ["event_id"],
     "event_start": ["event_id.date_begin"],
 }
-ODOO: Kind = {
+ODOO: Mapping = {
     "Account": {
         "object": "res.partner",
         "fields": {"name": ["name"], "phone": ["phone"], "website": ["website"]},
@@ -104,7 +104,7 @@ ODOO: Kind = {
     },
 }
 
-TASKS: Kind = {
+TASKS: Mapping = {
     "object": "project.task",
     "fields": {
         "number": ["id"],

@@ -1,4 +1,4 @@
-"""Celery tasks of the records. A task is a hint: beat requests again what a lost one left."""
+"""Celery tasks of the records. A task is a hint: if one is lost, beat requests it again."""
 
 import time
 

@@ -6,7 +6,7 @@ import signal
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 STEADY_SECONDS = 30.0
-"""After a process has run for so long, its next end counts as the first."""
+"""After a process has run for this time, its next end counts as the first."""
 
 
 class RestartBackoff:

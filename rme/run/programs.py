@@ -9,7 +9,12 @@ from subprocess import Popen
 
 from rme.run.process import say, spawn
 
-NUMBERS = {"WEB_WORKERS": "2", "WEB_THREADS": "4", "WORKER_CONCURRENCY": "2"}
+NUMBERS = {
+    "WEB_WORKERS": "2",
+    "WEB_THREADS": "4",
+    "SENDING_THREADS": "32",
+    "WORKER_CONCURRENCY": "2",
+}
 """The settings of the numbers of processes and threads, with their defaults."""
 HEAD_MILLISECONDS = "15000"
 """How long a request's head may take, and how long a connection may be idle."""

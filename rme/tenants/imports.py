@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from rme.core import ids
 from rme.core.csv_lines import Reader, Unreadable, is_blank
+from rme.core.db.turns import next_turn
 from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
@@ -37,6 +38,22 @@ class Row(NamedTuple):
 
 
 Rows = list[Row]
+
+
+class FilePart(models.Model):
+    """Some lines of a file. After its import only its rejected rows are kept."""
+
+    number = models.PositiveIntegerField()
+    first_line = models.PositiveIntegerField()
+    content = models.BinaryField(null=True)
+    problems = models.JSONField(default=list)
+    """Shape: `[[line, field, why], …]`."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"part {self.number}"
 
 
 class FileImport(models.Model):
@@ -70,13 +87,13 @@ class FileImport(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def open_parts(self) -> models.QuerySet[Any]:
+    def open_parts(self) -> models.QuerySet[FilePart]:
         """Return the parts that are not imported yet."""
         run: Any = self  # its parts are the subclass's
-        found: models.QuerySet[Any] = run.parts.filter(content__isnull=False)
+        found: models.QuerySet[FilePart] = run.parts.filter(content__isnull=False)
         return found
 
-    def close_part(self, part: Any) -> list[str]:
+    def close_part(self, part: FilePart) -> list[str]:
         """Mark a part as imported; return the fields that changed."""
         part.content = None
         return ["content"]
@@ -85,22 +102,6 @@ class FileImport(models.Model):
     def unchanged(self) -> int:
         """Return how many rows changed nothing."""
         return self.done - self.added - self.replaced - self.rejected
-
-
-class FilePart(models.Model):
-    """Some lines of a file. After its import only its rejected rows are kept."""
-
-    number = models.PositiveIntegerField()
-    first_line = models.PositiveIntegerField()
-    content = models.BinaryField(null=True)
-    problems = models.JSONField(default=list)
-    """Shape: `[[line, field, why], …]`."""
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return f"part {self.number}"
 
 
 @dataclass(slots=True)
@@ -154,24 +155,18 @@ def import_next_part(runs: type[FileImport], take: Apply, read: Read = unparsed)
 
     One process imports at a time: imports can wait, messages cannot.
     """
-    table = runs._meta.db_table
-    with connection.cursor() as cursor:
-        # Committed on its own, so that a part that fails does not stay first.
-        cursor.execute(
-            f"UPDATE {table} SET turn_at = clock_timestamp() WHERE id = ("
-            f"SELECT id FROM {table} WHERE state = 'RUNNING' "
-            "ORDER BY turn_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
-        )
-        found = cursor.fetchone()
-    if found is None:
+    run_id = next_turn(runs)
+    if run_id is None:
         return False
-    number, rows = _next(runs, found[0], read)
+    number, rows = _next(runs, run_id, read)
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [table])
+            cursor.execute(
+                "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [runs._meta.db_table]
+            )
             (alone,) = cursor.fetchone()
         if alone:
-            _import(runs, found[0], take, number, rows)
+            _import(runs, run_id, take, number, rows)
     return bool(alone)
 
 
@@ -209,7 +204,7 @@ def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> obj
     return run
 
 
-def _rows(part: Any) -> Rows:
+def _rows(part: FilePart) -> Rows:
     texts = bytes(part.content or b"").decode().split("\n")
     return [
         Row(number, line)

@@ -36,7 +36,7 @@ KNOWN_SECONDS = 30 * 86_400
 """How long the address of a successful login is remembered."""
 
 LOCK_OUT_SECONDS = 300
-"""A lock-out is recorded once in so many seconds, however many attempts it refuses."""
+"""A lock-out is recorded once in this many seconds, however many attempts it refuses."""
 LOCKED_OUT = {
     "pair": "too many attempts from one address",
     "address": "too many attempts from one address at several accounts",
@@ -90,7 +90,7 @@ class LoginAttempt:
             decision.require(_wait_text(decision.retry_after))
 
     def record(self, action: Action, text: str) -> None:
-        """Record what became of the attempt, in the same statements for any account."""
+        """Record the attempt's result, by the same statements for any account."""
         entries = audit.about_account(self.name, action, text)
         audit.record(audit.stranger(self.request), entries)
 

@@ -30,18 +30,23 @@ def odoo(org: Any) -> Iterator[OdooServer]:
 
 @pytest.fixture
 def transactions(odoo: OdooServer) -> list[list[str]]:
-    """Return what transactions of others were open, each time the platform was asked."""
+    """Return what transactions of the asker were open, each time the platform was asked.
+
+    The asker is the test's own thread, which has one connection for the whole test.
+    """
     states: list[list[str]] = []
     whole = odoo.answer
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        ((asker,),) = cursor.fetchall()
 
     def answer(wire: Any, seen: Any) -> bool | None:
         with connection.cursor() as cursor:  # this thread's own
             cursor.execute(
-                "SELECT state FROM pg_stat_activity WHERE datname = current_database() "
-                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL "
-                "AND backend_type = 'client backend'"  # not autovacuum's
+                "SELECT state, xact_start IS NULL FROM pg_stat_activity WHERE pid = %s", [asker]
             )
-            states.append([state for (state,) in cursor.fetchall()])
+            ((state, is_free),) = cursor.fetchall()
+            states.append([] if is_free else [state])
         connection.close()
         return whole(wire, seen)
 

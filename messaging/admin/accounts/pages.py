@@ -73,7 +73,7 @@ class ProviderAccountAdmin(PolicyAdmin):
         for name in provider.Settings.model_fields
     }
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> object:
+    def get_fieldsets(self, request: HttpRequest, obj: ProviderAccount | None = None) -> object:
         status = ("state_reason", "callback_url", "connection", "last_hour", "public_id")
         main = [(None, {"fields": (*MAIN, *(status if obj else ()))})]
         if obj and not self.has_change_permission(request, obj):
@@ -184,7 +184,11 @@ class ProviderAccountAdmin(PolicyAdmin):
         return redirect("admin:messaging_provideraccount_change", row.pk)
 
     def _set_state(
-        self, request: HttpRequest, queryset: QuerySet[Any], state: str, reason: str = ""
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[ProviderAccount],
+        state: str,
+        reason: str = "",
     ) -> None:
         # a user may be an owner in one organization and a reader in another
         rows = [row for row in queryset if self.has_change_permission(request, row)]

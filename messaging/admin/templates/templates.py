@@ -127,8 +127,8 @@ class TemplateAdmin(TenantAdmin):
         """Report templates that have sent as protected: their messages refer to the versions."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
         used = TemplateVersion.objects.exclude(state=TemplateVersion.State.DRAFT)
-        kept = used.filter(template__in=objs).values_list("template", flat=True)
-        reasons = [USED.format(row) for row in objs if row.pk in set(kept)]
+        sent = used.filter(template__in=objs).values_list("template", flat=True)
+        reasons = [USED.format(row) for row in objs if row.pk in set(sent)]
         missing.discard(str(TemplateVersion._meta.verbose_name))
         return deleted, counts, missing, [*protected, *reasons]
 

@@ -14,9 +14,10 @@ from rest_framework.request import Request
 
 from messaging.accept import (
     RECIPIENTS_LIMIT,
+    Call,
     Submission,
-    accept,
     accept_bulk,
+    accept_single,
     cancel,
     dry_run,
     idempotency,
@@ -80,7 +81,7 @@ class SendOutput(Output):
     recipients: list[RecipientOutput] | None = None
 
 
-class RehearsedOutput(Output):
+class DryRunRecipientOutput(Output):
     """What a recipient would get."""
 
     contact_id: str
@@ -94,8 +95,8 @@ class RehearsedOutput(Output):
     render_error: str | None = Field(description="Why the text could not be rendered.")
 
 
-class RehearsalOutput(Output):
-    """What a dry run tells. Nothing was stored, so no `messageId` stands anywhere.
+class DryRunOutput(Output):
+    """The result of a dry run. Nothing was stored, so nothing has a `messageId`.
 
     The fields of the send result that it would have had stand here and in `result`; they are null
     where it would be refused.
@@ -109,7 +110,7 @@ class RehearsalOutput(Output):
     would_send: bool
     result: dict[str, Any] | None = Field(description="The send result that it would have had.")
     error: ErrorObject | None
-    recipients: list[RehearsedOutput]
+    recipients: list[DryRunRecipientOutput]
 
 
 class BulkItemOutput(Output):
@@ -131,8 +132,8 @@ class BulkOutput(Output):
     results: list[BulkItemOutput]
 
 
-class SentOrRehearsed(RootModel[SendOutput | RehearsalOutput]):
-    """With `Prefer: wait` the send result of what has left; with `dryRun` what it tells."""
+class SentOrDryRun(RootModel[SendOutput | DryRunOutput]):
+    """With `Prefer: wait` the send result of what has left; with `dryRun` what would be sent."""
 
 
 KEY_ERRORS = (errors.IdempotencyInProgress, errors.IdempotencyKeyReused)
@@ -188,7 +189,7 @@ class SendMessage(ApiView):
         parameters=[KEY, PREFER, *query(SendQuery)],
         request={"application/json": MessageInput},
         responses=responses(
-            {200: SentOrRehearsed, 202: SendOutput}, (*WITH_BODY, *KEY_ERRORS, *SEND_ERRORS)
+            {200: SentOrDryRun, 202: SendOutput}, (*WITH_BODY, *KEY_ERRORS, *SEND_ERRORS)
         ),
     )
     def post(self, request: Request) -> HttpResponse:
@@ -201,7 +202,7 @@ class SendMessage(ApiView):
             return answer(_dry_run(dry_run.dry_run(who, message, request_id=identifier)))
         seconds = waiting.seconds(request.headers.get("Prefer"))
         wait = waiting.until_sent(who.organization.id, seconds) if seconds else None
-        result = accept(who, Submission(message, key), request_id=identifier, wait=wait)
+        result = accept_single(Call(who, Submission(message, key), identifier), wait=wait)
         response = _answer(result)
         if seconds and not isinstance(result, results.StoredAnswer):
             response["Preference-Applied"] = f"wait={seconds}"
@@ -267,10 +268,10 @@ def _limit_recipients(submissions: list[Submission]) -> None:
         )
 
 
-def _dry_run(done: dry_run.DryRun) -> RehearsalOutput:
+def _dry_run(done: dry_run.DryRun) -> DryRunOutput:
     result = done.result
     sent = result if isinstance(result, results.SendResult) else None
-    return RehearsalOutput.model_validate(
+    return DryRunOutput.model_validate(
         {
             "message_id": None,
             "status": sent and sent.status,

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
@@ -17,6 +16,7 @@ from django.views.decorators.http import require_GET
 from messaging.console import access
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions, tasks
+from messaging.console.actions.bulk_actions import ActionKind
 from messaging.console.filters import message_filter
 from messaging.console.filters.message_filter import MessageFilterForm
 from messaging.models import BulkAction, Pause
@@ -26,19 +26,21 @@ from rme.core import ids
 from rme.tenants.audit import Action
 from rme.tenants.roles import Permission
 
-Kind = BulkAction.Kind
 LISTED = 50
 QUESTIONS = {
-    Kind.CANCEL: ("Cancel", "Stops {} scheduled {}. They are not sent."),
-    Kind.RESEND: ("Send again", "Sends {} {} again, with all checks, as new messages."),
-    Kind.LIFT: ("Lift suppressions", "Takes {} {} off the list. Messages may go there again."),
-    Kind.SEND_AGAIN: (
+    ActionKind.CANCEL: ("Cancel", "Stops {} scheduled {}. They are not sent."),
+    ActionKind.RESEND: ("Send again", "Sends {} {} again, with all checks, as new messages."),
+    ActionKind.LIFT: (
+        "Lift suppressions",
+        "Takes {} {} off the list. Messages may go there again.",
+    ),
+    ActionKind.SEND_AGAIN: (
         "Send again",
         "Hands {} {} to the provider once more. If it accepted them the first time, their "
         "recipients get them twice. Consent, suppressions and pauses are checked again, and the "
         "time after which they expire starts again.",
     ),
-    Kind.GIVE_UP: (
+    ActionKind.GIVE_UP: (
         "Give up",
         "Ends {} {} as failed. They are not sent again. They may have arrived nevertheless: a "
         "late receipt still makes them delivered.",
@@ -46,11 +48,11 @@ QUESTIONS = {
 }
 """The button of each action, and what it will do."""
 NOUNS = {
-    Kind.CANCEL: ("send", "sends"),
-    Kind.RESEND: ("message", "messages"),
-    Kind.LIFT: ("suppression", "suppressions"),
-    Kind.SEND_AGAIN: ("message", "messages"),
-    Kind.GIVE_UP: ("message", "messages"),
+    ActionKind.CANCEL: ("send", "sends"),
+    ActionKind.RESEND: ("message", "messages"),
+    ActionKind.LIFT: ("suppression", "suppressions"),
+    ActionKind.SEND_AGAIN: ("message", "messages"),
+    ActionKind.GIVE_UP: ("message", "messages"),
 }
 DECISION_REASON = (
     "Kept in the audit and in the message's history, which your programs read. Name no recipient."
@@ -124,14 +126,14 @@ def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
     )
 
 
-def _kind(text: str) -> BulkAction.Kind:
+def _kind(text: str) -> ActionKind:
     try:
-        return Kind(text.upper())
+        return ActionKind(text.upper())
     except ValueError:
         raise Http404 from None
 
 
-def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
+def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
     """Return the rows that filters, or a message's id, mean for an action."""
     contact_id = ""
     if message_id := ids.parse(data.get("message", "")):
@@ -144,12 +146,12 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
             return ActionChoice([], form.in_words, is_cut=False)
         wanted, scope, limit = chosen.wanted, form.in_words, bulk_actions.TARGETS_LIMIT
         if (several := len(wanted.contact_ids)) > 1:  # what was typed would outlive an erasure
-            given = {name: form.data.get(name) for name in form.fields}
+            given = {name: form.data.get(name, "") for name in form.fields}
             scope = message_filter.in_words({**given, "person": f"{several} people"})
         contact_id = chosen.contact_id
-        # What comes after the number was shown is not part of it.
-        wanted = replace(wanted, until=min(filter(None, [wanted.until, _asked_at(data)])))
-    if kind is Kind.LIFT:
+        # The action covers what was counted, not messages that came later.
+        wanted = replace(wanted, until=min(filter(None, [wanted.until, _shown_at(data)])))
+    if kind is ActionKind.LIFT:
         wanted = replace(wanted, reason="SUPPRESSED")
     if kind in bulk_actions.DECISIONS:
         wanted = replace(wanted, held=True)
@@ -161,25 +163,25 @@ def _choice(viewer: Viewer, kind: BulkAction.Kind, data: Any) -> ActionChoice:
         viewer.organization_id, wanted, limit=limit, scan=bulk_actions.SCAN_LIMIT
     )
     targets = [row.id for row in rows.rows]
-    if kind is Kind.LIFT:
+    if kind is ActionKind.LIFT:
         targets = bulk_actions.suppressions_of(viewer.organization_id, targets)
     return ActionChoice(targets, scope, rows.following is not None, contact_id)
 
 
-def _asked_at(data: Any) -> datetime:
+def _shown_at(data: QueryDict) -> datetime:
     """Return when the page with the number was shown; now, if it is shown now."""
-    text = data.get("asked_at", "")
+    text = data.get("shown_at", "")
     try:
         return min(datetime.fromisoformat(text), timezone.now())
     except (ValueError, TypeError):
         return timezone.now()
 
 
-def _hidden(data: Any) -> dict[str, str]:
+def _hidden(data: QueryDict) -> dict[str, str]:
     """Return the fields that the confirmation repeats."""
     names = [*MessageFilterForm.base_fields, "message"]
-    kept = {name: data[name] for name in names if data.get(name)}
-    return {**kept, "asked_at": data.get("asked_at") or timezone.now().isoformat()}
+    given = {name: str(data[name]) for name in names if data.get(name)}
+    return {**given, "shown_at": data.get("shown_at") or timezone.now().isoformat()}
 
 
 @access.page

@@ -7,13 +7,12 @@ has left an event.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from pydantic.alias_generators import to_camel
@@ -31,29 +30,31 @@ from messaging.models.decisions import ChannelDecision
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from rme.core import errors, ids
+from rme.core.db import locks
+from rme.core.db.turns import next_turn
 from rme.core.http.parsing import parse
 from rme.tenants import audit, organizations
 from rme.tenants.audit import Action, Actor
 from rme.tenants.authentication import Caller
 
-Kind = BulkAction.Kind
+ActionKind = BulkAction.Kind
 SLICE = 100
 TARGETS_LIMIT = 10_000
 """The most rows of one action."""
 SCAN_LIMIT = 100_000
 """The most messages that are scanned for the rows of one action."""
-PROBLEMS_KEPT = 100
+PROBLEM_LIMIT = 100
 PROGRAM = 0
 """The application id of messages that no application sent."""
 STATUSES = {
-    Kind.CANCEL: [Status.SCHEDULED],
-    Kind.RESEND: [Status.FAILED, Status.BLOCKED, Status.EXPIRED],
-    Kind.LIFT: [Status.BLOCKED],
-    Kind.SEND_AGAIN: [Status.UNKNOWN],
-    Kind.GIVE_UP: [Status.UNKNOWN],
+    ActionKind.CANCEL: [Status.SCHEDULED],
+    ActionKind.RESEND: [Status.FAILED, Status.BLOCKED, Status.EXPIRED],
+    ActionKind.LIFT: [Status.BLOCKED],
+    ActionKind.SEND_AGAIN: [Status.UNKNOWN],
+    ActionKind.GIVE_UP: [Status.UNKNOWN],
 }
 """The statuses of the deliveries that an action is for."""
-DECISIONS = {Kind.SEND_AGAIN: Decision.SEND_AGAIN, Kind.GIVE_UP: Decision.GIVE_UP}
+DECISIONS = {ActionKind.SEND_AGAIN: Decision.SEND_AGAIN, ActionKind.GIVE_UP: Decision.GIVE_UP}
 """The actions on deliveries in manual review."""
 
 Problem = tuple[str, str]
@@ -130,55 +131,36 @@ def stop(organization_id: str, action_id: UUID) -> bool:
 # --- doing --------------------------------------------------------------------------------------
 def work() -> bool:
     """Do one slice of the action that has waited longest; return whether more may be waiting."""
-    with connection.cursor() as cursor:
-        # Committed on its own, so that an action that fails does not stay first.
-        cursor.execute(
-            f"UPDATE {BulkAction._meta.db_table} SET turn_at = clock_timestamp() WHERE id = ("
-            f"SELECT id FROM {BulkAction._meta.db_table} WHERE state = 'RUNNING' "
-            "ORDER BY turn_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
-        )
-        found = cursor.fetchone()
-    return found is not None and run_slice(found[0])
+    action_id = next_turn(BulkAction)
+    return action_id is not None and run_slice(action_id)
 
 
 def run_slice(action_id: UUID) -> bool:
     """Do the next slice of an action; return whether it could be done now."""
-    with _alone(action_id) as alone:
-        if not alone:
+    with locks.alone(f"bulk_action {action_id}") as is_alone:
+        if not is_alone:
             return False
         action = BulkAction.objects.get(pk=action_id)
         targets = action.targets[action.through : action.through + SLICE]
         if action.state != BulkAction.State.RUNNING:
             return True
         try:
-            problems = _DO[Kind(action.kind)](action, targets) if targets else []
+            problems = _DO[ActionKind(action.kind)](action, targets) if targets else []
         except (errors.RateLimited, errors.Unavailable):
             return False  # a later turn goes on
         action.done += len(targets) - len(problems)
         action.failed += len(problems)
-        kept = [*action.problems, *map(list, problems)][:PROBLEMS_KEPT]
-        changes: dict[str, Any] = {"done": action.done, "failed": action.failed, "problems": kept}
         running = BulkAction.objects.filter(pk=action_id)
-        running.update(**changes)
+        running.update(
+            done=action.done,
+            failed=action.failed,
+            problems=[*action.problems, *map(list, problems)][:PROBLEM_LIMIT],
+        )
         if action.through >= action.total:
             running.filter(state=BulkAction.State.RUNNING).update(
                 state=BulkAction.State.DONE, finished_at=Now()
             )
         return True
-
-
-@contextmanager
-def _alone(action_id: UUID) -> Iterator[bool]:
-    """Hold an action's lock, which ends with the process; yield whether it was free."""
-    with connection.cursor() as cursor:
-        name = f"bulk_action {action_id}"
-        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 3))", [name])
-        (locked,) = cursor.fetchone()
-        try:
-            yield locked
-        finally:
-            if locked:
-                cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 3))", [name])
 
 
 def _cancel(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
@@ -203,7 +185,7 @@ def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
 
 def _decide(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     """Decide deliveries in manual review; each has an event and an audit entry with the reason."""
-    decision = DECISIONS[Kind(action.kind)]
+    decision = DECISIONS[ActionKind(action.kind)]
     changed = manual_review.decide(
         action.organization_id, targets, decision, reason=action.reason, actor=_actor(action)
     )
@@ -305,9 +287,9 @@ def _sender(organization_id: str, sender: dict[str, Any]) -> dict[str, object] |
 
 
 _DO = {
-    Kind.CANCEL: _cancel,
-    Kind.RESEND: _resend,
-    Kind.LIFT: _lift,
-    Kind.SEND_AGAIN: _decide,
-    Kind.GIVE_UP: _decide,
+    ActionKind.CANCEL: _cancel,
+    ActionKind.RESEND: _resend,
+    ActionKind.LIFT: _lift,
+    ActionKind.SEND_AGAIN: _decide,
+    ActionKind.GIVE_UP: _decide,
 }

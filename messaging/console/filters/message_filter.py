@@ -75,7 +75,7 @@ class MessageFilterForm(forms.Form):
     since = MomentField(required=False, label="From")
     until = MomentField(required=False, label="Until")
 
-    def __init__(self, viewer: Viewer, data: Mapping[str, Any]) -> None:
+    def __init__(self, viewer: Viewer, data: Mapping[str, str]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         self.viewer = viewer
         policy = organization_policy.of(viewer.organization_id)
@@ -111,7 +111,7 @@ class MessageFilterForm(forms.Form):
         return in_words(self.data)
 
 
-def in_words(data: Mapping[str, Any]) -> str:
+def in_words(data: Mapping[str, str]) -> str:
     """Return the filters of a query as a text."""
     shown = []
     for name, field in MessageFilterForm.base_fields.items():
@@ -157,15 +157,14 @@ def read(form: MessageFilterForm) -> Chosen:
         provider=given.get("provider") or None,
         reason=given.get("reason") or None,
         contact_ids=contact_ids,
-        since=_since(given),
+        since=_since(given.get("since"), given.get("period", "")),
         until=given.get("until"),
         test={"live": False, "test": True}.get(given.get("mode", "")),
     )
     return Chosen(wanted, problem, matches_nobody=bool(text and not contact_ids))
 
 
-def _since(given: Mapping[str, Any]) -> datetime | None:
-    since: datetime | None = given.get("since")
-    if since is None and (period := given.get("period")):
+def _since(since: datetime | None, period: str) -> datetime | None:
+    if since is None and period:
         return timezone.now() - PERIODS[period][1]
     return since

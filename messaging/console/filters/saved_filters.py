@@ -7,7 +7,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -49,11 +49,11 @@ class SaveFilterForm(forms.Form):
     )
     is_shared = forms.BooleanField(required=False, label="Share with the organization")
 
-    def __init__(self, filters: MessageFilterForm, data: Any = None) -> None:
+    def __init__(self, filters: MessageFilterForm, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="save_%s", label_suffix="")
         self.filters = filters
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Check that there are filters to save, that they are valid, and that none is a person."""
         given = super().clean() or {}
         query = self.filters.query
@@ -75,7 +75,7 @@ def links(viewer: Viewer, query: str) -> list[FilterLink]:
     return built_in + saved
 
 
-def _visible(viewer: Viewer) -> Any:
+def _visible(viewer: Viewer) -> QuerySet[SavedFilter]:
     rows = SavedFilter.objects.filter(organization_id=viewer.organization_id)
     return rows.filter(Q(user_id=viewer.user.pk) | Q(is_shared=True)).order_by("name", "pk")
 

@@ -50,7 +50,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CountedLine:
     """A sentence with a number, and the list behind it."""
 
     text: str
@@ -132,7 +132,7 @@ def duration(milliseconds: float | None) -> str:
     raise AssertionError
 
 
-def reasons(viewer: Viewer, found: Statistics, *, test: bool) -> list[Line]:
+def reasons(viewer: Viewer, found: Statistics, *, test: bool) -> list[CountedLine]:
     """Return the most frequent reasons why messages failed or were not sent."""
     period = within(found.periods[REASONS_SPAN], test=test)
     lines = []
@@ -141,14 +141,14 @@ def reasons(viewer: Viewer, found: Statistics, *, test: bool) -> list[Line]:
         words = wording.reason(each.reason)
         url = list_url(viewer, channel=each.channel, status=status, reason=each.reason, **period)
         text = f"{each.channel}, {wording.status(status).lower()}: {words}"
-        lines.append(Line(text, f"{each.times:,}", url))
+        lines.append(CountedLine(text, f"{each.times:,}", url))
     return lines
 
 
-def backlog(viewer: Viewer, queues: Sequence[Queue]) -> list[Line]:
+def backlog(viewer: Viewer, queues: Sequence[Queue]) -> list[CountedLine]:
     """Return what is ready to be sent and has not gone, by channel."""
     return [
-        Line(
+        CountedLine(
             f"{each['channel']}: the oldest for {duration(1000 * each['oldestSeconds'])}",
             f"{each['ready']:,}",
             list_url(viewer, channel=each["channel"], status=Status.ACCEPTED),

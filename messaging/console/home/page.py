@@ -1,7 +1,6 @@
 """The operations home of one organization, chosen in the address or the one looked at last."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -43,7 +42,7 @@ class AccountStrip:
     chart: Chart
 
 
-def context(request: HttpRequest) -> dict[str, Any]:
+def context(request: HttpRequest) -> dict[str, object]:
     """Return the template context: figures for who may see messages, needs for who sees settings.
 
     The number of statements depends on no number of organizations, channels or accounts.
@@ -51,7 +50,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     settings = organizations_for(request, Permission.SEE_SETTINGS).values_list("pk", "name")
     checked = dict(list(settings)[:ORGANIZATIONS])
     viewer = _viewer(request)
-    found: dict[str, Any] = {"title": "Home", "viewer": viewer, "checked": checked}
+    found: dict[str, object] = {"title": "Home", "viewer": viewer, "checked": checked}
     state = None
     if viewer:
         test = request.GET.get("mode") == "test"
@@ -76,7 +75,7 @@ def _viewer(request: HttpRequest) -> Viewer | None:
     return viewer_of(request, chosen) if chosen else None
 
 
-def _figures(viewer: Viewer, state: health.OrganizationHealth, *, test: bool) -> dict[str, Any]:
+def _figures(viewer: Viewer, state: health.OrganizationHealth, *, test: bool) -> dict[str, object]:
     found = figures.read(viewer.organization_id, test=test)
     common = {
         "organization": viewer.organization,

@@ -4,33 +4,37 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
+from messaging.console.actions.bulk_actions import ActionKind
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import Chosen, MessageFilterForm, read
-from messaging.models import BulkAction, MessageContent
+from messaging.models import MessageContent
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list
 from messaging.reports.delivery_list import Cursor, DeliveryPage, DeliveryRow
 from rme.core import csv_lines, errors, ids
 from rme.core.db.clock import iso
+from rme.core.http.downloads import csv_file
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.tenants.audit import Action
 
 PAGE = 50
-Kind = BulkAction.Kind
 OFFERS = {
-    Kind.RESEND: "Send failed ones again",
-    Kind.CANCEL: "Cancel scheduled ones",
-    Kind.LIFT: "Lift suppressions",
+    ActionKind.RESEND: "Send failed ones again",
+    ActionKind.CANCEL: "Cancel scheduled ones",
+    ActionKind.LIFT: "Lift suppressions",
 }
 """The buttons of actions on all that the filters match."""
-DECISIONS = {Kind.SEND_AGAIN: "Send all of them again", Kind.GIVE_UP: "Give up all of them"}
+DECISIONS = {
+    ActionKind.SEND_AGAIN: "Send all of them again",
+    ActionKind.GIVE_UP: "Give up all of them",
+}
 """The buttons of the list of what is in manual review."""
 EXPORTED = 100_000
 """The most rows of an export."""
@@ -39,7 +43,7 @@ TEXT_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MessageLine:
     """One recipient of a message, in words."""
 
     row: DeliveryRow
@@ -59,12 +63,12 @@ class Line:
         return self.row.is_held
 
 
-def lines(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Line]:
+def message_lines(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[MessageLine]:
     """Return deliveries in words: one query for their contents, one for their contacts."""
     names = people(viewer.organization_id, [row.contact_id for row in rows])
     subjects = _subjects(viewer, rows)
     return [
-        Line(
+        MessageLine(
             row=row,
             name=names[row.contact_id].name if row.contact_id in names else "",
             address=viewer.shown(row.address),
@@ -137,7 +141,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Messages",
         form=form,
         problem=chosen.problem,
-        lines=lines(viewer, found.rows),
+        lines=message_lines(viewer, found.rows),
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
         is_filtered=bool(form.query),
@@ -168,13 +172,8 @@ def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     chosen = read(form)
     changes = access.values(filter=form.in_words)
     note(viewer, Action.EXPORTED, text="messages", changes=changes, contact_id=chosen.contact_id)
-    response = StreamingHttpResponse(
-        csv_lines.write_rows(_table(viewer, chosen)), content_type="text/csv; charset=utf-8"
-    )
-    name = f"messages-{viewer.organization_id}.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    rows = csv_lines.write_rows(_table(viewer, chosen))
+    return csv_file(rows, f"messages-{viewer.organization_id}")
 
 
 _HEADER = (

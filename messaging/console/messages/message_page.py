@@ -14,7 +14,7 @@ from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import RECIPIENTS
 from messaging.console.messages import explanations, message_list, sent_content
 from messaging.console.messages.explanations import Explanation, Moment
-from messaging.console.messages.message_list import Line
+from messaging.console.messages.message_list import MessageLine
 from messaging.models import Message
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list, queries
@@ -40,7 +40,7 @@ class _Recipients:
     """A message with its deliveries, in words."""
 
     rows: Sequence[DeliveryRow]
-    lines: Sequence[Line]
+    lines: Sequence[MessageLine]
     explanations: Sequence[Explanation]
     moments: Sequence[Sequence[Moment]]
 
@@ -115,7 +115,7 @@ def _recipients(viewer: Viewer, found: MessageDetail, message_id: UUID) -> _Reci
         events = [each for each in found.events if each.contact_id == row.contact_id]
         explained.append(explanations.explain(viewer, row, steps, events, named))
         moments.append(explanations.timeline(viewer, row, steps, events, named))
-    return _Recipients(rows, message_list.lines(viewer, rows), explained, moments)
+    return _Recipients(rows, message_list.message_lines(viewer, rows), explained, moments)
 
 
 def _of_all(counts: Counter[str]) -> Explanation:

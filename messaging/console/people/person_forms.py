@@ -1,8 +1,7 @@
 """Forms of a person's page: a decision with its evidence, and a test message."""
 
-from typing import Any
-
 from django import forms
+from django.http import QueryDict
 
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT
@@ -37,7 +36,7 @@ class DecisionForm(forms.Form):
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
     )
 
-    def __init__(self, viewer: Viewer, data: Any = None) -> None:
+    def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id=f"{self.status.lower()}_%s", label_suffix="")
         self.viewer = viewer
         names = sorted(organization_policy.of(viewer.organization_id).categories)
@@ -103,7 +102,7 @@ class SendTestForm(forms.Form):
 
     template = forms.ChoiceField()
 
-    def __init__(self, viewer: Viewer, data: Any = None) -> None:
+    def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="test_%s", label_suffix="")
         rows = Template.objects.filter(
             organization_id=viewer.organization_id, versions__state=TemplateVersion.State.ACTIVE

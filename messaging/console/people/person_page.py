@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedi
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from messaging.accept import Submission, accept, results
+from messaging.accept import Call, Submission, accept, results
 from messaging.accept.requests import MESSAGE
 from messaging.consent import entries, suppressions
 from messaging.console import access, wording
@@ -56,7 +56,7 @@ RECEIPTS = [
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """A message to a person, and what became of it."""
+    """A message to a person, and its outcome in words."""
 
     row: DeliveryRow
     explanation: Explanation
@@ -185,7 +185,7 @@ def _send_test(
     caller = Caller(viewer.organization, bulk_actions.PROGRAM, viewer.user.pk, test=False)
     try:
         message = parse(MESSAGE, form.request(contact.id))
-        result = accept(caller, Submission(message), request_id=f"console {viewer.user.pk}")
+        result = accept(Call(caller, Submission(message), f"console {viewer.user.pk}"))
     except errors.ApiError as error:
         form.add_error(None, error.message)
         return None

@@ -30,9 +30,9 @@ from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unkno
 from rme.core.redis.rate_limits import Script, limiter
 
 PROBES = 5
-"""So many sends probe a half-open account at a time, and so many answers close its circuit."""
+"""How many sends probe a half-open account at a time, and how many answers close its circuit."""
 PROBE_SECONDS = 5
-"""After so long without an answer, other sends probe."""
+"""The seconds without an answer after which other sends probe."""
 RETRY_AFTER_LIMIT = 15 * 60.0
 """A provider's retry-after counts as no longer than this."""
 
@@ -137,7 +137,7 @@ class Tally:
 
 
 def _limited(seconds: float | None) -> float:
-    """Return a provider's retry-after as a time between none and the limit, whatever it sent."""
+    """Return a provider's retry-after in seconds, cut to the limit; 0 for an invalid one."""
     if seconds is None or not math.isfinite(seconds):
         return 0.0
     return min(max(seconds, 0.0), RETRY_AFTER_LIMIT)

@@ -2,9 +2,11 @@
 
 A process has at most a window of sends in doubt. What an account left unanswered counts until its
 outcome is stored, so the next window is smaller by as much. An account that leaves sends unanswered
-has its limit cut to what it answered in time, and gets it back step by step, window by window
-(additive increase, multiplicative decrease, as TCP's congestion window in RFC 5681). An account
-whose circuit is not closed gets some probes a second, and no window.
+has its limit cut to what it answered in time, and gets it back step by step, part by part (additive
+increase, multiplicative decrease, as TCP's congestion window in RFC 5681); at once if it turns out
+to have been waited for too briefly (as TCP does after a spurious time-out, RFC 4015). A slow
+account is waited for as briefly as one that never answered. An account whose circuit is not closed
+gets some probes a second, and no window.
 
 All this is of one process; `circuits` and `rates` are shared by all.
 """
@@ -33,18 +35,24 @@ from rme.core.outcomes import Accepted, Outcome, Rejected
 log = structlog.get_logger(__name__)
 
 STREAMS = 40
-"""At most so many sends of a process are under way to one host; others need connections too."""
+"""The most sends of a process that are under way to one host; others need connections too."""
 RESERVED = 10
-"""So much of the window is kept for accounts that are not slow."""
+"""The part of the window that is reserved for accounts that are not slow."""
 SLOW_LIMIT = 20
 """The limit of an account that answers well, but late, grows back to this."""
 STEP = 5
-"""By so much a limit grows with a window that was answered in time."""
+"""A limit grows by this with each part of a window that was answered in time."""
+LEAST_WAIT = 1 / 8
+"""The share of `PATIENCE_SECONDS` for which every account is waited for. One that is slow, or has
+never answered, is waited for no longer.
+"""
+USUAL_TIMES = 4
+"""An account is waited for this many times its usual time."""
 THREADS = 16
-"""At most so many parts of windows are under way, each in a sending thread."""
+"""The most parts of windows that are under way, each in a sending thread."""
 RESERVED_THREADS = 4
 PARTS = 3
-"""At most so many of them are of one slow account."""
+"""The most of them that are of one slow account."""
 PROBE_SECONDS = 1.0
 REST_SECONDS = 5.0
 """How long an account is tried last that failed by leaving a send unanswered."""
@@ -60,10 +68,28 @@ class Load:
     in_flight: int = 0
     parts: int = 0
     probed_at: float = float("-inf")
+    usual: float = 0.0
+    """Seconds in which a part of a window is answered; rises at once and falls slowly."""
+    cut_at: float = float("-inf")
+    """When the limit was last cut (monotonic)."""
+    is_logged: bool = False
+    """Whether the log has it as slow."""
 
     @property
     def slow(self) -> bool:
         return self.limit < WINDOW
+
+
+@dataclass(slots=True)
+class LeftSends:
+    """Sends of one account that a part of a window left unanswered."""
+
+    account: Account
+    limit: int
+    """The account's limit before."""
+    count: int
+    """How many sends of the account the part had."""
+    under_way: int
 
 
 class _ProcessLoad:
@@ -93,7 +119,7 @@ def window() -> int:
 
 
 def in_doubt() -> int:
-    """Return how many deliveries of this process are in doubt, beside the present window's."""
+    """Return how many deliveries of this process are in doubt, apart from the current window's."""
     return _process.in_doubt
 
 
@@ -117,6 +143,7 @@ def _availability(key: Key, broken: Collection[Key]) -> Availability:
         return Availability(count, FULL_WAIT, UnavailableReason.CIRCUIT, CircuitState.OPEN)
     if load is None or not load.slow:
         return _UNLIMITED
+    _log_slow(key, load)
     if load.parts >= PARTS or _process.parts >= THREADS - RESERVED_THREADS:
         return Availability(0, FULL_WAIT, UnavailableReason.SLOW)
     count = max(0, min(load.limit - load.in_flight, window() - RESERVED))
@@ -138,38 +165,61 @@ def is_slow(account: Account) -> bool:
 
 
 def answer_seconds(account: Account) -> float:
-    """Return how long a part of a window waits for answers, in seconds: less for a slow account."""
+    """Return how long a part of a window may wait for an account's answers, in seconds."""
+    patience: float = settings.PATIENCE_SECONDS
     load = _process.loads.get(key_of(account))
-    slow = load is not None and load.limit <= SLOW_LIMIT
-    seconds: float = settings.PATIENCE_SECONDS
-    return seconds / 2 if slow else seconds
+    usual = 0.0 if load is None or load.slow else load.usual
+    return min(patience, max(patience * LEAST_WAIT, USUAL_TIMES * usual))
 
 
 # --- the answers of windows -----------------------------------------------------------------------
 
 
-def answered_in_time(account: Account, count: int) -> None:
-    """Raise an account's limit: all of a part was answered in time."""
-    load = _process.loads.get(key_of(account))
-    if load is None or not load.slow or 2 * count < load.limit:
-        return
-    with _process.lock:
-        load.limit = limit = min(WINDOW, load.limit + STEP)
-    if limit == WINDOW:
-        log.info("account.recovered", account_id=account.id)
+def answered_in_time(account: Account, count: int, seconds: float) -> None:
+    """Note how long an account took for all sends of a part, and raise its limit if it was cut."""
+    load = _process.loads.setdefault(key_of(account), Load())
+    load.usual = max(seconds, load.usual + (seconds - load.usual) / 8)
+    if load.slow and 2 * count >= load.limit:
+        with _process.lock:
+            _set_limit(account, load, load.limit + STEP)
 
 
-def left_unanswered(account: Account, answered: int, left: int) -> None:
-    """Cut an account's limit: of a part, so many sends were answered and so many are under way."""
+def cut_limit(account: Account, answered: int) -> None:
+    """Cut an account's limit to half, or to what it answered of a part in time if that is less."""
     with _process.lock:
         load = _process.loads.setdefault(key_of(account), Load())
-        if not load.slow:
-            log.warning("account.slow", account_id=account.id, answered=answered, left=left)
         load.limit = max(1, min(load.limit // 2, answered))
-        if left:
-            load.in_flight += left
-            load.parts += 1
-            _process.parts += 1
+        load.cut_at = monotonic()
+
+
+def left_unanswered(account: Account, count: int, under_way: int) -> LeftSends:
+    """Count the sends of a part that stay under way, of `count` in all."""
+    with _process.lock:
+        load = _process.loads.setdefault(key_of(account), Load())
+        load.in_flight += under_way
+        load.parts += 1
+        _process.parts += 1
+        return LeftSends(account, load.limit, count, under_way)
+
+
+def answered_late(left: LeftSends, outcome: Outcome, seconds: float) -> None:
+    """Count the outcome of a send that had been left unanswered, `seconds` after it left.
+
+    The account has the limit again that it had if all came within `PATIENCE_SECONDS`.
+    """
+    in_time = seconds <= settings.PATIENCE_SECONDS
+    with _process.lock:
+        load = _process.loads[key_of(left.account)]
+        load.in_flight -= 1
+        left.under_way -= 1
+        if not isinstance(outcome, Accepted | Rejected):
+            load.limit = max(1, load.limit // 2)
+        elif in_time and not left.under_way:
+            _set_limit(left.account, load, max(load.limit, left.limit))
+        elif not in_time and load.limit < SLOW_LIMIT:
+            load.limit += 1
+    if in_time and not left.under_way:
+        answered_in_time(left.account, left.count, seconds)
 
 
 def part_ended(account: Account) -> None:
@@ -179,16 +229,19 @@ def part_ended(account: Account) -> None:
         _process.parts -= 1
 
 
-def answered_late(account: Account, outcome: Outcome) -> None:
-    """Count the outcome of a send that had been left unanswered."""
-    with _process.lock:
-        load = _process.loads[key_of(account)]
-        load.in_flight -= 1
-        if isinstance(outcome, Accepted | Rejected):
-            if load.limit < SLOW_LIMIT:
-                load.limit += 1
-        else:
-            load.limit = max(1, load.limit // 2)
+def _set_limit(account: Account, load: Load, limit: int) -> None:
+    """Set the limit of a load; the caller holds the lock."""
+    load.limit = min(WINDOW, limit)
+    if load.is_logged and not load.slow:
+        load.is_logged = False
+        log.info("account.recovered", account_id=account.id)
+
+
+def _log_slow(key: Key, load: Load) -> None:
+    """Log that an account is slow, unless it may still turn out to have been cut too soon."""
+    if not load.is_logged and monotonic() > load.cut_at + settings.PATIENCE_SECONDS:
+        load.is_logged = True
+        log.warning("account.slow", account_id=key, limit=load.limit, in_flight=load.in_flight)
 
 
 def add_in_doubt(count: int) -> None:

@@ -236,6 +236,13 @@ def refresh() -> None:
             each.close()
 
 
+def give_back() -> None:
+    """Give this thread's connections back to the pool, before it waits for another thread."""
+    for each in connections.all(initialized_only=True):
+        if each.connection is not None and not each.in_atomic_block:
+            each.close()
+
+
 def discard(error: BaseException | None = None) -> None:
     """Close this thread's connections for good, because a new one may reach the new primary.
 

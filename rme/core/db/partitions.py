@@ -15,6 +15,7 @@ from django.db.migrations.state import ProjectState
 
 from rme.core import ids
 from rme.core.db import locks, repartition
+from rme.core.db.partition_options import with_options
 from rme.core.db.repartition import CHANGE_MS, run
 
 LOCK = "schema"
@@ -105,7 +106,7 @@ def _create_statements(new: Partition) -> list[str]:
     """Return the statements that create a partition while the default partition is empty."""
     least, end = _border(new)
     return [
-        f'CREATE TABLE "{new.name}" (LIKE "{new.table}" INCLUDING ALL)',
+        f'CREATE TABLE "{new.name}" (LIKE "{new.table}" INCLUDING ALL){with_options(new.table)}',
         f'ALTER TABLE "{new.table}" ATTACH PARTITION "{new.name}" '
         f"FOR VALUES FROM ('{least}') TO ('{end}')",
     ]

@@ -35,9 +35,9 @@ class Statement:
 def run(raw: BoundedConnection, statements: Sequence[Statement], *, commit: bool = False) -> None:
     """Execute statements in one round trip, and store their rows in them.
 
-    They belong to the transaction that is open. With none open they are a transaction by themselves
-    if the connection commits by itself, else they open one. With `commit` the transaction ends
-    after them. Raises psycopg.Error.
+    They belong to the open transaction. Without one, they are one transaction if the connection is
+    in autocommit, else they begin one. With `commit` the transaction ends after them. Raises
+    psycopg.Error.
     """
     idle = _is_idle(raw)
     autocommit = raw.autocommit

@@ -16,6 +16,8 @@ import structlog
 from django.db import IntegrityError, OperationalError, connection, transaction
 from psycopg.errors import CheckViolation, LockNotAvailable, QueryCanceled
 
+from rme.core.db.partition_options import with_options
+
 log = structlog.get_logger(__name__)
 
 LOCK_MS = 250
@@ -66,16 +68,16 @@ def _copy_of(table: str) -> str:
 
 def _create_copy(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> None:
     """Create the empty copy. Its checks spare PostgreSQL reading a month when it is attached."""
-    copy = _copy_of(table)
+    copy, options = _copy_of(table), with_options(table)
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
             f'CREATE TABLE "{copy}" (LIKE "{table}" INCLUDING ALL) PARTITION BY RANGE (id)'
         )
-        cursor.execute(f'CREATE TABLE "{copy}_default" PARTITION OF "{copy}" DEFAULT')
+        cursor.execute(f'CREATE TABLE "{copy}_default" PARTITION OF "{copy}" DEFAULT{options}')
         for name, (least, end) in bounds.items():
             cursor.execute(
                 f'CREATE TABLE "{name}" PARTITION OF "{copy}" '
-                f"FOR VALUES FROM ('{least}') TO ('{end}')"
+                f"FOR VALUES FROM ('{least}') TO ('{end}'){options}"
             )
             cursor.execute(
                 f'ALTER TABLE "{name}" ADD CONSTRAINT repartition '

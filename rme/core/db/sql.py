@@ -123,14 +123,14 @@ BY_INDEX = (
 )
 """Executed before a statement, in its transaction: makes PostgreSQL read tables by their indexes.
 
-Where statistics say that a table or a partition is empty (they are as old as its last ANALYZE, and
-a plan that is kept may be older), reading it whole looks free, and sorting all rows of all
-partitions looks as cheap as merging their first ones.
+Statistics are as old as the last ANALYZE, and a cached plan may be older. If they say that a table
+or a partition is empty, a sequential scan looks free, and sorting the rows of all partitions looks
+as cheap as merging the first row of each.
 
-The statement is planned at each execution, by the size that the tables have then. A plan that is
-kept may be of a time when a table was empty: all its indexes cost the same then, and statistics of
-rows that are gone decide which one is read. And on PostgreSQL 15 it looks up each id of an array in
-all partitions. To plan the gates' statement costs 0.44 ms, and to execute it 0.05.
+So the statement is planned at each execution, for the tables' current size. A cached plan may be
+from a time when a table was empty: all its indexes cost the same then, and old statistics decide
+which one is read. On PostgreSQL 15 a cached plan also looks up each id of an array in all
+partitions. Planning the gates' statement takes 0.44 ms, executing it 0.05.
 """
 
 

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 EVERY_SECONDS = 0.1
 FROZEN_SECONDS = 0.3
-"""The connection to a server that has not even cancelled a statement after so long is closed."""
+"""The connection to a server that does not cancel a statement within this time is closed."""
 
 
 class StatementLate(Exception):

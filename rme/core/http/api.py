@@ -112,7 +112,7 @@ class RequestMiddleware:
 def set_error_renderer(
     render: Callable[[HttpRequest, errors.ApiError], HttpResponse], *views: object
 ) -> None:
-    """Have the errors of views rendered by `render`, for services with errors of another shape."""
+    """Let `render` build the error responses of views whose service has errors of another shape."""
     for view in views:
         setattr(view, _RENDERER, render)
 
@@ -231,7 +231,7 @@ class ApiView(JsonView):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
-        if request.method not in self.allowed_methods:  # before anything else that may be wrong
+        if request.method not in self.allowed_methods:  # the first error to report
             raise drf.MethodNotAllowed(request.method or "")
         known = set(self.query_parameters.get(request.method or "", ()))
         query = request._request.GET

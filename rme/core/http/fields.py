@@ -153,13 +153,13 @@ def exactly_one(*names: str) -> JsonSchemaValue:
     return {"oneOf": [given(name) for name in names]}
 
 
-def _whole_number(value: object) -> object:
-    # JSON and JSON Schema make no difference between 5 and 5.0
+def _integral_float_to_int(value: object) -> object:
+    # For JSON and JSON Schema 5 and 5.0 are the same number.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Upper = _AnyCase()
-WholeNumber = BeforeValidator(_whole_number)
+Integer = BeforeValidator(_integral_float_to_int)
 Printable = _Printable()
 DomainName = AfterValidator(_domain)
 Clock = Annotated[
@@ -200,7 +200,7 @@ Data = Annotated[
     Field(max_length=50),
     at_most(50),
 ]
-Badge = Annotated[int, Field(ge=0, le=99_999), WholeNumber]
+Badge = Annotated[int, Field(ge=0, le=99_999), Integer]
 
 
 MEMBERS_LIMIT = 100

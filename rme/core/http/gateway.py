@@ -9,10 +9,11 @@ memory, and a request gets a thread once it is complete.
 import asyncio
 import io
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import structlog
@@ -31,7 +32,16 @@ SMALL_BODY = 64 * 1024
 PIECE = 64 * 1024
 BUFFERED_RESPONSE = 4 * 1024 * 1024
 """Responses up to this length free their thread at once, however slow the client is."""
-PROBES = ("/livez", "/readyz")
+
+
+class Route(NamedTuple):
+    """A method and a path."""
+
+    method: str
+    path: str
+
+
+_PROBES = {Route(method, path): 1 for path in ("/livez", "/readyz") for method in ("GET", "HEAD")}
 """Each of these has a thread of its own, so that it is answered while all others are busy."""
 
 
@@ -56,10 +66,20 @@ class _Refused(Exception):
 class Gateway:
     """An ASGI application that runs a WSGI application in threads."""
 
-    def __init__(self, app: App, threads: int, bounds: Bounds = Bounds()) -> None:
+    def __init__(
+        self,
+        app: App,
+        threads: int,
+        bounds: Bounds = Bounds(),
+        apart: Mapping[Route, int] = MappingProxyType({}),
+    ) -> None:
+        """`apart` are the routes that have threads of their own, and how many each has."""
         self.app, self.bounds = app, bounds
         self.pool = ThreadPoolExecutor(threads, "web")
-        self.probes = {path: ThreadPoolExecutor(1, path) for path in PROBES}
+        self.pools = {
+            Route(method, path): ThreadPoolExecutor(count, path)
+            for (method, path), count in {**_PROBES, **apart}.items()
+        }
         self.memory = 0
         # The application's thread reads a large body itself; other requests need threads meanwhile.
         self.uploads = max(1, threads // 2)
@@ -126,7 +146,8 @@ class Gateway:
 
     async def _run(self, environ: Environ, send: Send) -> None:
         loop = asyncio.get_running_loop()
-        pool = self.probes.get(environ["PATH_INFO"], self.pool)
+        route = Route(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        pool = self.pools.get(route, self.pool)
         response = _Response(self.app, environ, send, loop, self.bounds.idle_seconds)
         body = await loop.run_in_executor(pool, response.run)
         if not response.started:

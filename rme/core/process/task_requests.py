@@ -1,5 +1,10 @@
 """Request a task of the workers. It never fails, since a task is only a hint: beat requests each
 again within seconds, and its work is in the database.
+
+Thousands of accepts a second need one worker to look for work, not thousands of tasks. A wakeup is
+a key in Redis: only the caller that sets it enqueues a task, and the worker deletes it before it
+looks for work. It expires, so that a task that the broker lost blocks its channel for some seconds
+only.
 """
 
 import structlog
@@ -8,10 +13,12 @@ from kombu.exceptions import KombuError
 from redis import RedisError
 
 from rme.core.cache import TtlCache
-from rme.core.redis.wakeups import request_wakeup
+from rme.core.redis.connection import command
 
 log = structlog.get_logger(__name__)
 
+LOST_AFTER_MS = 3000
+"""When a wakeup expires."""
 _broker_is_away: TtlCache[str, bool] = TtlCache(seconds=1)
 """Filled while the broker or Redis is away: callers return at once, without a time-out each."""
 
@@ -42,8 +49,28 @@ def _request(
     if not retry and _broker_is_away.get("", lambda: None):
         return
     try:
-        if not once or request_wakeup(name):
+        if not once or set_wakeup(name):
             current_app.send_task(task, arguments, queue=queue, ignore_result=True)
     except (RedisError, KombuError, OSError) as error:
         _broker_is_away.put("", True)
         log.warning("wakeup.lost", name=name, error=type(error).__name__)
+
+
+def set_wakeup(name: str) -> bool:
+    """Set a wakeup; return whether none was pending, so a task is needed. Raise RedisError."""
+    return command("SET", _key(name), 1, "NX", "PX", LOST_AFTER_MS) is not None
+
+
+def clear_wakeup(name: str) -> None:
+    """Delete the wakeup that brought this worker, before it looks for work.
+
+    Never fails: where Redis is away, the key expires by itself.
+    """
+    try:
+        command("DEL", _key(name))
+    except RedisError as error:
+        log.warning("wakeup.not_cleared", channel=name, error=type(error).__name__)
+
+
+def _key(name: str) -> str:
+    return f"rme:bell:{name}"

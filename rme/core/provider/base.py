@@ -150,8 +150,8 @@ class Provider:
     def check(self, transport: Transport) -> Outcome | None:
         """Log in without sending anything, by the cheapest request that the service offers.
 
-        Return Accepted if it works, Retryable or Misconfigured if not. None, the default: nothing
-        but a message tells.
+        Return Accepted if it works, Retryable or Misconfigured if not. None, the default: only a
+        message would show it.
         """
         return None
 

@@ -5,7 +5,7 @@ permissions to change keys, roles and webhooks. So acting adds no permission.
 """
 
 import time
-from typing import Any
+from typing import Any, cast
 
 from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
@@ -14,7 +14,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from rme.tenants import audit, roles
-from rme.tenants.audit import Action
+from rme.tenants.audit import ActingRequest, Action
 from rme.tenants.models import Membership, User
 from rme.tenants.roles import Permission
 
@@ -28,7 +28,7 @@ CLOSED = (
 )
 """Paths that are refused while acting: what they change is the other person's own."""
 KEY = "rme_acting"
-"""The key in the session of whom a person acts as, why and until when."""
+"""The key in the session of the user as whom a person acts, the reason, and the end."""
 FRESH_SECONDS = 300
 """How long a proof of the second factor counts as fresh."""
 
@@ -93,7 +93,7 @@ def enter(request: HttpRequest) -> str:
     if other is None or not may_act_as(person, other):
         return "it is not allowed any more"
     roles.withhold(other, WITHHELD)
-    given: Any = request
+    given = cast(ActingRequest, request)
     given.acting_by, given.acting_reason = person, acting["reason"]
     request.user = other
     return ""

@@ -1,4 +1,4 @@
-"""What of django-allauth's behaviour is ours: who may enter, whose address, how secrets rest."""
+"""Our changes to django-allauth: who may log in, the client's address, and encrypted secrets."""
 
 from typing import Any
 
@@ -30,8 +30,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
 
-    def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse | None:
-        """Refuse users of programs, whatever proved who they are."""
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        """Refuse users of programs, by whatever factor they logged in."""
         if not user.is_staff:
             return self.respond_user_inactive(request, user)
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
@@ -41,7 +41,7 @@ class AccountAdapter(DefaultAccountAdapter):
         messages.error(request, "This account may not log in here.")
         return HttpResponseRedirect(reverse("admin:login"))
 
-    def login(self, request: HttpRequest, user: Any) -> None:
+    def login(self, request: HttpRequest, user: User) -> None:
         super().login(request, user)
         sessions.begin(request)
         proofs = get_authentication_records(request, user)

@@ -1,4 +1,5 @@
-"""Invitations into an organization: created by who grants roles, accepted once, for a week."""
+"""Invitations into an organization. People who may grant roles create them; each is accepted once,
+within a week."""
 
 import hashlib
 import secrets

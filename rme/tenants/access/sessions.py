@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
@@ -13,7 +12,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from rme.core.cache import TtlCache
-from rme.tenants.models import Membership
+from rme.tenants.models import Membership, User
 
 CONSOLE = ("/admin/", "/push-demo")
 OPEN = ("/admin/account/", "/admin/logout/", "/admin/login/", "/admin/password_change/")
@@ -31,7 +30,7 @@ def begin(request: HttpRequest) -> None:
     request.session[BEGAN] = request.session[SEEN] = int(time.time())
 
 
-def is_required(user: Any) -> bool:
+def is_required(user: User) -> bool:
     """Return whether the deployment or an organization of a person requires a second factor."""
     rows = Membership.objects.filter(user_id=user.pk, organization__second_factor_required=True)
     return bool(settings.SECOND_FACTOR_REQUIRED or rows.exists())

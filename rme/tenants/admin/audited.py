@@ -71,17 +71,17 @@ class AuditedPage:
     def construct_change_message(
         self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
     ) -> Changes:
-        """Return what a form and those of its inlines changed, for the audit."""
+        """Return what a form and the forms of its inlines changed, for the audit."""
         return changes(form, formsets or [], self.secret_fields)
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Changes) -> None:
-        """Record a new row, and those of its inlines."""
+        """Record a new row, and the new rows of its inlines."""
         added, *_ = audit.actions_of(type(obj))
         own = self.entries_about(obj, added, changes=message.own)
         self.record(request, [*own, *self._inner(obj, message)])
 
     def log_change(self, request: HttpRequest, obj: Model, message: Changes) -> None:
-        """Record what changed in a row and those of its inlines."""
+        """Record what changed in a row and in the rows of its inlines."""
         _, changed, _ = audit.actions_of(type(obj))
         own = self.entries_about(obj, changed, changes=message.own) if message.own else []
         self.record(request, [*own, *self._inner(obj, message)])
@@ -112,9 +112,11 @@ class AuditedPage:
             for each in message.inner
         ]
 
-    def entries_about(self, row: Model, action: audit.Action, **said: Any) -> list[audit.NewEntry]:
+    def entries_about(
+        self, row: Model, action: audit.Action, **fields: Any
+    ) -> list[audit.NewEntry]:
         """Return what is recorded about a row of this page."""
-        return [audit.about(row, action, self.owner_of(row), **said)]
+        return [audit.about(row, action, self.owner_of(row), **fields)]
 
     def owner_of(self, row: Model) -> str | None:
         """Return the organization in whose audit a row's entries stand."""
@@ -134,10 +136,10 @@ class AuditedPage:
         row: Model,
         text: str,
         action: audit.Action = audit.Action.CHANGED,
-        **said: Any,
+        **fields: Any,
     ) -> None:
         """Record an action on a row."""
-        self.record(request, self.entries_about(row, action, text=text, **said))
+        self.record(request, self.entries_about(row, action, text=text, **fields))
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: object = None

@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminSelectWidget
 
 from rme.core import csv_lines
 from rme.core.http import edge
+from rme.core.http.downloads import csv_file
 from rme.tenants import audit, imports
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.imports import FileImport
@@ -115,7 +116,7 @@ class FilePages(TenantAdmin):
             return self.show(request, "ask", None, title="Export", **context)
         organization = form.cleaned_data["organization"]
         self.note(request, organization, self.file_noun, audit.Action.EXPORTED)
-        return _file(self.export_lines(organization.pk), f"{self.file_noun}-{organization.pk}")
+        return csv_file(self.export_lines(organization.pk), f"{self.file_noun}-{organization.pk}")
 
     def new_import(self, request: HttpRequest) -> HttpResponse:
         """Store an uploaded file, and redirect to the page with its progress."""
@@ -163,7 +164,7 @@ class FilePages(TenantAdmin):
     def report(self, request: HttpRequest, run_id: object) -> StreamingHttpResponse:
         """Return the rejected rows as a CSV file."""
         run = get_object_or_404(self._runs(request), pk=run_id)
-        return _file(csv_lines.write_rows(imports.rejected_rows(run)), f"bad-rows-{run.pk}")
+        return csv_file(csv_lines.write_rows(imports.rejected_rows(run)), f"bad-rows-{run.pk}")
 
     # --- addresses ------------------------------------------------------------------------------
     @property
@@ -182,10 +183,3 @@ class FilePages(TenantAdmin):
         if request.user.is_superuser:
             return rows
         return rows.filter(organization_id__in=organizations_of(request, self.read_permission))
-
-
-def _file(lines: Iterable[str], name: str) -> StreamingHttpResponse:
-    response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    response["Cache-Control"] = "no-store"
-    return response

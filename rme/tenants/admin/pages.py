@@ -198,11 +198,11 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
-    def entries_about(self, row: Any, action: audit.Action, **said: Any) -> list[audit.NewEntry]:
+    def entries_about(self, row: Any, action: audit.Action, **fields: Any) -> list[audit.NewEntry]:
         """Return what is recorded about a user, in each of the user's organizations."""
-        if action is audit.Action.CHANGED and "password" in said.get("changes", {}):
+        if action is audit.Action.CHANGED and "password" in fields.get("changes", {}):
             action = audit.Action.PASSWORD_CHANGED
-        return audit.about_person(row, action, **said)
+        return audit.about_person(row, action, **fields)
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Lead to the invitation: people choose their passwords themselves."""

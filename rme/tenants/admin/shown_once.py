@@ -30,11 +30,11 @@ class ShownOnce(TenantAdmin):
     def show_once(self, request: HttpRequest, row: Model, *pairs: tuple[str, str]) -> HttpResponse:
         """Redirect to the page that shows these secrets, given as pairs of label and value."""
         url = reverse(f"admin:{self._prefix}_secret", args=[row.pk])
-        kept = keyring().encrypt(orjson.dumps([self._reader(request, row), *pairs])).decode()
+        encrypted = keyring().encrypt(orjson.dumps([self._reader(request, row), *pairs])).decode()
         response = HttpResponseRedirect(url)
         response.set_cookie(
             COOKIE,
-            kept,
+            encrypted,
             max_age=LIFETIME,
             path=url,
             secure=settings.SESSION_COOKIE_SECURE,
@@ -61,10 +61,10 @@ class ShownOnce(TenantAdmin):
         return f"{self.opts.app_label}_{self.opts.model_name}"
 
 
-def _read(kept: str, reader: str) -> list[tuple[str, str]]:
+def _read(encrypted: str, reader: str) -> list[tuple[str, str]]:
     """Return the secrets that wait for a reader, as pairs of label and value."""
     try:
-        text = keyring().decrypt(kept.encode(), ttl=int(LIFETIME.total_seconds()))
+        text = keyring().decrypt(encrypted.encode(), ttl=int(LIFETIME.total_seconds()))
     except InvalidToken:
         return []
     owner, *pairs = orjson.loads(text)

@@ -36,12 +36,13 @@ class ActingRequest(HttpRequest):
     acting_reason: str
 
 
-def person_behind(request: HttpRequest) -> Any:
+def person_behind(request: HttpRequest) -> User:
     """Return the person behind a request, also while acting as another user."""
-    return getattr(request, "acting_by", None) or request.user
+    acting: User | None = getattr(request, "acting_by", None)
+    return acting or cast(User, request.user)
 
 
-def actor_of(request: HttpRequest, user: Any = None) -> Actor:
+def actor_of(request: HttpRequest, user: User | None = None) -> Actor:
     """Return the actor of a request. `user` is who logs in or out by it, if not its user."""
     person = user or person_behind(request)
     acting = user is None and hasattr(request, "acting_by")

@@ -25,7 +25,7 @@ _ACTIONS: Mapping[str, Actions] = {
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """What is to be recorded about one object, besides who does it."""
+    """What is recorded about one object, except the actor."""
 
     action: Action
     organization_id: str | None = None

@@ -24,7 +24,7 @@ class AuditFilter:
     organization_id: str | None
     """None: the entries that concern the deployment."""
     person: str = ""
-    """The user name of who did it, or of whom somebody acted as."""
+    """The user name of the actor, or of the user whom the actor acted as."""
     action: str = ""
     kind: str = ""
     object: str = ""

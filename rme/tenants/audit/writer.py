@@ -16,7 +16,7 @@ from rme.tenants.audit.values import LENGTH, Values
 from rme.tenants.models import AuditEntry, AuditValues
 
 READ_SECONDS = 60
-"""What one person reads again within so many seconds is not recorded again."""
+"""The seconds within which a second reading by one person is not recorded again."""
 
 
 def record(actor: Actor, entries: Sequence[NewEntry]) -> None:

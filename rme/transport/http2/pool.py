@@ -95,7 +95,7 @@ class Http2Pool:
                 connection.try_another()
             if self._first_deadline <= now:
                 for stream in [stream for stream in host.in_flight if stream.deadline <= now]:
-                    if stream in host.in_flight:  # else it has ended with the connection of another
+                    if stream in host.in_flight:  # expiring another may have ended it
                         self._expire(host, stream)
             late = [stream for stream in host.waiting if stream.deadline <= now]
             for stream in late:
@@ -114,7 +114,7 @@ class Http2Pool:
         host = self._host(stream.origin, stream.request.ca_pem)
         connection = host.in_flight.pop(stream, None)
         if connection is not None:
-            connection.closing = True  # the exception may have interrupted a step of it
+            connection.closing = True  # its state may be half changed
             connection.guard(lambda: connection.cancel(stream))
         elif stream in host.waiting:
             host.waiting.remove(stream)

@@ -62,7 +62,7 @@ class SmppSession:
         self._queue: deque[PendingRequest] = deque()
         self._in_flight: dict[int, PendingRequest] = {}
         self._lock = threading.Lock()  # guards the queue and `ended`
-        self._number = 1  # the bind has 1
+        self._number = 1  # the bind used 1
         self._unread, self._unsent = bytearray(first_bytes), bytearray()
         self._written = 0
         self._may_read_more = False  # TLS may hold bytes that poll does not report
@@ -139,7 +139,7 @@ class SmppSession:
             end.close()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # it is full, so the thread wakes up anyway; or it has ended
+        with suppress(OSError):  # full: the thread wakes up anyway; closed: it has ended
             self._wakeup_sender.send(b".")
 
     # --- the session's thread -----------------------------------------------------------------

@@ -124,6 +124,18 @@ def test_rows_of_the_default_partition_are_moved_to_their_month():
     Delivery.objects.all().delete()
 
 
+def options_of(name):
+    [(options,)] = query("SELECT reloptions FROM pg_class WHERE relname = %s", name)
+    return options
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_new_partition_leaves_as_much_room_for_updates_as_the_others(rows):
+    add(FAR, rows)
+    assert partitions.create_ahead([TABLE], now=FAR, months=0) == [MAY]
+    assert options_of(MAY) == options_of(f"{TABLE}_default") == ["fillfactor=50"]
+
+
 def test_an_update_that_commits_during_the_move_is_kept():
     [identifier] = add(FAR)
 

@@ -51,7 +51,15 @@ def test_claims_grow_while_what_is_claimed_leaves_at_once(org, api, ada, monkeyp
 
 @pytest.mark.parametrize(
     ("count", "seconds", "breadth"),
-    [(4, 0.5, 4), (4, 0.1, 20), (4, 2.0, 1), (64, 0.01, 64), (1, 30.0, 1), (0, 0.01, 1)],
+    [
+        (4, 0.5, 4),
+        (4, 0.1, 20),
+        (4, 2.0, 1),
+        (64, 0.01, 256),
+        (200, 0.5, 200),
+        (1, 30.0, 1),
+        (0, 0.01, 1),
+    ],
 )
 def test_as_many_organizations_are_claimed_as_leave_in_half_a_second(count, seconds, breadth):
     assert claims.next_organizations(count, seconds) == breadth

@@ -1,12 +1,16 @@
 """Windows that leave behind what is slow: what is in flight, what is in doubt, and what goes on."""
 
+from functools import partial
+
 import pytest
 from django.db import OperationalError
+from structlog.testing import capture_logs
 
 from messaging.delivery import accounts, claims, deliver, late_outcomes, tasks
 from messaging.delivery.accounts import concurrency
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery
+from messaging.policy import organization_policy
 from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
 from tests import factories
@@ -110,6 +114,50 @@ def test_an_account_that_answers_again_gets_its_limit_back(api, org, send):
             send(org, free)
         assert found == [min(each, 40) for each in range(11, 50, 5)]  # some room is for others
         assert limit(account_id) == 50
+
+
+def test_who_was_waited_for_too_briefly_has_its_limit_back_at_once(
+    api, org, send, settings, monkeypatch
+):
+    settings.PATIENCE_SECONDS = 60.0
+    monkeypatch.setattr(concurrency, "LEAST_WAIT", 1 / 60)
+    with SlowSmtp(lambda recipient: True) as server, capture_logs() as logs:
+        account_id = mail_by(server, org)
+        api.bulk([message(person) for person in factories.contacts(org, 8)])
+        send(org)
+        assert (statuses(), limit(account_id)) == ({"SENDING": 8}, 1)
+        assert room(org) == 0  # and not yet known to be slow
+        wait_for(lambda: len(server.taken) == 8)
+        server.go.set()
+        assert late_outcomes.finish(10)
+        assert (statuses(), limit(account_id), room(org)) == ({"SENT": 8}, 50, 50)
+        usual = concurrency._process.loads[account_id].usual
+    assert 0 < usual < 60
+    (account,) = organization_policy.of(org.pk).accounts
+    assert concurrency.answer_seconds(account) == max(1.0, 4 * usual)
+    assert not [each for each in logs if each["event"].startswith("account.")]
+
+
+def test_the_log_says_once_who_is_slow_and_when_it_has_recovered(api, org, send, monkeypatch):
+    monkeypatch.setattr(concurrency, "monotonic", lambda: 0.0)
+    with SlowSmtp(lambda recipient: True) as server, capture_logs() as logs:
+        account_id = mail_by(server, org)
+        api.bulk([message(person) for person in factories.contacts(org, 8)])
+        send(org)
+        for seconds in (0.5, 1.5, 2.5):
+            monkeypatch.setattr(concurrency, "monotonic", partial(float, seconds))
+            room(org)
+        server.go.set()
+        assert late_outcomes.finish(10)
+        (account,) = organization_policy.of(org.pk).accounts
+        while limit(account_id) < 50:
+            concurrency.answered_in_time(account, 50, 0.01)
+    found = [each for each in logs if each["event"].startswith("account.")]
+    assert found == [
+        {"event": "account.slow", "log_level": "warning", "account_id": account_id, "limit": 1,
+         "in_flight": 8},
+        {"event": "account.recovered", "log_level": "info", "account_id": account_id},
+    ]  # fmt: skip
 
 
 def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_most(api, org):

@@ -244,12 +244,15 @@ def test_hours_are_the_sums_of_their_minutes():
 
 def test_minutes_and_hours_are_deleted_when_their_time_is_over():
     now = clock.now()
-    for model, kept in ((MinuteCount, minutes.MINUTES_KEPT), (HourCount, minutes.HOURS_KEPT)):
+    for model, kept in (
+        (MinuteCount, minutes.MINUTE_RETENTION),
+        (HourCount, minutes.HOUR_RETENTION),
+    ):
         for n, age in enumerate((kept - HOUR, kept + HOUR, kept + 2 * HOUR)):
             row = {"organization_id": "a", "test": False, "channel": "SMS", "account_id": n}
             model.objects.create(at=now - age, outcome="sent", reason="", count=1, **row)
     housekeeping()
-    assert (minutes.MINUTES_KEPT.days, minutes.HOURS_KEPT.days) == (9, 90)
+    assert (minutes.MINUTE_RETENTION.days, minutes.HOUR_RETENTION.days) == (9, 90)
     for model in (MinuteCount, HourCount):
         assert list(model.objects.values_list("account_id", flat=True)) == [0]
 

@@ -162,8 +162,9 @@ def test_organizations_have_rates_of_their_own(api, org, accounts):
 
 
 @pytest.fixture
-def brief(org):
-    """A message of TRANSACTIONAL is of use for twenty seconds."""
+def brief(org, monkeypatch):
+    """A message of TRANSACTIONAL is of use for twenty seconds, and no time passes."""
+    monkeypatch.setattr(rates, "monotonic", lambda: 0.0)
     Category.objects.create(
         organization=org, name="TRANSACTIONAL", regime="OPT_OUT", expires_after=20
     )

@@ -1,0 +1,200 @@
+"""The rows of accepted messages: message, content, deliveries, events and idempotency keys.
+
+All that is accepted together is stored by one statement, which is a transaction by itself.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from messaging.accept import idempotency
+from messaging.accept.idempotency import CallerKey
+from messaging.accept.plans import Plan, Recipient
+from messaging.accept.results import BulkResult, Result
+from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
+from messaging.models.statuses import EventType, Status
+from messaging.webhooks.events import EventRow, event_tables
+from rme.core import ids
+from rme.core.db import clock, sql
+from rme.tenants.authentication import Caller
+
+FIRST_EVENTS = {
+    Status.ACCEPTED: [EventType.ACCEPTED],
+    Status.SCHEDULED: [EventType.ACCEPTED, EventType.SCHEDULED],
+    Status.BLOCKED: [EventType.BLOCKED],
+    Status.FAILED: [EventType.FAILED],
+    Status.EXPIRED: [EventType.EXPIRED],
+}
+"""The events with which a delivery of each status begins."""
+
+
+class Rows:
+    """The rows of calls that are stored together, all by one statement."""
+
+    def __init__(self) -> None:
+        self.now = clock.now()
+        self.channels: set[str] = set()
+        """The channels on which a delivery may be sent at once."""
+        self.latest_schedule: datetime | None = None
+        """The latest time for which a delivery is scheduled."""
+        self._messages: list[sql.Row] = []
+        self._contents: list[sql.Row] = []
+        self._deliveries: list[sql.Row] = []
+        self._events: list[EventRow] = []
+        self._keys: dict[idempotency.KeyScope, sql.Row] = {}
+
+    def add(self, message_id: str, each: Plan) -> None:
+        """Add the rows of one message."""
+        given, caller = each.given, each.caller
+        organization_id = caller.organization.id
+        template = given.template
+        self._messages.append(
+            {
+                "id": message_id,
+                "organization_id": organization_id,
+                "application_id": caller.application_id,
+                "category": given.category,
+                "channels": each.channels,
+                "strategy": given.strategy,
+                "fallback_after": given.fallback_after,
+                "template": template.name if template else None,
+                "language": template.language if template else None,
+                "metadata": given.metadata,
+                "test": caller.test,
+                "created_at": self.now,
+            }
+        )
+        variables: dict[str, Any] = {}
+        for recipient in each.recipients:
+            delivery_id = ids.new_text_id()
+            if recipient.given.variables:
+                variables[delivery_id] = recipient.given.variables
+            self._deliveries.append(self._delivery(delivery_id, message_id, each, recipient))
+            self._add_events(organization_id, delivery_id, message_id, recipient)
+            if recipient.status is Status.ACCEPTED and recipient.chosen:
+                self.channels.add(recipient.chosen.channel)
+        if (latest := each.latest_schedule) is not None:
+            self.latest_schedule = max(latest, self.latest_schedule or latest)
+        body = orjson.dumps(content_of(each, variables))
+        self._contents.append(
+            {
+                "id": message_id,
+                "organization_id": organization_id,
+                "body": orjson.Fragment(body),
+                "size": len(body),
+            }
+        )
+
+    def _delivery(
+        self, delivery_id: str, message_id: str, each: Plan, recipient: Recipient
+    ) -> sql.Row:
+        chosen, error = recipient.chosen, recipient.error
+        start = recipient.scheduled_for or self.now
+        template = chosen.template if chosen else None
+        return {
+            "id": delivery_id,
+            "organization_id": each.caller.organization.id,
+            "message_id": message_id,
+            "contact_id": recipient.given.contact_id,
+            "position": recipient.position,
+            "category": each.rules.name,
+            "priority": each.rules.priority,
+            "channels": _remaining(each, recipient),
+            "channel": chosen.channel if chosen else each.channels[0],
+            "address": chosen.address if chosen else None,
+            "template_version_id": template.version_id if template else None,
+            "provider": recipient.provider,
+            "account_id": recipient.account_id,
+            "status": recipient.status,
+            "reason": error.code if error else None,
+            "detail": error.message[:500] if error else None,
+            "scheduled_for": recipient.scheduled_for,
+            "due_at": start if error is None else None,
+            "expires_at": start + each.rules.expires_after,
+            "fence": 0,
+            "tries": 0,
+            "test": each.caller.test,
+            "trace": recipient.trace,
+            "updated_at": self.now,
+        }
+
+    def _add_events(
+        self, organization_id: str, delivery_id: str, message_id: str, recipient: Recipient
+    ) -> None:
+        for kind in FIRST_EVENTS[recipient.status]:
+            self._events.append(
+                EventRow(
+                    organization_id,
+                    message_id,
+                    delivery_id,
+                    kind,
+                    self.now,
+                    channel=recipient.chosen.channel if recipient.chosen else None,
+                    provider=recipient.provider,
+                    detail={"reason": recipient.error.code} if recipient.error else None,
+                )
+            )
+
+    def add_key(
+        self,
+        caller: Caller,
+        key: CallerKey,
+        result: Result | BulkResult,
+        latest_schedule: datetime | None,
+    ) -> None:
+        """Add the answer to store under a key, until 24 hours after the latest schedule."""
+        scope = idempotency.scope_of(caller, key)
+        self._keys[scope] = {
+            "organization_id": scope.organization_id,
+            "application_id": scope.application_id,
+            "key": key.text,
+            "digest": key.digest,
+            "status": result.status_code,
+            "body": result.body.decode(),
+            "expires_at": max(self.now, latest_schedule or self.now) + idempotency.LIFE,
+        }
+
+    def store(self) -> None:
+        """Store all rows by one statement."""
+        sql.insert(
+            {
+                Message: self._messages,
+                MessageContent: self._contents,
+                Delivery: self._deliveries,
+                **event_tables(self._events),
+                # In one order everywhere, so that two bulks with the same keys cannot deadlock.
+                IdempotencyKey: [self._keys[scope] for scope in sorted(self._keys)],
+            }
+        )
+
+
+def _remaining(each: Plan, recipient: Recipient) -> list[str]:
+    """Return the channels still to try after the chosen one."""
+    options = [option.channel for option in recipient.options]
+    if recipient.chosen is None:
+        return []
+    return list(options[options.index(recipient.chosen.channel) + 1 :])
+
+
+def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
+    """Return the body of a `MessageContent`: what rendering needs in addition to the template.
+
+    `variables` are those of each recipient, by delivery id.
+    """
+    given = each.given
+    sender = given.from_
+    parts = {
+        "content": given.content.model_dump(exclude_none=True) if given.content else None,
+        "push": given.push.model_dump(exclude_none=True) if given.push else None,
+        "sender": {
+            "domain": each.sender.domain if each.sender else None,
+            "local_part": (sender and sender.local_part)
+            or (each.sender.local_part if each.sender else None),
+            "name": (sender and sender.name) or (each.sender.name if each.sender else ""),
+        },
+        "record": each.record,
+        "variables": given.context.variables if given.context else None,
+        "recipients": variables,
+    }
+    return {name: part for name, part in parts.items() if part}
