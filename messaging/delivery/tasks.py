@@ -25,6 +25,10 @@ from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work; then it requests another."""
+GATHER_SECONDS = 0.01
+"""The pause of a run that has sent all that was ready. Messages that arrive one by one then leave
+together: a claim and a window cost the same for one as for ten. The first never waits for it.
+"""
 
 
 @shared_task(name=wakeups.SEND_READY)
@@ -41,6 +45,7 @@ def send_ready(channel: str) -> None:
         rooms = accounts.rooms({each: limits.get(each, claims.WINDOW) for each in chosen}, channel)
         full.update(each for each, room in rooms.items() if not room)
         batches = claims.claim_many(channel, waiting[0].priority, rooms)
+        has_more = len(waiting) > len(chosen) or any(batch.full for batch in batches)
         if any(batch.full for batch in batches) and not has_woken:
             wakeups.wake([channel])  # there is more than that: another worker joins
             has_woken = True
@@ -53,6 +58,8 @@ def send_ready(channel: str) -> None:
         if time.monotonic() > until:
             wakeups.wake([channel])
             return
+        if not has_more:
+            time.sleep(GATHER_SECONDS)
 
 
 @shared_task(name="messaging.sweep")

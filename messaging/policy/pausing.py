@@ -1,8 +1,9 @@
 """End a pause: the deliveries that waited for it are due at once."""
 
-from django.db import connection
+from django.db.models.functions import Now
 
 from messaging.models import Delivery
+from messaging.models.statuses import Status
 
 
 def resume(organization_id: str) -> int:
@@ -10,10 +11,7 @@ def resume(organization_id: str) -> int:
 
     Those that another pause covers will wait again.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE {Delivery._meta.db_table} SET due_at = statement_timestamp() "
-            "WHERE organization_id = %s AND status = 'ACCEPTED' AND waiting = 'PAUSED'",
-            [organization_id],
-        )
-        return int(cursor.rowcount)
+    waiting = Delivery.objects.filter(
+        organization_id=organization_id, status=Status.ACCEPTED, waiting="PAUSED"
+    )
+    return waiting.update(due_at=Now())

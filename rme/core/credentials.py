@@ -24,7 +24,7 @@ DESTINATION = Destination()
 CaPem = Annotated[
     str, Field(description="Certificates (PEM) to trust instead of the usual ones."), DESTINATION
 ]
-"""Certificates to trust. With one's own, one can intercept the connection to the host."""
+"""Certificates to trust. A person who sets their own can intercept the connection to the host."""
 
 
 def types_of(annotation: object) -> list[object]:

@@ -26,8 +26,8 @@ def zone(name: str | None, fallback: str = "UTC") -> ZoneInfo:
 def at_wall_clock(day: dt.date, clock: dt.time, where: ZoneInfo) -> dt.datetime:
     """Return the instant of a wall-clock time, in UTC.
 
-    A time that a clock change skips moves forward by the gap; of one that occurs twice, the first
-    is taken. Both follow from `fold=0` (PEP 495).
+    A time that a clock change skips moves forward by the gap. If a time occurs twice, the first
+    counts. Both follow from `fold=0` (PEP 495).
     """
     wall = dt.datetime.combine(day, clock, tzinfo=where)
     try:

@@ -166,10 +166,10 @@ def is_slow(account: Account) -> bool:
 
 def answer_seconds(account: Account) -> float:
     """Return how long a part of a window may wait for an account's answers, in seconds."""
-    patience: float = settings.PATIENCE_SECONDS
+    longest: float = settings.PATIENCE_SECONDS
     load = _process.loads.get(key_of(account))
     usual = 0.0 if load is None or load.slow else load.usual
-    return min(patience, max(patience * LEAST_WAIT, USUAL_TIMES * usual))
+    return min(longest, max(longest * LEAST_WAIT, USUAL_TIMES * usual))
 
 
 # --- the answers of windows -----------------------------------------------------------------------

@@ -237,7 +237,7 @@ def refresh() -> None:
 
 
 def give_back() -> None:
-    """Give this thread's connections back to the pool, before it waits for another thread."""
+    """Return this thread's connections to the pool, before it waits for another thread."""
     for each in connections.all(initialized_only=True):
         if each.connection is not None and not each.in_atomic_block:
             each.close()

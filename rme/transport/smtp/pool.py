@@ -13,30 +13,31 @@ from rme.transport.smtp.connection import MailConnection
 _IDLE_SECONDS = 45
 _IDLE_CONNECTIONS = 50
 
-Account = tuple[Origin, object, str, str, str]
+ConnectionKey = tuple[Origin, object, str, str, str]
+"""What a mail and a connection must have in common: host, security, user, password, CA."""
 
 
 class MailConnectionPool:
-    """Start mails, each on a connection of its account; `ended` collects their results."""
+    """Start mails, each on a connection of its server and user; `ended` collects their results."""
 
     def __init__(self, loop: Loop, resolver: Resolver) -> None:
         self.ended: list[tuple[MailConnection, Reply | Failure]] = []
         self._loop = loop
         self._resolver = resolver
-        self._busy: dict[MailConnection, Account] = {}
-        self._idle: deque[tuple[float, Account, MailConnection]] = deque()
+        self._busy: dict[MailConnection, ConnectionKey] = {}
+        self._idle: deque[tuple[float, ConnectionKey, MailConnection]] = deque()
 
     def start(self, request: Request, origin: Origin) -> MailConnection:
         """Start a mail; its result goes to `ended`."""
         assert request.envelope is not None  # only mails reach this pool
-        account = _account(request, request.envelope, origin)
-        connection = self._idle_connection(account)
+        key = _key_of(request, request.envelope, origin)
+        connection = self._idle_connection(key)
         if connection is not None:
-            self._busy[connection] = account
+            self._busy[connection] = key
             connection.start(request)
             return connection
         connection = MailConnection(self._loop, origin, self._on_result)
-        self._busy[connection] = account
+        self._busy[connection] = key
         connection.start(request)
         self._resolver.resolve(origin, lambda found: self._connect(connection, found))
         return connection
@@ -64,17 +65,17 @@ class MailConnectionPool:
             connection.close()
         self._idle.clear()
 
-    def _idle_connection(self, account: Account) -> MailConnection | None:
-        """Return an idle connection of the account, the last used first."""
+    def _idle_connection(self, key: ConnectionKey) -> MailConnection | None:
+        """Return an idle connection with a key, the last used first."""
         for position in range(len(self._idle) - 1, -1, -1):
             since, used_by, connection = self._idle[position]
-            if used_by != account:
+            if used_by != key:
                 continue
             del self._idle[position]
             if since + _IDLE_SECONDS > time.monotonic() and connection.is_quiet():
                 return connection
             connection.close()
-            return self._idle_connection(account)
+            return self._idle_connection(key)
         return None
 
     def _connect(self, connection: MailConnection, found: Addresses) -> None:
@@ -86,14 +87,14 @@ class MailConnectionPool:
             connection.connect(found)
 
     def _on_result(self, connection: MailConnection, result: Reply | Failure) -> None:
-        account = self._busy.pop(connection)
+        key = self._busy.pop(connection)
         self.ended.append((connection, result))
         if connection.usable:
-            self._idle.append((time.monotonic(), account, connection))
+            self._idle.append((time.monotonic(), key, connection))
             if len(self._idle) > _IDLE_CONNECTIONS:
                 self._idle.popleft()[2].close()
 
 
-def _account(request: Request, envelope: Envelope, origin: Origin) -> Account:
+def _key_of(request: Request, envelope: Envelope, origin: Origin) -> ConnectionKey:
     """Return what a mail and a connection must have in common."""
     return origin, envelope.security, envelope.username, envelope.password, request.ca_pem

@@ -9,17 +9,19 @@ ten newest.
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import Model
+
 from rme.core.db import statement_timeout
 from rme.crm.connectors.base import Deadline, PlatformSlow
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
 
 
-def _table(model: Any) -> str:
-    return str(model._meta.db_table)
+def _table(model: type[Model]) -> str:
+    return model._meta.db_table
 
 
-def _join(model: object, name: str, row: str) -> str:
+def _join(model: type[Model], name: str, row: str) -> str:
     return (
         f"LEFT JOIN {_table(model)} {name} ON {name}.id = {row}.{name}_id "
         f"AND {name}.organization_id = {row}.organization_id"
