@@ -19,6 +19,7 @@ from bench.history import history
 from bench.logins import logins
 from bench.push import push
 from bench.receipts import receipts
+from bench.retention import retention
 from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
 from bench.sending import send_all
 from bench.singles import singles
@@ -185,6 +186,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "logins": logins,
     "console": console,
     "storage": storage,
+    "retention": retention,
 }
 
 

@@ -117,7 +117,7 @@ def _fill(until: datetime) -> None:
     from rme.core.db import partitions
 
     tables = [model._meta.db_table for model in PARTITIONED]
-    partitions.create_ahead(tables, now=until - timedelta(days=DAYS), months=2)
+    partitions.create_ahead(tables, now=until - timedelta(days=DAYS), ahead=2)
     step = DAYS * 86_400_000 // COUNT
     parts = {name: _ID.format(count=COUNT, step=step, kind=kind) for name, kind in _KINDS.items()}
     parts |= {"at": _AT.format(count=COUNT, step=step), "channel": _CHANNEL, "status": _STATUS}

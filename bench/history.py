@@ -47,7 +47,7 @@ def fill(until: datetime) -> None:
     from rme.core.db import partitions
 
     tables = [Message._meta.db_table, Delivery._meta.db_table]
-    partitions.create_ahead(tables, now=until - timedelta(days=DAYS), months=12)
+    partitions.create_ahead(tables, now=until - timedelta(days=DAYS), ahead=12)
     step = DAYS * 86_400_000 // COUNT
     message = _ID.format(count=COUNT, step=step, kind="'8'")
     delivery = _ID.format(count=COUNT, step=step, kind="'9'")

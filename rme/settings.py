@@ -15,6 +15,7 @@ from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
+from rme.core.db.periods import Period
 from rme.core.logs import logging_config
 from rme.core.redis.connection import broker_url
 from rme.core.secret_key import secret_key
@@ -382,6 +383,11 @@ CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
 """How long the content of a message is kept after its end."""
 MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
 """How long messages with their recipients, attempts and events are kept."""
+
+PARTITION_PERIOD = Period(ENV.get("PARTITION_PERIOD", "month"))
+"""`day`, `week` or `month`: the length of the partitions of messages and their rows."""
+CONTENT_PARTITION_PERIOD = Period(ENV.get("CONTENT_PARTITION_PERIOD", "week"))
+"""The length of the partitions of contents, which are dropped whole: `day` above 30 M a day."""
 
 # --- browsers -----------------------------------------------------------------------------------
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import pytest_django
 from django.db import connection
@@ -16,12 +17,14 @@ from django.test import TransactionTestCase
 from pytest_django.plugin import blocking_manager_key
 from redis import Redis
 
+from rme.core import cache
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.redis.connection import broker_url, redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
 from tests import databases, factories
+from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
 from tests.service import MIGRATED
 
@@ -39,7 +42,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make what all processes of this run share: a folder, and a migrated database for workers."""
+    """Make what all processes of this run share: a folder, and a migrated database for workers.
+
+    Hypothesis is to try the same values each time: what a run finds, the next one finds too.
+    """
+    hypothesis.settings.register_profile("same", derandomize=True, database=None, deadline=None)
+    hypothesis.settings.load_profile("same")
     if MIGRATED not in os.environ:
         os.environ[MIGRATED] = folder = tempfile.mkdtemp(prefix="rme-test-", dir="/var/tmp")
         Path(folder).chmod(0o755)
@@ -56,13 +64,24 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(autouse=True)
-def _fresh_caches() -> Iterator[None]:
-    """Start every test with nothing remembered, in this process and in its Redis database."""
+def cache_clock() -> Iterator[StandingClock]:
+    """Start every test with nothing remembered, in this process and in its Redis database.
+
+    What a cache holds ages as a test says, so that a test on a busy machine makes the same
+    statements as on an idle one.
+    """
     TtlCache.clear_all()
     redis_client().flushdb()
     assert availability.allowed() is None, "an earlier test bounded the statements of its process"
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        yield StandingClock(patch, cache)
     TtlCache.clear_all()
+
+
+@pytest.fixture
+def redis_clock(monkeypatch: pytest.MonkeyPatch) -> RedisClock:
+    """Return the clock of rate limits and circuits, which stands until it is advanced."""
+    return RedisClock(monkeypatch)
 
 
 @pytest.fixture

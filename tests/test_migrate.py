@@ -180,7 +180,7 @@ def test_an_index_of_a_partitioned_table_is_built_while_others_write(api, org):
             wait_until(
                 lambda: query(
                     "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' "
-                    "AND wait_event_type = 'Lock'"
+                    "AND wait_event_type = 'Lock' AND datname = current_database()"
                 )
             )
             before = len(statuses)

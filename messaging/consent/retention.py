@@ -1,13 +1,15 @@
 """Retention: delete messages and their contents that have been kept long enough.
 
-A month that has passed entirely is dropped with its partition. In a month that has passed in part,
-rows are deleted in small batches by ranges of the primary key. A message that is not finished, or
-that changed within the retention time, keeps all its rows: it may have been scheduled a year ahead.
+A partition that has passed entirely is dropped. In one that has passed in part, rows are deleted in
+small batches by ranges of the primary key. A message that is not finished, or that changed within
+the retention time, keeps all its rows: it may have been scheduled a year ahead. Contents of such
+messages are carried over when their partition is dropped (`live_contents`).
 
-SQL, because a month is a table of its own, and each batch is one statement by a correlated test.
+SQL, because a partition is a table of its own, and each batch is one statement by a correlated
+test.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from time import monotonic
@@ -17,15 +19,19 @@ import structlog
 from django.conf import settings
 from django.db import connection, models
 
+from messaging.consent import live_contents
 from messaging.models import PARTITIONED, Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db import partitions
+from rme.core.db.periods import Period
 
 log = structlog.get_logger(__name__)
 
 TURN_SECONDS = 20.0
 """How long one run takes at most: other tasks need the worker, and the next run continues."""
+CONTENT_SECONDS = 10.0
+"""The same of a run for contents alone, of which there are twelve an hour."""
 BATCH = 1000
 UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
 _LEAST = UUID(int=0)
@@ -36,18 +42,23 @@ _RETAINED = "d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s"
 
 def apply(*, now: datetime) -> None:
     """Delete what has been kept long enough. Two runs at once do no harm."""
-    contents = now - timedelta(days=settings.CONTENT_RETENTION_DAYS)
     messages = now - timedelta(days=settings.MESSAGE_RETENTION_DAYS)
-    month = datetime(messages.year, messages.month, 1, tzinfo=messages.tzinfo)
+    first = settings.PARTITION_PERIOD.start_of(messages)
     until = monotonic() + TURN_SECONDS
     with _alone() as alone:
         if not alone:
             return
-        _trim(MessageContent, ids.at_least(contents), contents, until - TURN_SECONDS / 2)
-        _drop_months([MessageContent], contents, until, _has_rows)
-        _drop_months(PARTITIONED, messages, until, _has_retained)
-        for model in PARTITIONED:  # of the months that could not be dropped whole
-            _trim(model, ids.at_least(month), messages, until)
+        _drop_contents(now, until - TURN_SECONDS / 2)
+        _drop_whole(messages, until)
+        for model in PARTITIONED:  # of the partitions that could not be dropped whole
+            _trim(model, ids.at_least(first), messages, until)
+
+
+def apply_to_contents(*, now: datetime) -> None:
+    """Delete the contents that have been kept long enough: they are to go soon after their time."""
+    with _alone() as alone:
+        if alone:
+            _drop_contents(now, monotonic() + CONTENT_SECONDS)
 
 
 @contextmanager
@@ -63,34 +74,48 @@ def _alone() -> Iterator[bool]:
                 cursor.execute("SELECT pg_advisory_unlock(hashtextextended('retention', 2))")
 
 
-def _drop_months(
-    tables: Sequence[type[models.Model]],
-    cutoff: datetime,
-    until: float,
-    holds: Callable[[partitions.Partition, datetime], bool],
-) -> None:
-    """Drop the months of tables that ended before the cutoff, unless `holds` says that the first
-    table's month is still needed.
+def _drop_contents(now: datetime, until: float) -> None:
+    """Drop the partitions of contents that have passed, oldest first; carry over what is still
+    needed.
+
+    The rest is deleted in batches: what was carried over and has ended, and the older rows of a
+    partition that is longer than a day. Of a day, all rows go together, a day later at most.
+    """
+    days = min(settings.CONTENT_RETENTION_DAYS, settings.MESSAGE_RETENTION_DAYS)
+    table, cutoff = MessageContent._meta.db_table, now - timedelta(days=days)
+    blocked = False
+    for part in partitions.past([table], before=cutoff):
+        if not part.attached:
+            partitions.drop(part)
+            continue
+        keys = live_contents.find(part, _RETAINED, [UNFINISHED, cutoff], until)
+        if keys is None or not partitions.drop_except(part, keys):
+            blocked = True
+            break
+        live_contents.clear(part)
+        log.info("retention.dropped", partition=part.name, carried_over=len(keys))
+    by_day = partitions.length_at(table, cutoff) is Period.DAY
+    whole = by_day and not blocked
+    end = partitions.kept_until(table) if whole else ids.at_least(cutoff)
+    _trim(MessageContent, end, cutoff, until)
+
+
+def _drop_whole(cutoff: datetime, until: float) -> None:
+    """Drop the partitions that ended before the cutoff, unless a message in them is still needed.
 
     Tables are dropped in their order: a message before its deliveries, so that no reader finds a
     message without them.
     """
-    names = [model._meta.db_table for model in tables]
+    names = [model._meta.db_table for model in PARTITIONED if model is not MessageContent]
     waiting: set[datetime] = set()
-    for month in partitions.past(names, before=cutoff):
-        if month.start in waiting or monotonic() > until:
+    for part in partitions.past(names, before=cutoff):
+        if part.start in waiting or monotonic() > until:
             continue
-        first = month.table == names[0] and month.attached
-        if (first and holds(month, cutoff)) or not partitions.drop(month):
-            waiting.add(month.start)
+        first = part.table == names[0] and part.attached
+        if (first and _has_retained(part, cutoff)) or not partitions.drop(part):
+            waiting.add(part.start)
         else:
-            log.info("retention.dropped", partition=month.name)
-
-
-def _has_rows(month: partitions.Partition, _: datetime) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(f'SELECT EXISTS (SELECT FROM "{month.name}")')
-        return bool(cursor.fetchone()[0])
+            log.info("retention.dropped", partition=part.name)
 
 
 def _has_retained(month: partitions.Partition, cutoff: datetime) -> bool:

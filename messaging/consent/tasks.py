@@ -1,11 +1,11 @@
-"""Celery tasks of consent: the import of suppressions from files."""
+"""Celery tasks of consent: the import of suppressions from files, and the retention of contents."""
 
 import time
 
 from celery import shared_task
 
-from messaging.consent import suppression_import
-from rme.core.db import availability
+from messaging.consent import retention, suppression_import
+from rme.core.db import availability, clock
 from rme.core.process import task_requests
 
 IMPORT_SECONDS = 1.0
@@ -26,3 +26,10 @@ def import_suppressions() -> None:
         if time.monotonic() > until:
             request_import()
             return
+
+
+@shared_task(name="messaging.drop_contents")
+@availability.unlimited()
+def drop_contents() -> None:
+    """Delete contents that have been kept long enough; a later run goes on with what is left."""
+    retention.apply_to_contents(now=clock.now())

@@ -13,7 +13,7 @@ from celery import shared_task
 from messaging.consent import retention
 from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
 from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
-from messaging.models import PARTITIONED
+from messaging.models import partition_periods
 from messaging.statistics import minutes
 from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
@@ -85,7 +85,7 @@ def sweep() -> None:
 @shared_task(name="messaging.housekeeping")
 @availability.unlimited()
 def housekeeping() -> None:
-    """Delete what has expired, create the partitions of the next months, drop old ones."""
+    """Delete what has expired, create the partitions of the time ahead, drop old ones."""
     callbacks.purge()
     sms_parts.purge()
     provider_references.purge()
@@ -94,5 +94,6 @@ def housekeeping() -> None:
     minutes.purge()
     assertions.sweep()
     tokens.sweep()
-    partitions.create_ahead([m._meta.db_table for m in PARTITIONED], now=clock.now())
+    for table, period in partition_periods().items():
+        partitions.create_ahead([table], now=clock.now(), period=period)
     retention.apply(now=clock.now())

@@ -15,6 +15,7 @@ from messaging.models.messages import (
     IdempotencyKey,
     Message,
     MessageContent,
+    partition_periods,
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
@@ -55,4 +56,5 @@ __all__ = [
     "TemplateVersion",
     "WebhookDelivery",
     "WebhookEndpoint",
+    "partition_periods",
 ]

@@ -6,12 +6,14 @@ dropped whole, and a message is always written together with its rows.
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
 from messaging.models.statuses import Status
 from rme.core import ids
+from rme.core.db.periods import Period
 
 
 class Message(models.Model):
@@ -205,6 +207,12 @@ class Event(models.Model):
 
 
 PARTITIONED = (Message, MessageContent, Delivery, Attempt, Event)
+
+
+def partition_periods() -> dict[str, Period]:
+    """Return the length of the partitions of each table, by its name."""
+    periods = {model._meta.db_table: settings.PARTITION_PERIOD for model in PARTITIONED}
+    return periods | {MessageContent._meta.db_table: settings.CONTENT_PARTITION_PERIOD}
 
 
 class IdempotencyKey(models.Model):

@@ -22,6 +22,7 @@ from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.models import Account, Case, Contact
 from tests import factories
 from tests.bot.conftest import bot_of, failure
+from tests.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.django_db
 
@@ -179,19 +180,18 @@ def test_an_answer_comes_in_time_whatever_is_locked(redis, settings):
     other = threading.Thread(target=lock)
     other.start()
     locked.wait(10)
-    started = time.monotonic()
     try:
-        found = told(bot.get("Confirm_Contact", email=EMAIL))
-        made = told(bot.post("Create_Contact", lastName="L", email=EMAIL))
+        with Stopwatch() as watch:
+            found = told(bot.get("Confirm_Contact", email=EMAIL))
+            made = told(bot.post("Create_Contact", lastName="L", email=EMAIL))
     finally:
-        took = time.monotonic() - started
         done.set()
         other.join()
     message = "The platform did not answer in time"
     words = ("Gateway Timeout", "crm_timeout", message)
     assert found == (504, failure(504, *words))
     assert made == (504, failure(504, *words, outcome="unknown"))
-    assert took < 2
+    assert watch.seconds < 2
     assert bot.create("Create_Contact", lastName="L", email=EMAIL)[1]
 
 

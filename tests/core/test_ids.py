@@ -17,8 +17,9 @@ def test_ids_sort_by_time_and_tell_it():
 
 def test_at_least_is_the_border_of_a_time():
     now = datetime.now(UTC)
-    assert ids.at_least(now - timedelta(seconds=1)) < ids.new_id()
-    assert ids.at_least(now + timedelta(seconds=1)) > ids.new_id()
+    new = ids.new_id()
+    assert ids.at_least(now - timedelta(seconds=1)) < new
+    assert ids.at_least(datetime.now(UTC) + timedelta(seconds=1)) > new
     assert ids.at_least(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))).int >> 80 == 0
 
 

@@ -8,7 +8,7 @@ from tests.faults.engines import Broken, on_own_engines
 from tests.service import data_folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broken() -> Iterator[Broken]:
     """Return a service on engines of the tests' own."""
     quick = {"WEB_THREADS": "2", "LEASE_SECONDS": "6", "UNKNOWN_SECONDS": "2"}

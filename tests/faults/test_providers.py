@@ -29,6 +29,7 @@ AT_ONCE = 40
 """Messages of each channel that are accepted together, about once a second."""
 ENV = {
     "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
+    "WEB_WORKERS": "1",
     "LEASE_SECONDS": "12",
     "UNKNOWN_SECONDS": "1",
     "CIRCUIT_SECONDS": "4",

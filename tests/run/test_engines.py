@@ -17,7 +17,7 @@ from rme.run.places import UNPRIVILEGED, engine_env, postgres_data, sockets
 from rme.run.supervisor import lock
 from tests.service import ROOT
 
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("engines")
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.test import Client
 
+from rme.core.redis import rate_limits
 from rme.core.redis.connection import redis_client
-from rme.core.redis.rate_limits import AWAY_SECONDS
 from rme.tenants.models import User
+from tests.clocks import StandingClock
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ class CountingHasher(PBKDF2PasswordHasher):
 
 
 @pytest.fixture(autouse=True)
-def ada(settings, redis):
+def ada(settings, redis, redis_clock):
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     user = User.objects.create_superuser("ada", password=RIGHT)
     hashed.clear()
@@ -165,7 +166,8 @@ def test_the_right_old_password_changes_it_and_clears_what_failed(ada):
     assert browser.get("/admin/").status_code == 200
 
 
-def test_without_redis_people_still_log_in_and_the_log_says_so(settings, caplog):
+def test_without_redis_people_still_log_in_and_the_log_says_so(settings, caplog, monkeypatch):
+    clock = StandingClock(monkeypatch, rate_limits)
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
     try:
@@ -174,7 +176,7 @@ def test_without_redis_people_still_log_in_and_the_log_says_so(settings, caplog)
     finally:
         settings.REDIS_URL = address
         redis_client.cache_clear()
-        time.sleep(AWAY_SECONDS)
+        clock.advance(rate_limits.AWAY_SECONDS)
         log_in()  # so that the limiter knows that Redis is back
     assert "limits.open" in caplog.text
 

@@ -1,12 +1,14 @@
-"""Tables partitioned by month on their own UUIDv7 primary key (PARTITION BY RANGE).
+"""Tables partitioned by time on their own UUIDv7 primary key (PARTITION BY RANGE).
 
 A look-up by id touches one partition, and retention drops whole partitions. A default partition
-takes the rows that no month covers, so that none is lost if the periodic job did not run.
+takes the rows that no other covers, so that none is lost if the periodic job did not run.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from uuid import UUID
 
 from django.db import connection, migrations
@@ -16,6 +18,7 @@ from django.db.migrations.state import ProjectState
 from rme.core import ids
 from rme.core.db import locks, repartition
 from rme.core.db.partition_options import with_options
+from rme.core.db.periods import SUFFIX, Period, of_suffix
 from rme.core.db.repartition import CHANGE_MS, run
 
 LOCK = "schema"
@@ -44,76 +47,128 @@ class CreatePartitionedModel(migrations.CreateModel):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One month of a table: ids from `start` to before `end`."""
+    """A day, a week or a month of a table: ids from `start` to before `end`."""
 
     table: str
     start: datetime
-    end: datetime
+    period: Period = Period.MONTH
     attached: bool = False
-    """False for a month that was detached and is still to be dropped."""
+    """False for a partition that was detached and is still to be dropped."""
+
+    @property
+    def end(self) -> datetime:
+        return self.period.later(self.start)
 
     @property
     def name(self) -> str:
-        return f"{self.table}_{self.start:%Y%m}"
+        return f"{self.table}_{self.period.suffix(self.start)}"
+
+    @property
+    def bounds(self) -> tuple[UUID, UUID]:
+        """Return the least id, and the one after the last."""
+        return ids.at_least(self.start), ids.at_least(self.end)
 
 
-def _month(of: datetime, ahead: int) -> datetime:
-    index = of.year * 12 + of.month - 1 + ahead
-    return datetime(index // 12, index % 12 + 1, 1, tzinfo=UTC)
+def create_ahead(
+    tables: Sequence[str],
+    *,
+    now: datetime,
+    period: Period = Period.MONTH,
+    ahead: int | None = None,
+) -> list[str]:
+    """Create the partitions of now and of the next `ahead` periods; return the names of new ones.
 
-
-def create_ahead(tables: Sequence[str], *, now: datetime, months: int = 3) -> list[str]:
-    """Create the partitions of this month and the next `months`; return the names of new ones.
-
-    Past months get partitions too if the default partition holds rows of them. Partitions whose
-    locks are not available are left to the next run; all are while another process runs this.
+    Past periods get partitions too if the default partition holds rows of them. Where another
+    length was set before, partitions that lie ahead and are empty make room. Partitions whose locks
+    are not available are left to the next run; all are while another process runs this.
     """
     with locks.alone(LOCK) as alone:
         if not alone:
             return []
         created: list[str] = []
         for table in tables:
-            if repartition.clear(table):
-                created += _create(table, missing([table], now=now, months=months))
+            if repartition.clear(table) and _make_room(table, now, period):
+                new = missing([table], now=now, period=period, ahead=ahead)
+                created += _create(table, new)
+        for name in created:  # it would be planned for by guesses until autovacuum comes
+            _execute(f'ANALYZE "{name}"')
         return created
 
 
-def missing(tables: Sequence[str], *, now: datetime, months: int = 3) -> list[Partition]:
+def missing(
+    tables: Sequence[str],
+    *,
+    now: datetime,
+    period: Period = Period.MONTH,
+    ahead: int | None = None,
+) -> list[Partition]:
     """Return the partitions that `create_ahead` has to create."""
-    wanted: dict[str, Partition] = {}
+    count = period.ahead if ahead is None else ahead
+    found: list[Partition] = []
     for table in tables:
-        ahead = [Partition(table, _month(now, i), _month(now, i + 1)) for i in range(months + 1)]
-        filled = _months_in_default(table, before=ahead[-1].end)
-        wanted |= {each.name: each for each in [*filled, *ahead]}
+        taken = _ranges(table)
+        first = period.start_of(now)
+        wanted = [Partition(table, period.later(first, i), period) for i in range(count + 1)]
+        filled = _in_default(table, period, taken, before=wanted[-1].end)
+        fitting = [part for each in wanted for part in _fitting(each, taken)]
+        found += sorted({*filled, *fitting}, key=attrgetter("start"))
+    present = {each.name for each in _all(tables)}  # such as one that is still to be dropped
+    return [each for each in found if each.name not in present]
+
+
+def _fitting(wanted: Partition, taken: Sequence[tuple[UUID, UUID]]) -> list[Partition]:
+    """Return a partition if no other has ids of it; otherwise its days of which that is so."""
+    if _is_free(wanted, taken):
+        return [wanted]
+    days = (wanted.end - wanted.start).days if wanted.period is not Period.DAY else 0
+    parts = [
+        Partition(wanted.table, Period.DAY.later(wanted.start, i), Period.DAY) for i in range(days)
+    ]
+    return [each for each in parts if _is_free(each, taken)]
+
+
+def _is_free(wanted: Partition, taken: Sequence[tuple[UUID, UUID]]) -> bool:
+    least, end = wanted.bounds
+    return all(end <= first or last <= least for first, last in taken)
+
+
+def _ranges(table: str) -> list[tuple[UUID, UUID]]:
+    """Return the ids that the partitions of a table cover, without the default partition."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT relname FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
-            "WHERE relname = ANY(%s) AND (inhparent IS NULL OR inhparent = ANY(%s::regclass[]))",
-            [list(wanted), list(tables)],
+            "SELECT pg_get_expr(relpartbound, c.oid) FROM pg_class c "
+            "JOIN pg_inherits ON inhrelid = c.oid WHERE inhparent = %s::regclass",
+            [f'"{table}"'],
         )
-        present = {name for (name,) in cursor.fetchall()}
-    return [each for name, each in wanted.items() if name not in present]
+        found = [_BOUNDS.fullmatch(text) for (text,) in cursor.fetchall()]
+    least = str(UUID(int=0))
+    return [(UUID(each["first"] or least), UUID(each["last"])) for each in found if each]
 
 
-def _create(table: str, months: Sequence[Partition]) -> list[str]:
-    if months and not _is_empty(f"{table}_default"):
-        borders = {each.name: _border(each) for each in months}
+_BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'(?P<first>.*)')\) TO \('(?P<last>.*)'\)")
+
+
+def _make_room(table: str, now: datetime, period: Period) -> bool:
+    """Drop partitions of another length that start in the future and are empty."""
+    ahead = [each for each in _all([table]) if each.start > now and each.period is not period]
+    return all(drop(each) for each in ahead if each.attached and _is_empty(each.name))
+
+
+def _create(table: str, new: Sequence[Partition]) -> list[str]:
+    if new and not _is_empty(f"{table}_default"):
+        borders = {each.name: each.bounds for each in new}
         return list(borders) if repartition.split_default(table, borders) else []
-    return [each.name for each in months if run(each.name, _create_statements(each), CHANGE_MS)]
+    return [each.name for each in new if run(each.name, _create_statements(each), CHANGE_MS)]
 
 
 def _create_statements(new: Partition) -> list[str]:
     """Return the statements that create a partition while the default partition is empty."""
-    least, end = _border(new)
+    least, end = new.bounds
     return [
         f'CREATE TABLE "{new.name}" (LIKE "{new.table}" INCLUDING ALL){with_options(new.table)}',
         f'ALTER TABLE "{new.table}" ATTACH PARTITION "{new.name}" '
         f"FOR VALUES FROM ('{least}') TO ('{end}')",
     ]
-
-
-def _border(month: Partition) -> tuple[UUID, UUID]:
-    return ids.at_least(month.start), ids.at_least(month.end)
 
 
 def _is_empty(table: str) -> bool:
@@ -122,8 +177,15 @@ def _is_empty(table: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _months_in_default(table: str, *, before: datetime) -> list[Partition]:
-    """Return the months of the rows in the default partition, by one index probe a month."""
+def _execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _in_default(
+    table: str, period: Period, taken: Sequence[tuple[UUID, UUID]], *, before: datetime
+) -> list[Partition]:
+    """Return the partitions of the rows in the default partition, by one index probe each."""
     found: list[Partition] = []
     least, end = ids.at_least(datetime.fromtimestamp(0, UTC)), ids.at_least(before)
     with connection.cursor() as cursor:
@@ -135,36 +197,87 @@ def _months_in_default(table: str, *, before: datetime) -> list[Partition]:
             row = cursor.fetchone()
             if row is None:
                 return found
-            start = _month(ids.moment(row[0]), 0)
-            found.append(Partition(table, start, _month(start, 1)))
-            least = ids.at_least(found[-1].end)
+            moment = ids.moment(row[0])
+            whole = Partition(table, period.start_of(moment), period)
+            day = Partition(table, Period.DAY.start_of(moment), Period.DAY)
+            found.append(whole if _is_free(whole, taken) else day)
+            least = found[-1].bounds[1]
 
 
 def past(tables: Sequence[str], *, before: datetime) -> list[Partition]:
-    """Return the partitions of months that ended before a moment, by month and order of tables."""
+    """Return the partitions that ended before a moment, by start and order of tables."""
+    ended = [each for each in _all(tables) if each.end <= before]
+    return sorted(ended, key=lambda each: (each.start, tables.index(each.table)))
+
+
+def _all(tables: Sequence[str]) -> list[Partition]:
+    """Return the partitions of tables that have a period, attached or not."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT relname, relispartition FROM pg_class "
-            "WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace "
-            "AND relname ~ '_[0-9]{6}$' AND left(relname, -7) = ANY(%s)",
-            [list(tables)],
+            "SELECT relname, relispartition FROM pg_class c LEFT JOIN pg_inherits i "
+            "ON i.inhrelid = c.oid WHERE relkind = 'r' "
+            "AND relnamespace = current_schema()::regnamespace "
+            "AND relname ~ %s AND regexp_replace(relname, %s, '') = ANY(%s) "
+            "AND (inhparent IS NULL OR inhparent = ANY(%s::regclass[]))",  # no copy's
+            [SUFFIX, SUFFIX, list(tables), list(tables)],
         )
         rows = cursor.fetchall()
     found = []
     for name, attached in rows:
-        start = datetime.strptime(name[-6:], "%Y%m").replace(tzinfo=UTC)
-        found.append(Partition(name[:-7], start, _month(start, 1), attached))
-    ended = [each for each in found if each.end <= before]
-    return sorted(ended, key=lambda each: (each.start, tables.index(each.table)))
+        table, _, suffix = name.rpartition("_")
+        period, start = of_suffix(suffix)
+        found.append(Partition(table, start, period, attached))
+    return found
 
 
-def drop(month: Partition) -> bool:
+def length_at(table: str, moment: datetime) -> Period | None:
+    """Return the length of the partition that a moment is in; None if there is none."""
+    found = [each.period for each in _all([table]) if each.start <= moment < each.end]
+    return found[0] if found else None
+
+
+def kept_until(table: str) -> UUID:
+    """Return the least id above the partition to which `drop_except` carries rows over."""
+    least = UUID(int=0)
+    return next((last for first, last in _ranges(table) if first == least), least)
+
+
+def drop(partition: Partition) -> bool:
     """Drop a partition; return False if its locks were not available, for the next run.
 
     It is detached first: that needs the parent's lock for a moment, while dropping takes as long as
     its files are large. DETACH CONCURRENTLY does not work with a default partition.
     """
-    detach = f'ALTER TABLE "{month.table}" DETACH PARTITION "{month.name}"'
-    if month.attached and not run(month.name, [detach]):
+    name = partition.name
+    detach = f'ALTER TABLE "{partition.table}" DETACH PARTITION "{name}"'
+    if partition.attached and not run(name, [detach]):
         return False
-    return run(month.name, [f'DROP TABLE "{month.name}"'])
+    return run(name, [f'DROP TABLE "{name}"'])
+
+
+def drop_except(partition: Partition, keys: Sequence[UUID]) -> bool:
+    """Drop a partition, but carry some of its rows over; return False as `drop` does.
+
+    They go to one partition (`…_kept`), from the least id to the end of the last partition that was
+    dropped so. Partitions are dropped in the order of time therefore. Rows that the default
+    partition holds of that time go there too.
+    """
+    table, name, kept = partition.table, partition.name, f"{partition.table}_kept"
+    end = partition.bounds[1]
+    columns = ", ".join(repartition.columns(table))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NULL", [f'"{kept}"'])
+        is_new = cursor.fetchone()[0]
+    values = ",".join(str(key) for key in keys)
+    create = f'CREATE TABLE "{kept}" (LIKE "{table}" INCLUDING ALL){with_options(table)}'
+    statements = [
+        create if is_new else f'ALTER TABLE "{table}" DETACH PARTITION "{kept}"',
+        f'ALTER TABLE "{table}" DETACH PARTITION "{name}"',
+        f'INSERT INTO "{kept}" ({columns}) SELECT {columns} FROM "{name}" '
+        f"WHERE id = ANY('{{{values}}}'::uuid[])",
+        f"""WITH moved AS (DELETE FROM "{table}_default" WHERE id < '{end}' RETURNING {columns}) """
+        f'INSERT INTO "{kept}" ({columns}) SELECT {columns} FROM moved',
+        f'ALTER TABLE "{table}" ATTACH PARTITION "{kept}" '
+        f"FOR VALUES FROM (MINVALUE) TO ('{end}')",
+    ]
+    return run(name, statements, CHANGE_MS) and run(name, [f'DROP TABLE "{name}"'])

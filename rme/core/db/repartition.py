@@ -85,7 +85,8 @@ def _create_copy(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> None:
             )
 
 
-def _columns(table: str) -> list[str]:
+def columns(table: str) -> list[str]:
+    """Return the quoted names of a table's columns, in their order."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT quote_ident(attname) FROM pg_attribute "
@@ -97,12 +98,12 @@ def _columns(table: str) -> list[str]:
 
 def _mirror_statements(table: str) -> list[str]:
     """Return the statements after which a trigger applies each change to the copy too."""
-    copy, columns = _copy_of(table), _columns(table)
-    new = ", ".join(f"NEW.{column}" for column in columns)
+    copy, names = _copy_of(table), columns(table)
+    new = ", ".join(f"NEW.{column}" for column in names)
     return [
         f'CREATE FUNCTION "{copy}_apply"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN '
         f"""IF TG_OP <> 'INSERT' THEN DELETE FROM "{copy}" WHERE id = OLD.id; END IF; """
-        f"""IF TG_OP <> 'DELETE' THEN INSERT INTO "{copy}" ({", ".join(columns)}) """
+        f"""IF TG_OP <> 'DELETE' THEN INSERT INTO "{copy}" ({", ".join(names)}) """
         f"VALUES ({new}); END IF; RETURN NULL; END $$",
         f'CREATE TRIGGER repartition AFTER INSERT OR UPDATE OR DELETE ON "{table}_default" '
         f'FOR EACH ROW EXECUTE FUNCTION "{copy}_apply"()',
@@ -134,7 +135,7 @@ def _copy(table: str) -> bool:
 
 def _copy_rows(table: str, keys: list[UUID]) -> list[UUID]:
     """Copy rows by key; return the keys of those that others have locked."""
-    names = ", ".join(_columns(table))
+    names = ", ".join(columns(table))
     with connection.cursor() as cursor:
         cursor.execute(
             f'INSERT INTO "{_copy_of(table)}" ({names}) SELECT {names} FROM "{table}_default" '

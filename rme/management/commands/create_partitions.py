@@ -1,8 +1,8 @@
-"""`manage.py create_partitions`: create the partitions of the next months now."""
+"""`manage.py create_partitions`: create the partitions of the time ahead now."""
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging.models import PARTITIONED
+from messaging.models import partition_periods
 from rme.core.db import clock, partitions
 
 
@@ -10,10 +10,12 @@ class Command(BaseCommand):
     help = "Create missing partitions, and move rows from the default partitions to them."
 
     def handle(self, *args: object, **options: object) -> None:
-        tables = [model._meta.db_table for model in PARTITIONED]
         now = clock.now()
-        for name in partitions.create_ahead(tables, now=now):
-            self.stdout.write(name)
-        if left := partitions.missing(tables, now=now):
+        left: list[partitions.Partition] = []
+        for table, period in partition_periods().items():
+            for name in partitions.create_ahead([table], now=now, period=period):
+                self.stdout.write(name)
+            left += partitions.missing([table], now=now, period=period)
+        if left:
             names = ", ".join(each.name for each in left)
             raise CommandError(f"The tables are in use; not created: {names}. Try again.")

@@ -1,4 +1,4 @@
-"""Partitions by month: made ahead, and nothing lost where they were not."""
+"""Partitions by month, week and day: made ahead, and nothing lost where they were not."""
 
 import io
 import threading
@@ -14,10 +14,13 @@ from django.db import connection, connections, transaction
 from messaging.models import Delivery
 from rme.core import ids
 from rme.core.db import partitions, repartition
+from rme.core.db.periods import Period
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TABLE = Delivery._meta.db_table
 FAR = datetime(2031, 5, 10, tzinfo=UTC)
+EARLY = datetime(2021, 5, 10, tzinfo=UTC)
+"""Before all partitions that there are."""
 MAY, JUNE = f"{TABLE}_203105", f"{TABLE}_203106"
 LONGEST_MS = 2000
 """How long a writer may be held up: more is an error in these tests, by its lock_timeout."""
@@ -27,10 +30,12 @@ LONGEST_MS = 2000
 def _no_months_of_2031():
     yield
     with connection.cursor() as cursor:
-        cursor.execute("SELECT relname FROM pg_class WHERE relname ~ %s", [f"^{TABLE}_2031[01]"])
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ %s",
+            [f"^{TABLE}_(2021|2031|kept)"],
+        )
         for (name,) in cursor.fetchall():
-            if not name.endswith(("_pkey", "_idx")) and len(name) == len(MAY):
-                cursor.execute(f'DROP TABLE "{name}"')
+            cursor.execute(f'DROP TABLE "{name}"')
     assert repartition.clear(TABLE)
 
 
@@ -116,12 +121,104 @@ def somebody_waits_for_a_lock():
 def test_rows_of_the_default_partition_are_moved_to_their_month():
     [identifier] = add(FAR)
     assert where(identifier) == f"{TABLE}_default"
-    assert partitions.create_ahead([TABLE], now=FAR, months=1) == [MAY, JUNE]
+    assert partitions.create_ahead([TABLE], now=FAR, ahead=1) == [MAY, JUNE]
     assert where(identifier) == MAY
-    assert partitions.create_ahead([TABLE], now=FAR, months=1) == []
+    assert partitions.create_ahead([TABLE], now=FAR, ahead=1) == []
     [later] = add(datetime(2035, 1, 1, tzinfo=UTC))
     assert where(later) == f"{TABLE}_default"
     Delivery.objects.all().delete()
+
+
+def names(created):
+    return [name.removeprefix(f"{TABLE}_") for name in created]
+
+
+def test_partitions_of_days_and_weeks_are_created_ahead():
+    assert names(partitions.create_ahead([TABLE], now=FAR, period=Period.DAY, ahead=2)) == [
+        "20310510",
+        "20310511",
+        "20310512",
+    ]
+    june = datetime(2031, 6, 4, tzinfo=UTC)
+    assert names(partitions.create_ahead([TABLE], now=june, period=Period.WEEK, ahead=1)) == [
+        "2031w23",
+        "2031w24",
+    ]
+    [day], [week] = add(FAR), add(datetime(2031, 6, 9, tzinfo=UTC))
+    assert [where(day), where(week)] == [f"{TABLE}_20310510", f"{TABLE}_2031w24"]
+
+
+def test_by_default_a_week_of_days_a_month_of_weeks_and_three_months_are_ahead():
+    created = {
+        period: partitions.missing([TABLE], now=datetime(2032, 1, 5, tzinfo=UTC), period=period)
+        for period in Period
+    }
+    assert {period: len(found) for period, found in created.items()} == {
+        Period.DAY: 1 + 7,
+        Period.WEEK: 1 + 4,
+        Period.MONTH: 1 + 3,
+    }
+
+
+def test_another_length_begins_where_rows_are_not_yet():
+    """May is in use; June, which is empty, makes room; the week across both gets its days."""
+    partitions.create_ahead([TABLE], now=FAR, ahead=1)
+    [may] = add(datetime(2031, 5, 31, tzinfo=UTC))
+    late = datetime(2031, 5, 28, tzinfo=UTC)
+    assert names(partitions.create_ahead([TABLE], now=late, period=Period.WEEK, ahead=1)) == [
+        "20310601",
+        "2031w23",
+    ]
+    [june] = add(datetime(2031, 6, 1, tzinfo=UTC))
+    assert [where(may), where(june)] == [MAY, f"{TABLE}_20310601"]
+    assert names(partitions.create_ahead([TABLE], now=late, ahead=1)) == [
+        f"203106{day:02}" for day in range(2, 31)
+    ]
+    assert partitions.length_at(TABLE, late) is Period.MONTH
+    assert partitions.length_at(TABLE, FAR - timedelta(days=90)) is None
+
+
+def test_a_new_partition_is_analyzed():
+    partitions.create_ahead([TABLE], now=FAR, ahead=0)
+    assert query("SELECT reltuples FROM pg_class WHERE relname = %s", MAY) == [(0.0,)]
+
+
+def test_some_rows_of_dropped_partitions_are_carried_over_to_one():
+    for day in (10, 11, 12):
+        now = datetime(2021, 5, day, tzinfo=UTC)
+        partitions.create_ahead([TABLE], now=now, period=Period.DAY, ahead=0)
+    first, _, third = add(EARLY, 3)
+    second, _ = add(EARLY + timedelta(days=1), 2)
+    [other] = add(EARLY + timedelta(days=2))
+    [stray] = add(EARLY - timedelta(days=1))
+    parts = partitions.past([TABLE], before=EARLY + timedelta(days=2))
+    dropped = [
+        partitions.drop_except(part, keys)
+        for part, keys in zip(parts, ([first, third], [second]), strict=True)
+    ]
+    assert dropped == [True, True]
+    assert {key: where(key) for key in (stray, first, third, second, other)} == {
+        **dict.fromkeys((stray, first, third, second), f"{TABLE}_kept"),
+        other: f"{TABLE}_20210512",
+    }
+    assert Delivery.objects.count() == 5
+    assert partitions.kept_until(TABLE) == ids.at_least(EARLY + timedelta(days=2))
+    assert options_of(f"{TABLE}_kept") == ["fillfactor=50"]
+    Delivery.objects.filter(pk=stray).update(status="SENT")
+    assert partitions.missing([TABLE], now=EARLY, period=Period.DAY, ahead=0) == []
+
+
+def test_what_is_read_is_dropped_later():
+    partitions.create_ahead([TABLE], now=EARLY, period=Period.DAY, ahead=0)
+    [key] = add(EARLY)
+    [part] = partitions.past([TABLE], before=EARLY + timedelta(days=1))
+    with transaction.atomic():
+        query(f"SELECT 1 FROM {TABLE} LIMIT 1")
+        thread, dropped = in_thread(lambda: partitions.drop_except(part, [key]))
+        thread.join(60)
+    assert (dropped, where(key)) == ([False], part.name)
+    assert partitions.drop_except(part, [key])
+    assert where(key) == f"{TABLE}_kept"
 
 
 def options_of(name):
@@ -132,7 +229,7 @@ def options_of(name):
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_new_partition_leaves_as_much_room_for_updates_as_the_others(rows):
     add(FAR, rows)
-    assert partitions.create_ahead([TABLE], now=FAR, months=0) == [MAY]
+    assert partitions.create_ahead([TABLE], now=FAR, ahead=0) == [MAY]
     assert options_of(MAY) == options_of(f"{TABLE}_default") == ["fillfactor=50"]
 
 
@@ -148,7 +245,7 @@ def test_an_update_that_commits_during_the_move_is_kept():
     updated, commit = threading.Event(), threading.Event()
     updater, _ = in_thread(update)
     assert updated.wait(60)
-    mover, made = in_thread(lambda: partitions.create_ahead([TABLE], now=FAR, months=0))
+    mover, made = in_thread(lambda: partitions.create_ahead([TABLE], now=FAR, ahead=0))
     wait_until(somebody_waits_for_a_lock)
     commit.set()
     updater.join(60)
@@ -180,7 +277,7 @@ def test_writers_lose_nothing_and_wait_little_while_the_default_partition_is_mov
         return mine
 
     writers = [in_thread(lambda share=share: write(share)) for share in (0, 1)]
-    made = partitions.create_ahead([TABLE], now=FAR, months=1)
+    made = partitions.create_ahead([TABLE], now=FAR, ahead=1)
     stop.set()
     expected = dict.fromkeys(april, "SENDING")
     for thread, done in writers:
@@ -196,7 +293,7 @@ def test_a_locked_row_is_copied_once_it_is_free():
     keys = add(FAR, 5)
 
     def move():
-        return partitions.create_ahead([TABLE], now=FAR, months=0)
+        return partitions.create_ahead([TABLE], now=FAR, ahead=0)
 
     released = threading.Event()
 
@@ -226,7 +323,7 @@ def test_a_long_reader_keeps_the_default_partition_as_it_is_and_holds_up_no_writ
     [identifier] = add(FAR)
     with transaction.atomic():
         query(f"SELECT 1 FROM {TABLE} LIMIT 1")
-        thread, made = in_thread(lambda: partitions.create_ahead([TABLE], now=FAR, months=0))
+        thread, made = in_thread(lambda: partitions.create_ahead([TABLE], now=FAR, ahead=0))
         added = []
 
         def write():
@@ -242,11 +339,12 @@ def test_a_long_reader_keeps_the_default_partition_as_it_is_and_holds_up_no_writ
     assert len(added) > 10
     assert {where(key) for key in [identifier, *added]} == {f"{TABLE}_default"}
     # What the run that failed may have left is cleared by the next, which succeeds.
-    assert partitions.create_ahead([TABLE], now=FAR, months=0) == [MAY]
+    assert partitions.create_ahead([TABLE], now=FAR, ahead=0) == [MAY]
     assert query(f"SELECT count(*) FROM {MAY}") == [(1 + len(added),)]
 
 
 def test_create_partitions_moves_rows_of_default_partitions():
+    create_partitions()  # those ahead, which depend on today's date
     earlier = datetime(2024, 2, 10, tzinfo=UTC)
     [identifier] = add(earlier)
     name = f"{TABLE}_202402"
@@ -270,7 +368,7 @@ def test_the_copy_of_an_interrupted_run_is_dropped():
     repartition._create_copy(TABLE, borders)
     assert repartition.run(TABLE, repartition._mirror_statements(TABLE))
     Delivery.objects.filter(pk=identifier).update(status="SENT")  # into the copy too
-    assert partitions.create_ahead([TABLE], now=FAR, months=0) == [MAY]
+    assert partitions.create_ahead([TABLE], now=FAR, ahead=0) == [MAY]
     assert query(f"SELECT status FROM {MAY}") == [("SENT",)]
     assert (
         query("SELECT 1 FROM pg_class WHERE relname ~ 'repartition' AND relkind IN ('r', 'p')")

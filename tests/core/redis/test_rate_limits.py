@@ -1,7 +1,6 @@
 """The limiter: counts and waits, across processes, and all calls pass without Redis."""
 
 import multiprocessing
-import socket
 import threading
 import time
 
@@ -14,6 +13,9 @@ from rme.core import errors
 from rme.core.redis import rate_limits
 from rme.core.redis.connection import redis_client
 from rme.core.redis.rate_limits import Grant, Limit, LimitDecision, Limiter
+from tests.clocks import StandingClock
+from tests.fakes import tcp
+from tests.stopwatch import Stopwatch
 from tests.threads import at_once
 
 THREE = Limit(3, 60)
@@ -31,7 +33,7 @@ def redis_at(settings):
     redis_client.cache_clear()
 
 
-def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis):
+def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis, redis_clock):
     taken = [Limiter().take("k", THREE) for _ in range(5)]
     assert taken == [
         LimitDecision(allowed=True, remaining=(2,), resets=(20,)),
@@ -42,16 +44,18 @@ def test_as_many_as_allowed_pass_at_once_and_the_next_waits(redis):
     ]
 
 
-def test_a_refused_call_is_not_counted(redis):
+def test_a_refused_call_is_not_counted(redis, redis_clock):
     limiter, limit = Limiter(), Limit(1, 1)
     assert limiter.take("k", limit).allowed
     refused = LimitDecision(allowed=False, retry_after=1, remaining=(0,), resets=(1,))
     assert [limiter.take("k", limit) for _ in range(5)] == [refused] * 5
-    time.sleep(1.01)
+    redis_clock.advance(0.99999)
+    assert not limiter.take("k", limit).allowed
+    redis_clock.advance(0.00001)
     assert limiter.take("k", limit).allowed
 
 
-def test_a_cost_of_0_counts_nothing_and_decides_as_a_call_would(redis):
+def test_a_cost_of_0_counts_nothing_and_decides_as_a_call_would(redis, redis_clock):
     limiter = Limiter()
     untouched = LimitDecision(allowed=True, remaining=(3,), resets=(0,))
     assert [limiter.take("k", THREE, cost=0) for _ in range(3)] == [untouched] * 3
@@ -61,20 +65,25 @@ def test_a_cost_of_0_counts_nothing_and_decides_as_a_call_would(redis):
     )
 
 
-def test_a_cost_above_the_limit_never_passes(redis):
+def test_a_cost_above_the_limit_never_passes(redis, redis_clock):
     assert not Limiter().take("k", THREE, cost=4).allowed
     assert Limiter().take("k", THREE, cost=3).allowed
 
 
-def test_keys_do_not_touch_each_other(redis):
+def test_keys_do_not_touch_each_other(redis, redis_clock):
     Limiter().take("a", THREE, cost=3)
     assert Limiter().take("b", THREE, cost=3).allowed
 
 
-def test_a_fast_limit_is_counted_to_the_microsecond(redis):
-    limiter, limit = Limiter(), Limit(1_000_000, 10)
-    taken = sum(limiter.take("k", limit, cost=10_000).allowed for _ in range(110))
-    assert 100 <= taken <= 103  # a few ms pass meanwhile, and each earns 100
+def test_a_fast_limit_is_counted_to_the_microsecond(redis, redis_clock):
+    limiter, limit = Limiter(), Limit(2**20, 8)  # binary fractions, which add up exactly
+    assert [limiter.take("k", limit, cost=2**13).allowed for _ in range(130)] == (
+        [True] * 128 + [False] * 2
+    )
+    redis_clock.advance(0.062499)
+    assert not limiter.take("k", limit, cost=2**13).allowed
+    redis_clock.advance(0.000001)
+    assert limiter.take("k", limit, cost=2**13).allowed
 
 
 @pytest.mark.parametrize(
@@ -88,13 +97,13 @@ def test_a_fast_limit_is_counted_to_the_microsecond(redis):
         (0, LimitDecision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
     ],
 )
-def test_a_limit_that_was_changed_keeps_its_use(redis, count, decision):
+def test_a_limit_that_was_changed_keeps_its_use(redis, redis_clock, count, decision):
     limiter = Limiter()
     limiter.take("k", Limit(10, 86_400), cost=10)
     assert limiter.take("k", Limit(count, 86_400), cost=0) == decision
 
 
-def test_a_rate_that_was_changed_keeps_its_use(redis):
+def test_a_rate_that_was_changed_keeps_its_use(redis, redis_clock):
     limiter = Limiter()
     assert limiter.grant({"k": (Limit(10, 60), 10)}) == [Grant(10, 6.0)]
     (looked,) = limiter.grant({"k": (Limit(15, 60), 99)}, take=False)
@@ -110,7 +119,7 @@ def test_an_unused_limit_leaves_no_key(redis):
 SECOND, DAY = Limit(3, 1), Limit(4, 86_400)
 
 
-def test_a_call_is_counted_against_all_limits(redis):
+def test_a_call_is_counted_against_all_limits(redis, redis_clock):
     limiter = Limiter()
     assert limiter.take("k", SECOND, DAY) == LimitDecision(
         allowed=True, remaining=(2, 3), resets=(1, 21_600)
@@ -118,7 +127,7 @@ def test_a_call_is_counted_against_all_limits(redis):
     assert sorted(redis.keys()) == [b"rme:bucket:k:1", b"rme:bucket:k:86400"]
 
 
-def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):
+def test_a_call_that_one_limit_refuses_is_counted_against_none(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", DAY, cost=3)
     taken = [limiter.take("k", SECOND, DAY, cost=2) for _ in range(3)]
@@ -127,14 +136,14 @@ def test_a_call_that_one_limit_refuses_is_counted_against_none(redis):
     assert limiter.take("k", SECOND, DAY).remaining == (2, 0)
 
 
-def test_the_longest_wait_is_returned(redis):
+def test_the_longest_wait_is_returned(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", SECOND, DAY, cost=3)
     assert limiter.take("k", SECOND, DAY, cost=2).retry_after == 21_600
     assert limiter.take("k", SECOND, cost=2).retry_after == 1
 
 
-def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis):
+def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis, redis_clock):
     limiter, limit = Limiter(), Limit(10, 10, largest=50)
     assert not limiter.take("k", limit, cost=51).allowed
     assert limiter.take("k", limit, cost=50) == LimitDecision(
@@ -144,7 +153,7 @@ def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis):
     assert limiter.take("k", limit, cost=50).retry_after == 50
 
 
-def test_a_limit_of_none_lets_nothing_pass(redis):
+def test_a_limit_of_none_lets_nothing_pass(redis, redis_clock):
     assert Limiter().take("k", Limit(0, 60)) == LimitDecision(
         allowed=False, retry_after=60, remaining=(0,), resets=(0,)
     )
@@ -160,20 +169,25 @@ def test_a_decision_is_required_or_raised(redis):
     )
 
 
+def own_connections(redis):
+    """Return the connections to the database of these tests: others use the same server."""
+    own = redis.connection_pool.connection_kwargs["db"]
+    return [each for each in redis.client_list(_type="normal") if int(each["db"]) == own]
+
+
 @pytest.mark.xdist_group("scripts")
-def test_a_script_that_redis_forgot_is_sent_again(redis):
+def test_a_script_that_redis_forgot_is_sent_again(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", THREE)
     redis.script_flush()
     assert limiter.take("k", THREE).remaining == (1,)
 
 
-def test_a_connection_that_was_lost_is_made_again(redis):
+def test_a_connection_that_was_lost_is_made_again(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", THREE)
-    own = redis.connection_pool.connection_kwargs["db"]  # other tests use the same server
-    for client in redis.client_list(_type="normal"):
-        if int(client["db"]) == own and int(client["id"]) != redis.client_id():
+    for client in own_connections(redis):
+        if int(client["id"]) != redis.client_id():
             redis.client_kill_filter(_id=client["id"])
     assert limiter.take("k", THREE).remaining == (1,)
 
@@ -201,46 +215,52 @@ def test_a_limit_holds_across_processes(redis, settings):
     assert passed == 50
 
 
-def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at):
-    redis_at("redis://127.0.0.1:1/0")
+@pytest.fixture
+def away_clock(monkeypatch):
+    """Return the clock of the pauses in which nobody tries Redis."""
+    return StandingClock(monkeypatch, rate_limits)
+
+
+def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at, away_clock):
     limiter = Limiter()
-    started = time.monotonic()
-    with structlog.testing.capture_logs() as logs:
-        taken = [limiter.take("k", Limit(1, 60)) for _ in range(500)]
-        assert time.monotonic() - started < 0.5
-        time.sleep(rate_limits.AWAY_SECONDS)
-        taken.append(limiter.take("k", Limit(1, 60)))
-    assert taken == [LimitDecision(allowed=True)] * 501
+    with tcp.TcpServer(lambda connection, _: None) as closing:
+        redis_at(f"redis://127.0.0.1:{closing.port}/0")
+        with structlog.testing.capture_logs() as logs:
+            taken = [limiter.take("k", Limit(1, 60)) for _ in range(500)]
+            assert closing.connections == 2  # one call, which tries twice
+            away_clock.advance(rate_limits.AWAY_SECONDS)
+            taken += [limiter.take("k", Limit(1, 60)) for _ in range(500)]
+            assert closing.connections == 4
+    assert taken == [LimitDecision(allowed=True)] * 1000
     assert logs == [{"event": "limits.open", "error": "ConnectionError", "log_level": "warning"}]
     assert limiter.away
 
 
-def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings):
+def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings, away_clock):
     settings.REDIS_TIMEOUT = 0.5
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        redis_at(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+    with tcp.TcpServer(lambda connection, _: tcp.stall(connection)) as silent:
+        redis_at(f"redis://127.0.0.1:{silent.port}/0")
         limiter = Limiter()
         limiter.take("k", THREE)  # waits for its time-out, and knows
-        time.sleep(rate_limits.AWAY_SECONDS)
+        away_clock.advance(rate_limits.AWAY_SECONDS)
 
         def call():
-            started = time.monotonic()
-            assert limiter.take("k", THREE).allowed
-            return time.monotonic() - started
+            with Stopwatch() as watch:
+                assert limiter.take("k", THREE).allowed
+            return watch.seconds
 
         waits = at_once(call, 20)
-    assert len([wait for wait in waits if wait > 0.2]) == 1
+        assert silent.connections == 2  # one of the twenty has tried
     assert max(waits) < 2.5
 
 
-def test_when_redis_is_back_limits_hold_again(redis, settings, redis_at, monkeypatch):
-    monkeypatch.setattr(rate_limits, "AWAY_SECONDS", 0.05)
+def test_when_redis_is_back_limits_hold_again(redis, redis_clock, settings, redis_at, away_clock):
     address = settings.REDIS_URL
     limiter = Limiter()
     redis_at("redis://127.0.0.1:1/0")
     assert limiter.take("k", Limit(1, 60)).allowed
     redis_at(address)
-    time.sleep(0.06)
+    away_clock.advance(rate_limits.AWAY_SECONDS)
     with structlog.testing.capture_logs() as logs:
         assert [limiter.take("k", Limit(1, 60)).allowed for _ in range(2)] == [True, False]
     assert logs == [{"event": "limits.back", "log_level": "info"}]
@@ -249,10 +269,10 @@ def test_when_redis_is_back_limits_hold_again(redis, settings, redis_at, monkeyp
 
 def test_threads_that_come_and_go_leave_no_connections_behind(redis):
     limiter = Limiter()
-    before = len(redis.client_list())
+    before = len(own_connections(redis))
     for _ in range(300):  # more than a pool of connections would make
         thread = threading.Thread(target=lambda: limiter.take("k", THREE))
         thread.start()
         thread.join()
     assert not limiter.away
-    assert len(redis.client_list()) <= before + 2
+    assert len(own_connections(redis)) <= before + 2

@@ -101,15 +101,17 @@ def test_names_are_compared_with_the_platforms_own(owner, org, odoo):
 def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
     states: list[list[str]] = []
     whole = odoo.answer
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        ((asker,),) = cursor.fetchall()  # it has one connection for the whole test
 
     def answer(wire: Any, seen: Seen) -> bool | None:
         with connection.cursor() as cursor:  # this thread's own
             cursor.execute(
-                "SELECT state FROM pg_stat_activity WHERE datname = current_database() "
-                "AND pid <> pg_backend_pid() AND xact_start IS NOT NULL "
-                "AND backend_type = 'client backend'"  # not autovacuum's
+                "SELECT state, xact_start IS NULL FROM pg_stat_activity WHERE pid = %s", [asker]
             )
-            states.append([state for (state,) in cursor.fetchall()])
+            ((state, is_free),) = cursor.fetchall()
+            states.append([] if is_free else [state])
         connection.close()
         return whole(wire, seen)
 

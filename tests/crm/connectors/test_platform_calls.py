@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from rme.crm.connectors import circuit
+from rme.crm.connectors import base, circuit
 from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
 from rme.crm.connectors.circuit import FAILURES, Circuit
 from rme.crm.connectors.platform_calls import PlatformCaller, limit_of
 from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request
+from tests.clocks import StandingClock
 
 URL = "https://platform.example/"
 HANGS = Failure(FailureKind.UNKNOWN, TIME_OUT)
@@ -41,11 +42,13 @@ def test_a_connection_takes_a_second_and_an_answer_three():
     assert [(each.connect_timeout, each.timeout) for each in wire.seen] == [(1.0, 3.0)]
 
 
-def test_the_time_that_is_left_bounds_both():
+def test_the_time_that_is_left_bounds_both(monkeypatch):
+    clock = StandingClock(monkeypatch, base)
     wire = Wire(GOOD)
-    caller(wire, seconds=0.5).call(URL)
-    assert 0.4 < wire.seen[0].connect_timeout <= 0.5
-    assert 0.4 < wire.seen[0].timeout <= 0.5
+    calling = caller(wire, seconds=0.75)
+    clock.advance(0.25)
+    calling.call(URL)
+    assert [(each.connect_timeout, each.timeout) for each in wire.seen] == [(0.5, 0.5)]
 
 
 def test_a_read_is_tried_once_more_and_a_create_never():

@@ -104,9 +104,10 @@ def test_a_cancel_that_waited_for_a_release_is_refused(api, org):
 
 
 def waits_for_a_lock() -> bool:
+    """Return whether a connection waits for this one."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-            "AND datname = current_database()"
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
         )
         return bool(cursor.fetchone()[0])

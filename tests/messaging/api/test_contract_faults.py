@@ -2,7 +2,6 @@
 
 import datetime as dt
 import sys
-import time
 from collections import Counter
 from contextlib import contextmanager
 
@@ -24,6 +23,7 @@ from rme.core.provider import Provider
 from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.rest import error, events, message, work
+from tests.stopwatch import Stopwatch
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -83,9 +83,9 @@ def test_a_redis_that_was_emptied_loses_no_message(api, org, redis):
 
 def test_without_a_broker_a_send_is_accepted(api, org, redis):
     with broker_away():
-        started = time.monotonic()
-        answer = api.send(message(factories.contact(org)))
-        assert time.monotonic() - started < 3  # kombu would try again for six seconds
+        with Stopwatch() as watch:
+            answer = api.send(message(factories.contact(org)))
+        assert watch.seconds < 3  # kombu would try again for six seconds
     assert (answer.status_code, answer.json()["status"]) == (202, "ACCEPTED")
     redis.delete("rme:bell:EMAIL")  # as it is by itself, three seconds later
     tasks.sweep()

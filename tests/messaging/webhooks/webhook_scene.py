@@ -1,11 +1,12 @@
 """Webhook endpoints on loopback, and a worker that dispatches to them."""
 
 import time
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 from standardwebhooks.webhooks import Webhook
@@ -38,10 +39,15 @@ class Receiver(Http1Server):
         return [(str(s.header("webhook-id")), orjson.loads(s.body)["type"]) for s in self.seen]
 
 
-def hang(connection: Any, seen: Seen) -> None:
-    """Answer a request with 500 after three seconds."""
-    time.sleep(3)
-    respond(connection, 500)
+class DueTime(NamedTuple):
+    """The seconds from a dispatch until a delivery is due: measured after it, and before it."""
+
+    from_end: float
+    from_start: float
+
+    def is_between(self, least: float, most: float) -> bool:
+        """Return whether it is due so long after a moment of the dispatch."""
+        return self.from_end <= most and self.from_start >= least
 
 
 def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> WebhookEndpoint:
@@ -82,6 +88,23 @@ def waits() -> list[float | None]:
     """Return in how many seconds each delivery is due, in the order of their ids."""
     rows = WebhookDelivery.objects.order_by("id").annotate(wait=F("due_at") - Now())
     return [row.wait and round(row.wait.total_seconds(), 1) for row in rows]
+
+
+def database_time() -> datetime:
+    """Return the time by the clock that the outbox's statements read."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        ((moment,),) = cursor.fetchall()
+    return moment
+
+
+def dispatch_measured() -> list[DueTime]:
+    """Dispatch all; return when each delivery is due, in the order of their ids."""
+    before = database_time()
+    dispatch_all()
+    after = database_time()
+    dues = WebhookDelivery.objects.order_by("id").values_list("due_at", flat=True)
+    return [DueTime((due - after).total_seconds(), (due - before).total_seconds()) for due in dues]
 
 
 def verified(seen: Seen, *secrets: str) -> list[Any]:

@@ -1,6 +1,5 @@
 """Circuit breakers of provider accounts: when they open and close, and the order of accounts."""
 
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -16,9 +15,7 @@ A, B = 1, 2
 OPEN = CircuitStates(frozenset({A}))
 
 
-@pytest.fixture(autouse=True)
-def _redis(redis):
-    """Start with an empty Redis."""
+pytestmark = pytest.mark.usefixtures("redis", "redis_clock")
 
 
 def state():
@@ -29,12 +26,17 @@ def open_it():
     return circuits.report([(A, BAD)] * 20)
 
 
-def rest(settings):
-    """Let the time of an open circuit pass."""
-    settings.CIRCUIT_OPEN_SECONDS = 0.02
-    open_it()
-    time.sleep(0.03)
-    settings.CIRCUIT_OPEN_SECONDS = 30
+@pytest.fixture
+def rest(redis_clock, settings):
+    """Return a function that opens a circuit and lets its time pass."""
+
+    def open_and_wait():
+        open_it()
+        redis_clock.advance(settings.CIRCUIT_OPEN_SECONDS - 0.001)
+        assert state() is CircuitState.OPEN
+        redis_clock.advance(0.001)
+
+    return open_and_wait
 
 
 @pytest.mark.parametrize(
@@ -99,20 +101,21 @@ def elsewhere(monkeypatch):
     return elsewhere
 
 
-def test_others_failures_are_heard_of_a_moment_later(elsewhere):
+def test_others_failures_are_heard_of_a_moment_later(elsewhere, cache_clock):
     circuits.look([A])
     with elsewhere():
         open_it()
-    time.sleep(0.25)
+    assert circuits.report([(A, GOOD)]) == CircuitStates()
+    cache_clock.advance(0.2)
     assert circuits.report([(A, GOOD)]) == OPEN
 
 
-def test_answers_of_long_ago_do_not_close_a_circuit(settings, elsewhere):
+def test_answers_of_long_ago_do_not_close_a_circuit(rest, elsewhere, cache_clock):
     circuits.look([A])
     circuits.report([(A, GOOD)] * PROBES)
     with elsewhere():
-        rest(settings)
-    time.sleep(1.1)
+        rest()
+    cache_clock.advance(1)
     circuits.look([A])
     assert state() is CircuitState.HALF_OPEN
 
@@ -123,11 +126,14 @@ def test_circuit_counts_over_windows_and_processes():
     assert circuits.report([(A, BAD)] * 2) == OPEN
 
 
-def test_failures_of_long_ago_do_not_count(settings):
-    settings.CIRCUIT_SECONDS = 0.1
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(54, OPEN), (54.001, CircuitStates()), (60, CircuitStates())]
+)
+def test_failures_of_long_ago_do_not_count(redis_clock, seconds, expected):
+    redis_clock.advance(5.999)  # the end of a tenth of a period
     circuits.report([(A, BAD)] * 19)
-    time.sleep(0.15)
-    assert circuits.report([(A, BAD)] * 19) == CircuitStates()
+    redis_clock.advance(seconds)
+    assert circuits.report([(A, BAD)] * 19) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,22 +179,22 @@ def test_an_open_circuit_stays_open_whatever_the_last_resort_answers():
     assert circuits.look([A, B]) == OPEN
 
 
-def test_after_a_rest_a_few_sends_try_it_once(settings):
-    rest(settings)
+def test_after_a_rest_a_few_sends_try_it_once(rest):
+    rest()
     assert state() is CircuitState.HALF_OPEN
     assert circuits.look([A]) == CircuitStates(frozenset({A}), {A: PROBES})
     assert circuits.look([A]) == OPEN  # somebody is at it
 
 
-def test_a_failed_try_opens_it_again(settings):
-    rest(settings)
+def test_a_failed_try_opens_it_again(rest):
+    rest()
     circuits.look([A])
     circuits.report([(A, GOOD)] * 4 + [(A, BAD)])
     assert state() is CircuitState.OPEN
 
 
-def test_five_answers_close_it_and_the_past_is_forgotten(settings):
-    rest(settings)
+def test_five_answers_close_it_and_the_past_is_forgotten(rest):
+    rest()
     circuits.look([A])
     circuits.report([(A, GOOD)] * 4)
     assert state() is CircuitState.HALF_OPEN
@@ -199,10 +205,11 @@ def test_five_answers_close_it_and_the_past_is_forgotten(settings):
     assert state() is CircuitState.CLOSED
 
 
-def test_a_wish_to_be_left_alone_puts_it_last_for_that_time():
+def test_a_wish_to_be_left_alone_puts_it_last_for_that_time(redis_clock):
     assert circuits.report([(A, Retryable("busy", 0.5))]) == OPEN
+    redis_clock.advance(0.499)
     assert (state(), circuits.look([A, B])) == (CircuitState.CLOSED, OPEN)
-    time.sleep(0.55)
+    redis_clock.advance(0.001)
     assert circuits.look([A, B]) == CircuitStates()
 
 
@@ -215,11 +222,11 @@ def test_a_wish_that_is_no_time_is_none(wish):
     assert circuits.report([(A, Retryable("busy", wish))]) == CircuitStates()
 
 
-def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most():
+def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most(redis_clock):
     circuits.report([(A, Retryable("busy", 1e12))])
     until = float(redis_client().hget("rme:circuit:1", "rest"))
-    assert 890 < until - time.time() < 910
-    assert 0 < redis_client().ttl("rme:circuit:1") <= 902
+    assert until - redis_clock.now == 900
+    assert 1100 < redis_client().ttl("rme:circuit:1") <= 900 + 1 + 300  # the clock keeps it longer
 
 
 def test_probes_are_used_up():
