@@ -130,7 +130,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-action", _console("action", found["action"]), height=640),
         Picture("console-actions", _console("actions"), height=420),
         Picture("console-pause", f"{_console('pause')}?channel=SMS", height=420),
-        Picture("console-review", "/admin/messaging/delivery/", height=640),
+        Picture("console-review", f"{messages}?status=HELD", height=900),
         Picture("console-provider", f"/admin/messaging/provideraccount/{found['account']}/change/"),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),

@@ -1,16 +1,15 @@
 """The pages in the admin's sidebar."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
 from django.urls import reverse_lazy
-from django.utils.functional import lazy
 
 
-def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
+def _page(title: str, icon: str, model: str) -> dict[str, Any]:
     """Return an entry of the sidebar; users who may not open the page do not see it."""
-    url = reverse_lazy(f"admin:{model}_changelist")
 
     def may_open(request: Any) -> bool:
         page = admin.site.get_model_admin(apps.get_model(model.replace("_", ".")))
@@ -19,14 +18,34 @@ def _page(title: str, icon: str, model: str, query: str = "") -> dict[str, Any]:
     return {
         "title": title,
         "icon": icon,
-        "link": lazy(lambda: f"{url}?{query}", str)() if query else url,
+        "link": reverse_lazy(f"admin:{model}_changelist"),
         "permission": may_open,
     }
 
 
-def _console(title: str, icon: str, name: str, permission: str = "may_enter") -> dict[str, Any]:
-    """Return an entry that leads to a page of the console, of the latest organization."""
+def _console(
+    title: str,
+    icon: str,
+    name: str,
+    pages: Collection[str],
+    permission: str = "may_enter",
+    *,
+    held: bool = False,
+) -> dict[str, Any]:
+    """Return an entry that leads to a page of the console, of the latest organization.
+
+    `pages` are the names of the pages on which it is the current one; `held`: filtered by what is
+    in manual review.
+    """
+
+    def is_current(request: Any) -> bool:
+        match = request.resolver_match
+        if match is None or match.app_name != "console" or match.url_name not in pages:
+            return False
+        return bool(request.GET.get("status") == "HELD") is held
+
     return {
+        "active": is_current,
         "title": title,
         "icon": icon,
         "link": reverse_lazy(f"console:first_{name}"),
@@ -38,9 +57,9 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Messages",
         "items": [
-            _console("Messages", "mail", "messages"),
-            _page("Manual review", "help", "messaging_delivery"),
-            _page("Simulator outbox", "outbox", "messaging_message", "provider=simulator"),
+            _console("Messages", "mail", "messages", ("messages", "message")),
+            _console("Manual review", "help", "review", ("messages",), held=True),
+            _console("Simulator outbox", "outbox", "outbox", ()),
         ],
     },
     {
@@ -94,7 +113,7 @@ NAVIGATION: list[dict[str, Any]] = [
             _page("Memberships", "group", "tenants_membership"),
             _page("Invitations", "mail_lock", "tenants_invitation"),
             _page("Users", "manage_accounts", "tenants_user"),
-            _console("Audit", "manage_search", "audit", "may_audit"),
+            _console("Audit", "manage_search", "audit", ("audit",), "may_audit"),
             _page("Former change log", "history", "admin_logentry"),
         ],
     },

@@ -24,6 +24,15 @@ OPT_OUT = Category.Regime.OPT_OUT
 _CONTACT_ID = Cast(OuterRef("pk"), CharField())
 
 
+def check_category(form: TenantForm, category: str, *others: str) -> None:
+    """Report a category that the organization of a form does not have; `others` are allowed too."""
+    organization = form.own_organization()
+    if organization and category:
+        known = [*others, *organization_policy.of(organization.pk).categories]
+        if category not in known:
+            form.add_error("category", f"There is no such category: {', '.join(known)}.")
+
+
 def newly_reachable(organization_id: str, category: str) -> str:
     """Return in words who can be reached once a category is opt-out: who has decided nothing.
 

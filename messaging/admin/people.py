@@ -10,11 +10,11 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
+from messaging.admin.categories import check_category
 from messaging.admin.imports import ImportPages
 from messaging.consent import entries, gate_lock, ledger, suppressions
 from messaging.consent.entry_inputs import EVIDENCE
 from messaging.models import ConsentEntry, Suppression
-from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.addresses import valid_phone
 from rme.core.channels import ALL
@@ -101,12 +101,9 @@ class ConsentForm(ContactForm):
         """Normalize the category, and check that it exists."""
         given = super().clean()
         self.check_contact()
-        organization, category = self.own_organization(), given.get("category", "").upper()
-        if organization and category:
-            known = {ALL, *organization_policy.of(organization.pk).categories}
-            if category not in known:
-                self.add_error("category", f"There is no such category: {', '.join(known)}.")
+        if category := given.get("category", "").upper():
             given["category"] = category
+            check_category(self, category, ALL)
         return given
 
 

@@ -18,6 +18,7 @@ from django.urls import reverse
 
 from rme.core.zones import zone
 from rme.tenants import audit, organizations
+from rme.tenants import latest as latest_organization
 from rme.tenants.audit import Action, Actor
 from rme.tenants.masking import mask
 from rme.tenants.models import Organization, User
@@ -26,8 +27,6 @@ from rme.tenants.roles import Permission, may, organizations_for, organizations_
 
 CHOICES = 200
 """The most organizations that a page offers to change to."""
-LATEST = "console_organization"
-"""The key in the session of the organization whose pages a person looked at last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +131,20 @@ def readable(request: HttpRequest) -> Q:
 def latest(request: HttpRequest, permission: Permission = Permission.SEE_MESSAGES) -> str | None:
     """Return the organization whose pages a person looked at last, or the first of its own."""
     own = own_organizations(request, permission)
-    chosen: str | None = request.session.get(LATEST)
-    if chosen in dict(own):
+    if (chosen := latest_organization.remembered(request)) in dict(own):
         return chosen
     return own[0][0] if own else None
 
 
-def first(name: str, permission: Permission = Permission.SEE_MESSAGES) -> View:
+def first(name: str, permission: Permission = Permission.SEE_MESSAGES, query: str = "") -> View:
     """Return a view that leads to a page of the person's latest organization, or the first."""
 
     def lead(request: HttpRequest) -> HttpResponseBase:
         chosen = latest(request, permission)
         if chosen is None:
             raise PermissionDenied
-        return HttpResponseRedirect(reverse(f"console:{name}", args=[chosen]))
+        url = reverse(f"console:{name}", args=[chosen])
+        return HttpResponseRedirect(f"{url}?{query}" if query else url)
 
     guarded: View = admin.site.admin_view(lead)
     return guarded
@@ -166,8 +165,8 @@ def show(
 ) -> HttpResponseBase:
     """Return a page of the console; without a viewer it is one of the deployment."""
     match = request.resolver_match
-    if viewer and request.session.get(LATEST) != viewer.organization_id:
-        request.session[LATEST] = viewer.organization_id
+    if viewer:
+        latest_organization.remember(request, viewer.organization_id)
     others = own_organizations(request)
     common = {
         **admin.site.each_context(request),

@@ -21,6 +21,7 @@ from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
 from rme.core.channels import ALL
 from rme.crm import people
+from rme.tenants import latest
 
 LIMIT = 10
 """The most results of a kind."""
@@ -51,7 +52,7 @@ def _show(request: HttpRequest) -> HttpResponseBase:
         raise PermissionDenied
     chosen = request.GET.get("organization", "")
     if chosen not in own:
-        chosen = str(request.session.get(access.LATEST, ""))
+        chosen = latest.remembered(request)
     viewer = access.viewer_of(request, chosen if chosen in own else next(iter(own)))
     term = request.GET.get("q", "").replace("\0", "").strip()[:TERM_LIMIT]
     problem, groups = "", []

@@ -5,6 +5,7 @@ from django.urls import path
 from messaging.console import access, audit_page, search
 from messaging.console.actions import action_pages
 from messaging.console.filters import saved_filters
+from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
 from messaging.console.people import person_page
 from rme.tenants.roles import Permission
@@ -12,6 +13,8 @@ from rme.tenants.roles import Permission
 app_name = "console"
 urlpatterns = [
     path("messages/", access.first("messages"), name="first_messages"),
+    path("review/", access.first("messages", query=f"status={HELD}"), name="first_review"),
+    path("outbox/", access.first("messages", query="provider=simulator"), name="first_outbox"),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),

@@ -28,6 +28,7 @@ REASONS = {
     "TEMPLATE_NOT_FOUND": "no active template in the language",
     "TEMPLATE_ERROR": "the text could not be rendered",
     "PROVIDER_ERROR": "no provider took it",
+    "UNKNOWN_OUTCOME": "the provider gave no answer",
     "RATE_LIMITED": "the rate limit was reached",
     "EXPIRED": "its time had passed",
     "INVALID_PAYLOAD": "the request was not valid",

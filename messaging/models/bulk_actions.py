@@ -21,6 +21,8 @@ class BulkAction(models.Model):
         CANCEL = "CANCEL", "Cancel scheduled sends"
         RESEND = "RESEND", "Send again"
         LIFT = "LIFT", "Lift suppressions"
+        SEND_AGAIN = "SEND_AGAIN", "Manual review: send again"
+        GIVE_UP = "GIVE_UP", "Manual review: give up"
 
     class State(models.TextChoices):
         RUNNING = "RUNNING", "Running"
@@ -29,7 +31,7 @@ class BulkAction(models.Model):
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
-    kind = models.CharField(max_length=8, choices=Kind.choices)
+    kind = models.CharField(max_length=16, choices=Kind.choices)
     state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
     scope = models.CharField(max_length=1000, help_text="What was chosen, in words.")
     reason = models.CharField(max_length=500)

@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import connection
 
 from messaging.models import Delivery, Message
+from messaging.models.statuses import Status
 from rme.core import ids
 
 SCAN_LIMIT = 5_000
@@ -89,6 +90,11 @@ class DeliveryRow(NamedTuple):
     @property
     def cursor(self) -> Cursor:
         return Cursor(self.message_id, self.position)
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether it is in manual review."""
+        return self.status == Status.UNKNOWN and self.due_at is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,8 @@ def test_memberships_and_invitations_lead_there(org):
     owner = person("o", org, Role.OWNER)
     for model in (Membership, Invitation):
         for name in ("changelist", "add"):
-            assert f'href="{reverse("roles")}"' in owner.get(page(model, name)).content.decode()
+            shown = owner.get(page(model, name), follow=True).content.decode()
+            assert f'href="{reverse("roles")}"' in shown
 
 
 @pytest.mark.django_db

@@ -101,7 +101,6 @@ class TestFilled:
 
 
 ADD = {
-    Membership: {"OWNER"},
     Invitation: {"OWNER"},
     ProviderAccount: {"OWNER"},
     SenderDomain: {"OWNER"},
@@ -200,15 +199,25 @@ def test_a_contact_without_an_organization_is_an_error_beside_the_field(root, or
     assert set(errors) == {"organization"}
 
 
-def test_an_owner_names_people_and_sees_no_list_of_them(org):
+def test_people_come_in_by_invitation_alone(org):
     User.objects.create_user("grace", is_staff=True)
     owner = person("owner", org, Role.OWNER)
-    assert b"grace" not in owner.get(page(Membership, "add")).content
-    assert b"grace" not in owner.get(page(Organization, "change", org.pk)).content
-    form = {"organization": org.pk, "user": "nobody", "role": "VIEWER"}
-    assert owner.post(page(Membership, "add"), form).status_code == 200
-    assert owner.post(page(Membership, "add"), form | {"user": "grace"}).status_code == 302
-    assert Membership.objects.get(user__username="grace").role == "VIEWER"
+    organization = page(Organization, "change", org.pk)
+    assert b"grace" not in owner.get(organization).content
+    form = {"organization": org.pk, "user": "grace", "role": "VIEWER"}
+    for call in (owner.get, owner.post):
+        assert call(page(Membership, "add"), form)["Location"] == page(Invitation, "add")
+    assert person("viewer", org, Role.VIEWER).get(page(Membership, "add")).status_code == 403
+    row = Membership.objects.get(user__username="owner")
+    fields = owner.get(organization).context["adminform"].form.initial
+    rows = {
+        "memberships-TOTAL_FORMS": 2, "memberships-INITIAL_FORMS": 1, "memberships-0-id": row.pk,
+        "memberships-0-organization": org.pk, "memberships-0-role": "OWNER",
+        "memberships-1-user": "grace", "memberships-1-organization": org.pk,
+        "memberships-1-role": "VIEWER",
+    }  # fmt: skip
+    assert owner.post(organization, {**fields, **rows}).status_code == 302
+    assert not Membership.objects.filter(user__username="grace").exists()
 
 
 def test_an_owner_verifies_no_domain_and_switches_nothing_on(org):

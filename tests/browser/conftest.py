@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.journey import Journey, KeyboardJourney
+
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [
     "--headless",
@@ -48,3 +50,10 @@ def tab(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
     yield page
     context.close()
     assert problems == []
+
+
+@pytest.fixture(params=[Journey, KeyboardJourney], ids=["mouse", "keyboard"])
+def journey(request: pytest.FixtureRequest, tab: Page) -> Journey:
+    """Return a person with a mouse, and in another run the same by keyboard alone."""
+    made: Journey = request.param(tab)
+    return made

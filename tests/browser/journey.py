@@ -1,9 +1,17 @@
 """What a person does in a browser, counted: by mouse, or by the keyboard alone."""
 
-from playwright.sync_api import Locator, Page, expect
+from typing import Literal
+
+from playwright.sync_api import FilePayload, Locator, Page, expect
+
+Role = Literal["button", "link"]
 
 TABS = 250
 """The most presses of Tab that lead to anything on a page."""
+
+
+Target = str | Locator
+"""The label of a field, or a field that has none of its own."""
 
 
 class Journey:
@@ -20,28 +28,43 @@ class Journey:
         self.tab.keyboard.type(text)
         self.tab.keyboard.press("Enter")
 
-    def fill(self, label: str, text: str) -> None:
-        """Fill in the field with a label."""
+    def fill(self, field: Target, text: str) -> None:
+        """Fill in a field."""
         self.count += 1
-        self._type(self._field(label), text)
+        self._type(self._field(field), text)
 
-    def choose(self, label: str, option: str) -> None:
-        """Choose an option of the list with a label."""
+    def choose(self, field: Target, option: str) -> None:
+        """Choose an option of a list."""
         self.count += 1
-        self._choose(self._field(label), option)
+        self._choose(self._field(field), option)
 
-    def check(self, label: str) -> None:
-        """Check a box."""
+    def check(self, field: Target) -> None:
+        """Check a box, or remove its check."""
         self.count += 1
-        self._activate(self._field(label), "Space")
+        self._activate(self._field(field), "Space")
 
-    def click(self, role: str, name: str) -> None:
+    def click(self, role: Role, name: str) -> None:
         """Activate a link or a button."""
         self.count += 1
         self._activate(self.tab.get_by_role(role, name=name, exact=True).first, "Enter")
 
-    def _field(self, label: str) -> Locator:
-        return self.tab.get_by_label(label).first
+    def choose_file(self, field: Target, file: FilePayload) -> None:
+        """Choose a file by the browser's own dialog."""
+        self.count += 1
+        with self.tab.expect_file_chooser() as opened:
+            self._activate(self._field(field), "Enter")
+        opened.value.set_files(file)
+
+    def log_in(self, name: str, password: str) -> None:
+        """Log in by the form; it does not count, since numbers of interactions begin after it."""
+        before = self.count
+        self.fill("Username", name)
+        self.fill(self.tab.locator("input[name=password]"), password)
+        self.click("button", "Log in")
+        self.count = before
+
+    def _field(self, field: Target) -> Locator:
+        return field if isinstance(field, Locator) else self.tab.get_by_label(field).first
 
     def _type(self, field: Locator, text: str) -> None:
         field.fill(text)
@@ -68,18 +91,20 @@ class KeyboardJourney(Journey):
 
     def _activate(self, target: Locator, key: str) -> None:
         self._reach(target)
-        self.tab.keyboard.press(key)
+        target.press(key)  # waits for the page that it leads to, as a click does
 
     def _reach(self, target: Locator) -> None:
         """Press Tab until a control has the focus, which must be visible there."""
         target.wait_for()
         self.tab.wait_for_load_state("load")
         skip = self.tab.get_by_role("link", name="Skip to the content")
+        is_content = bool(target.evaluate("each => !!each.closest('#content')"))
         for _ in range(TABS):
             if _is_focused(target):
+                expect(target).to_be_in_viewport()
                 return
             self.tab.keyboard.press("Tab")
-            if skip.count() and _is_focused(skip):
+            if is_content and skip.count() and _is_focused(skip):
                 self.tab.keyboard.press("Enter")
         raise AssertionError(f"Tab does not lead to {target}")
 

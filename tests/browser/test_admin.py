@@ -1,6 +1,7 @@
 """Pages of the admin in a real Chromium: no error by their scripts."""
 
 import pytest
+from playwright.sync_api import expect
 
 from rme.tenants.models import User
 from tests import factories
@@ -9,7 +10,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 
 @pytest.fixture
-def page(chromium, live_server, transactional_db):
+def tab(chromium, live_server, transactional_db):
     """Return a tab of a superuser who is logged in; an error of a script fails the test."""
     factories.organization()
     User.objects.create_superuser("root", password="correct horse")
@@ -30,10 +31,10 @@ def page(chromium, live_server, transactional_db):
 
 
 @pytest.mark.parametrize("list_path", ["crm/contact", "messaging/suppression"])
-def test_a_file_is_chosen_for_an_import(page, live_server, list_path):
-    page.goto(f"{live_server.url}/admin/{list_path}/imports/new/")
+def test_a_file_is_chosen_for_an_import(tab, journey, live_server, list_path):
+    tab.goto(f"{live_server.url}/admin/{list_path}/imports/new/")
     file = {"name": "people.csv", "mimeType": "text/csv", "buffer": b"lastName\nLovelace\n"}
-    page.set_input_files("input[type=file]", file)
-    shown = page.locator("input[type=text][disabled]")
-    assert shown.get_attribute("value") == "people.csv"
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    journey.choose_file(tab.locator("input[type=file]"), file)
+    shown = tab.locator("input[type=text][disabled]")
+    expect(shown).to_have_attribute("value", "people.csv")
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")

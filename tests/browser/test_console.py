@@ -12,7 +12,6 @@ from messaging.models import (
 )
 from rme.tenants.models import Membership, User
 from tests import factories
-from tests.browser.journey import Journey, KeyboardJourney
 from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import count
 from tests.rest import Api, message, work
@@ -52,11 +51,6 @@ def tab(chromium, live_server, cookie):
     assert problems == []
 
 
-@pytest.fixture(params=[Journey, KeyboardJourney], ids=["mouse", "keyboard"])
-def journey(request, tab):
-    return request.param(tab)
-
-
 def test_why_did_this_person_not_get_a_message(tab, journey, org):
     ada = factories.contact(org)
     Suppression.objects.create(
@@ -71,12 +65,11 @@ def test_why_did_this_person_not_get_a_message(tab, journey, org):
     assert journey.count <= 2
 
 
-def test_from_a_figure_to_the_message_behind_it(tab, org, live_server):
+def test_from_a_figure_to_the_message_behind_it(tab, journey, org, live_server):
     Api(org).send(message(factories.contact(org)))
     work()
     count()
     tab.goto(f"{live_server.url}/admin/")
-    journey = Journey(tab)
     journey.click("link", "EMAIL, Delivered, 1 h: 1")
     journey.click("link", "Ada Lovelace")
     expect(tab.locator(".c-headline")).to_contain_text("Delivered on")

@@ -34,18 +34,19 @@ def box(tab, category, channel):
     return tab.get_by_role("group", name=category).get_by_role("checkbox", name=channel)
 
 
-def test_a_choice_is_saved_and_said(tab, address):
+def test_a_choice_is_saved_and_said(tab, journey, address):
     tab.goto(address)
     expect(tab).to_have_title("Your preferences – Acme")
     expect(box(tab, "News and offers", "Email")).not_to_be_checked()
     expect(box(tab, "Service messages", "Text message")).to_be_checked()
-    box(tab, "News and offers", "Email").check()
-    tab.get_by_role("button", name="Save").click()
+    journey.check(box(tab, "News and offers", "Email"))
+    journey.click("button", "Save")
     result = tab.get_by_role("status")
     expect(result).to_have_text("Your preferences are saved.")
     expect(result).to_be_focused()
     expect(box(tab, "News and offers", "Email")).to_be_checked()
     assert ledger() == [("MARKETING", "EMAIL", "OPTED_IN", "PREFERENCE_PAGE")]
+    assert journey.count <= 2
 
 
 def test_the_keyboard_alone_is_enough(tab, address):
@@ -61,34 +62,35 @@ def test_the_keyboard_alone_is_enough(tab, address):
     assert ledger() == [("MARKETING", "EMAIL", "OPTED_IN", "PREFERENCE_PAGE")]
 
 
-def test_no_more_of_anything(tab, address):
+def test_no_more_of_anything(tab, journey, address):
     tab.goto(address)
-    tab.get_by_role("button", name="Stop all messages").click()
+    journey.click("button", "Stop all messages")
     expect(tab.get_by_role("status")).to_have_text("You will get nothing any more from Acme.")
     for checkbox in tab.get_by_role("checkbox").all():
         expect(checkbox).not_to_be_checked()
     assert ledger() == [("ALL", "ALL", "OPTED_OUT", "PREFERENCE_PAGE")]
 
 
-def test_another_language_stays_through_a_change(tab, address):
+def test_another_language_stays_through_a_change(tab, journey, address):
     tab.goto(address)
-    tab.get_by_role("navigation", name="Language").get_by_role("link", name="Deutsch").click()
+    journey.click("link", "Deutsch")
     expect(tab.locator("html")).to_have_attribute("lang", "de")
-    box(tab, "Neuigkeiten und Angebote", "SMS").check()
-    tab.get_by_role("button", name="Speichern").click()
+    journey.check(box(tab, "Neuigkeiten und Angebote", "SMS"))
+    journey.click("button", "Speichern")
     expect(tab.get_by_role("status")).to_have_text("Ihre Einstellungen sind gespeichert.")
 
 
-def test_unsubscribing_takes_one_button(tab, live_server, link):
+def test_unsubscribing_takes_one_button(tab, journey, live_server, link):
     tab.goto(f"{live_server.url}/p/u/{link.token}")
     assert ledger() == []
-    tab.get_by_role("button", name="Unsubscribe").click()
+    journey.click("button", "Unsubscribe")
     result = tab.get_by_role("status")
     expect(result).to_have_text("You are unsubscribed from “News and offers” of Acme (Email).")
     expect(result).to_be_focused()
     assert ledger() == [("MARKETING", "EMAIL", "OPTED_OUT", "PREFERENCE_PAGE")]
-    tab.get_by_role("link", name="Change other preferences").click()
+    journey.click("link", "Change other preferences")
     expect(box(tab, "News and offers", "Email")).not_to_be_checked()
+    assert journey.count <= 2
 
 
 def test_what_a_screen_reader_hears(tab, address):

@@ -64,15 +64,15 @@ def test_this_browser_becomes_a_device(tab, ada):
     assert (row.contact_id, row.token) == (str(ada.pk), browser.text)
 
 
-def test_a_push_is_sent_from_the_page(tab, ada):
+def test_a_push_is_sent_from_the_page(tab, journey, ada):
     factories.device(ada.organization, ada)
-    tab.get_by_role("button", name="Send a push").click()
+    journey.click("button", "Send a push")
     expect(tab.get_by_role("status")).to_contain_text("ACCEPTED")
     assert str(Message.objects.get().pk) in tab.get_by_role("status").inner_text()
 
 
-def test_a_refusal_is_said(tab):
-    tab.get_by_role("button", name="Send a push").click()
+def test_a_refusal_is_said(tab, journey):
+    journey.click("button", "Send a push")
     expect(tab.get_by_role("status")).to_contain_text("UNREACHABLE")
 
 

@@ -25,12 +25,20 @@ from messaging.admin.accounts.settings_form import (
     setting_name,
 )
 from messaging.admin.policy import PolicyAdmin
+from messaging.delivery.accounts import CircuitState
 from messaging.models import ProviderAccount
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
 from rme.tenants import audit
 from rme.tenants.roles import Permission, organizations_for
+
+CIRCUITS = {
+    CircuitState.CLOSED: "closed, it sends",
+    CircuitState.OPEN: "open, it does not send for now",
+    CircuitState.HALF_OPEN: "half open, a few sends probe it",
+}
+"""The state of a circuit breaker in words."""
 
 
 @admin.register(ProviderAccount)
@@ -66,8 +74,8 @@ class ProviderAccountAdmin(PolicyAdmin):
     }
 
     def get_fieldsets(self, request: HttpRequest, obj: ProviderAccount | None = None) -> object:
-        status = ("state_reason", "callback_url", "connection", "last_hour") if obj else ()
-        main = [(None, {"fields": (*MAIN, "public_id", *status)})]
+        status = ("state_reason", "callback_url", "connection", "last_hour", "public_id")
+        main = [(None, {"fields": (*MAIN, *(status if obj else ()))})]
         if obj and not self.has_change_permission(request, obj):
             return main  # a reader has no form, and the settings are its fields
         return main + [
@@ -94,7 +102,7 @@ class ProviderAccountAdmin(PolicyAdmin):
     @admin.display(description="Circuit")
     def circuit(self, row: Any) -> str:
         """Return the state of the account's circuit breaker."""
-        return str(row.sum.circuit)
+        return CIRCUITS[row.sum.circuit]
 
     @admin.display(description="Last hour")
     def hour(self, row: Any) -> str:
@@ -137,7 +145,7 @@ class ProviderAccountAdmin(PolicyAdmin):
         failed = urlencode({"status": Status.FAILED, "provider": row.name, "period": 1})
         listed = reverse("console:messages", args=[row.organization_id])
         link = '<p><a class="c-link" href="{}?{}">What failed in the last hour</a></p>'
-        return format_html(table + link, hour.circuit, head, rows, listed, failed)
+        return format_html(table + link, CIRCUITS[hour.circuit], head, rows, listed, failed)
 
     @admin.display(description="Connection")
     def connection(self, row: ProviderAccount) -> str:

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from messaging.admin.categories import check_category
 from messaging.admin.templates.versions import page_of
 from messaging.models import Category, Template, TemplateVersion
 from messaging.policy import organization_policy
@@ -64,11 +65,7 @@ class TemplateForm(TenantForm):
         given = super().clean()
         if given.get("language") and not languages.is_language(given["language"]):
             self.add_error("language", "There is no such language or country.")
-        organization, category = self.own_organization(), given.get("category", "")
-        if organization and category:
-            known = organization_policy.of(organization.pk).categories
-            if category not in known:
-                self.add_error("category", f"There is no such category: {', '.join(known)}.")
+        check_category(self, given.get("category", ""))
         return given
 
 

@@ -174,8 +174,8 @@ class TemplateVersionAdmin(TenantAdmin):
                 form.add_error(None, error.message)
             else:
                 self.note(request, row, f"message {message_id}", audit.Action.TESTED)
-                url = reverse("admin:messaging_message_change", args=[message_id])
-                return HttpResponseRedirect(url)
+                names = [template.organization_id, message_id]
+                return HttpResponseRedirect(reverse("console:message", args=names))
         question = f"Send a message by {template} to a contact, through the provider. Consent, "
         question += "suppressions and pauses count as for any message."
         context = {"title": "Send a test", "question": question, "form": form}

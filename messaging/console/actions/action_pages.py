@@ -34,13 +34,29 @@ QUESTIONS = {
         "Lift suppressions",
         "Takes {} {} off the list. Messages may go there again.",
     ),
+    ActionKind.SEND_AGAIN: (
+        "Send again",
+        "Hands {} {} to the provider once more. If it accepted them the first time, their "
+        "recipients get them twice. Consent, suppressions and pauses are checked again, and the "
+        "time after which they expire starts again.",
+    ),
+    ActionKind.GIVE_UP: (
+        "Give up",
+        "Ends {} {} as failed. They are not sent again. They may have arrived nevertheless: a "
+        "late receipt still makes them delivered.",
+    ),
 }
 """The button of each action, and what it will do."""
 NOUNS = {
     ActionKind.CANCEL: ("send", "sends"),
     ActionKind.RESEND: ("message", "messages"),
     ActionKind.LIFT: ("suppression", "suppressions"),
+    ActionKind.SEND_AGAIN: ("message", "messages"),
+    ActionKind.GIVE_UP: ("message", "messages"),
 }
+DECISION_REASON = (
+    "Kept in the audit and in the message's history, which your programs read. Name no recipient."
+)
 PAUSABLE = frozenset({"channel", "category", "template"})
 """What a pause can name."""
 
@@ -66,6 +82,13 @@ class ActionChoice:
     """The person whom the filters name, if it is one alone."""
 
 
+def _form(request: HttpRequest, kind: BulkAction.Kind) -> ActionReasonForm:
+    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    if kind in bulk_actions.DECISIONS:
+        form.fields["why"].help_text = DECISION_REASON
+    return form
+
+
 @access.page
 def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
     """Return the page that says what an action will do; a POST with a reason starts it."""
@@ -73,7 +96,7 @@ def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
     chosen_kind = _kind(kind)
     data = request.POST if request.method == "POST" else request.GET
     choice = _choice(viewer, chosen_kind, data)
-    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    form = _form(request, chosen_kind)
     if form.is_valid() and choice.targets:
         reason = form.cleaned_data["why"]
         action = bulk_actions.start(
@@ -130,7 +153,12 @@ def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
         wanted = replace(wanted, until=min(filter(None, [wanted.until, _shown_at(data)])))
     if kind is ActionKind.LIFT:
         wanted = replace(wanted, reason="SUPPRESSED")
-    wanted = delivery_list.within(wanted, bulk_actions.STATUSES[kind])
+    if kind in bulk_actions.DECISIONS:
+        wanted = replace(wanted, held=True)
+    statuses = bulk_actions.STATUSES[kind]
+    if wanted.statuses and not set(wanted.statuses) & set(statuses):
+        return ActionChoice([], scope, is_cut=False, contact_id=contact_id)
+    wanted = delivery_list.within(wanted, statuses)
     rows = delivery_list.find(
         viewer.organization_id, wanted, limit=limit, scan=bulk_actions.SCAN_LIMIT
     )

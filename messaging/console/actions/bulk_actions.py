@@ -1,8 +1,9 @@
 """Actions on deliveries and suppressions that a person ordered: started once, done in slices.
 
-Each slice calls what REST calls (cancel, accept), then stores its progress. A worker that is killed
-in between leaves a slice that is done again: a cancel finds nothing to cancel, and a message that
-was accepted again answers by its idempotency key.
+Each slice calls what REST calls (cancel, accept) or the manual review's decision, then stores its
+progress. A worker that is killed in between leaves a slice that is done again: a cancel finds
+nothing to cancel, a message that was accepted again answers by its idempotency key, and a decision
+has left an event.
 """
 
 from collections import defaultdict
@@ -22,11 +23,13 @@ from messaging.accept.requests import MESSAGE
 from messaging.consent import gate_lock, suppressions
 from messaging.console import access
 from messaging.console.access import Viewer, note
-from messaging.models import BulkAction, Delivery, Message, MessageContent, Suppression
+from messaging.delivery import manual_review
+from messaging.delivery.manual_review import Decision
+from messaging.models import BulkAction, Delivery, Event, Message, MessageContent, Suppression
 from messaging.models.decisions import ChannelDecision
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
-from rme.core import errors
+from rme.core import errors, ids
 from rme.core.db import locks
 from rme.core.db.turns import next_turn
 from rme.core.http.parsing import parse
@@ -47,8 +50,12 @@ STATUSES = {
     ActionKind.CANCEL: [Status.SCHEDULED],
     ActionKind.RESEND: [Status.FAILED, Status.BLOCKED, Status.EXPIRED],
     ActionKind.LIFT: [Status.BLOCKED],
+    ActionKind.SEND_AGAIN: [Status.UNKNOWN],
+    ActionKind.GIVE_UP: [Status.UNKNOWN],
 }
 """The statuses of the deliveries that an action is for."""
+DECISIONS = {ActionKind.SEND_AGAIN: Decision.SEND_AGAIN, ActionKind.GIVE_UP: Decision.GIVE_UP}
+"""The actions on deliveries in manual review."""
 
 Problem = tuple[str, str]
 """The id of a row, and why nothing could be done."""
@@ -176,6 +183,25 @@ def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     return []
 
 
+def _decide(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
+    """Decide deliveries in manual review; each has an event and an audit entry with the reason."""
+    decision = DECISIONS[ActionKind(action.kind)]
+    changed = manual_review.decide(
+        action.organization_id, targets, decision, reason=action.reason, actor=_actor(action)
+    )
+    left = [each for each in targets if each not in changed]
+    # By an action that was interrupted before it stored its progress.
+    decided = Event.objects.filter(
+        organization_id=action.organization_id,
+        pk__gte=ids.at_least(action.created_at),
+        delivery_id__in=left,
+        detail__decision=decision,
+        detail__reason=action.reason,
+    )
+    before = set(decided.values_list("delivery_id", flat=True)) if left else set()
+    return [(str(each), "no longer in manual review") for each in left if each not in before]
+
+
 def _actor(action: BulkAction) -> Actor:
     """Return who ordered an action; by a release before, without the place."""
     known = Actor(action.user_id, action.started_by)
@@ -260,4 +286,10 @@ def _sender(organization_id: str, sender: dict[str, Any]) -> dict[str, object] |
     return _given({given: sender.get(name) for name, given in names.items()})
 
 
-_DO = {ActionKind.CANCEL: _cancel, ActionKind.RESEND: _resend, ActionKind.LIFT: _lift}
+_DO = {
+    ActionKind.CANCEL: _cancel,
+    ActionKind.RESEND: _resend,
+    ActionKind.LIFT: _lift,
+    ActionKind.SEND_AGAIN: _decide,
+    ActionKind.GIVE_UP: _decide,
+}

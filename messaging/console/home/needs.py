@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
+from messaging.console.filters.message_filter import HELD
 from messaging.models import Pause
 from messaging.reports import checks, configuration, health
 from messaging.reports.configuration import Finding
@@ -52,7 +53,6 @@ def _of_finding(organizations: Mapping[str, str], finding: Finding) -> Need:
 
 
 _PAGES = {
-    "HELD_UNKNOWN": "delivery",
     "NO_SENDER_DOMAIN": "senderdomain",
     "SENDER_DOMAIN_UNVERIFIED": "senderdomain",
     "TEMPLATE_WITHOUT_LANGUAGE": "template",
@@ -63,6 +63,9 @@ _PAGES = {
 
 
 def _page(finding: Finding) -> str:
+    if finding.code == "HELD_UNKNOWN":
+        page = reverse("console:messages", args=[finding.organization_id])
+        return f"{page}?status={HELD}"
     page = f"admin:messaging_{_PAGES.get(finding.code, 'provideraccount')}"
     if finding.row_id is None:
         return reverse(f"{page}_changelist")

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from messaging.console import access
-from messaging.console.access import LATEST, Viewer, own_organizations, viewer_of
+from messaging.console.access import Viewer, own_organizations, viewer_of
 from messaging.console.home import channels, needs
 from messaging.console.home.charts import Chart, success
 from messaging.policy import organization_policy
@@ -14,6 +14,7 @@ from messaging.reports import checks, health
 from messaging.statistics import figures
 from messaging.statistics.figures import HourFigures, Statistics
 from rme.core.db import clock
+from rme.tenants import latest
 from rme.tenants.roles import Permission, organizations_for
 
 ORGANIZATIONS = 50
@@ -68,7 +69,7 @@ def _viewer(request: HttpRequest) -> Viewer | None:
     """Return the person on the organization that is in focus; None without any. Raise Http404."""
     if wanted := request.GET.get("organization"):
         viewer = viewer_of(request, wanted)
-        request.session[LATEST] = viewer.organization_id
+        latest.remember(request, viewer.organization_id)
         return viewer
     chosen = access.latest(request)
     return viewer_of(request, chosen) if chosen else None

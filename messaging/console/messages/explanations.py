@@ -15,6 +15,7 @@ from django.urls import reverse
 from messaging.consent import suppressions
 from messaging.console import wording
 from messaging.console.access import Viewer
+from messaging.console.filters.message_filter import HELD
 from messaging.models import ConsentEntry, Suppression
 from messaging.models.statuses import Status
 from messaging.reports.delivery_list import DeliveryRow
@@ -111,9 +112,9 @@ def _sentence(
             return "Is being handed to the provider now.", []
         case Status.CANCELLED:
             return f"Cancelled on {wording.moment(row.updated_at, zone)}; nothing was sent.", []
-        case Status.UNKNOWN if row.due_at is None:
+        case Status.UNKNOWN if row.is_held:
             text = f"{row.provider} gave no answer, so it may or may not have arrived; decide."
-            return text, [_manual_review()]
+            return text, [_manual_review(viewer)]
         case Status.UNKNOWN:
             return f"{row.provider} gave no answer yet; the category decides soon.", []
         case Status.EXPIRED:
@@ -144,8 +145,9 @@ def _waiting_links(row: DeliveryRow) -> list[Link]:
     return []
 
 
-def _manual_review() -> Link:
-    return Link("Manual review", reverse("admin:messaging_delivery_changelist"))
+def _manual_review(viewer: Viewer) -> Link:
+    page = reverse("console:messages", args=[viewer.organization_id])
+    return Link("All in manual review", f"{page}?status={HELD}")
 
 
 def _blocked(

@@ -12,7 +12,7 @@ from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
 from messaging.console.actions.bulk_actions import ActionKind
 from messaging.console.filters import saved_filters
-from messaging.console.filters.message_filter import HELD, Chosen, MessageFilterForm, read
+from messaging.console.filters.message_filter import Chosen, MessageFilterForm, read
 from messaging.models import MessageContent
 from messaging.models.statuses import Status
 from messaging.reports import delivery_list
@@ -31,6 +31,11 @@ OFFERS = {
     ActionKind.LIFT: "Lift suppressions",
 }
 """The buttons of actions on all that the filters match."""
+DECISIONS = {
+    ActionKind.SEND_AGAIN: "Send all of them again",
+    ActionKind.GIVE_UP: "Give up all of them",
+}
+"""The buttons of the list of what is in manual review."""
 EXPORTED = 100_000
 """The most rows of an export."""
 EXPORT_PAGE = 1000
@@ -52,6 +57,10 @@ class MessageLine:
     @property
     def may_be_cancelled(self) -> bool:
         return self.row.status == Status.SCHEDULED
+
+    @property
+    def is_held(self) -> bool:
+        return self.row.is_held
 
 
 def message_lines(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[MessageLine]:
@@ -137,7 +146,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         searched_until=ids.moment(following.message_id) if following else None,
         is_filtered=bool(form.query),
         offers=_offers(chosen),
-        is_review=form.data.get("status") == HELD,
+        is_review=chosen.wanted.held,
         saved=saved_filters.links(viewer, form.query),
         save_form=saved_filters.SaveFilterForm(form),
     )
@@ -145,6 +154,8 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 
 def _offers(chosen: Chosen) -> list[tuple[str, str]]:
     """Return the actions that there may be something for: those of the chosen status, or all."""
+    if chosen.wanted.held:
+        return [(kind.lower(), label) for kind, label in DECISIONS.items()]
     statuses = set(chosen.wanted.statuses)
     return [
         (kind.lower(), label)

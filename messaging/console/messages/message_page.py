@@ -77,6 +77,7 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         raw=_raw(found, row) if viewer.sees_contents and viewer.sees_addresses else "",
         scheduled=counts[Status.SCHEDULED],
         resendable=sum(counts[status] for status in RESENDABLE),
+        held=sum(row.is_held for row in recipients.rows),
     )
 
 
@@ -144,6 +145,7 @@ def _record_read(viewer: Viewer, row: DeliveryRow) -> None:
         viewer.organization_id,
         kind=Message._meta.label_lower,
         object_id=str(row.message_id),
+        label=f"{row.template or row.category}, {row.channel}",
         text=f"to recipient {row.position + 1}",
         contact_id=row.contact_id,
     )

@@ -55,7 +55,7 @@ function completeTheme(root) {
     if (name && !control.hasAttribute("aria-label")) control.setAttribute("aria-label", name);
   }
   for (const icon of root.querySelectorAll(`${ICON}:not([role])`)) icon.ariaHidden = "true";
-  for (const table of root.querySelectorAll(".overflow-x-auto")) table.tabIndex = 0;
+  for (const table of root.querySelectorAll(".overflow-x-auto, .readonly table")) table.tabIndex = 0;
 }
 
 // Fields of lists and of rows in tables get the name of their label or column.

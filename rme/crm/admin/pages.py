@@ -42,6 +42,10 @@ class RecordAdmin(PreparedImports):
         self.file_columns = files.names(self.model)
         self.file_noun = str(self.opts.verbose_name_plural)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
+        shown: Any = super().get_readonly_fields(request, obj)
+        return shown if obj else [name for name in shown if name not in RecordAdmin.readonly_fields]
+
     def import_runs(self) -> QuerySet[RecordImport]:
         return RecordImport.objects.filter(kind=self.model.__name__)
 

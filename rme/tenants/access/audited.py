@@ -1,5 +1,11 @@
-"""What the audit records of log-in: django-allauth and Django tell it by their signals."""
+"""What the audit records of log-in and of second factors.
 
+Log-ins come by the signals of django-allauth and Django. Changes of second factors do not: their
+signals are sent after the commit, so a process that ends there would leave no entry.
+"""
+
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.account.signals import password_reset
@@ -9,15 +15,16 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.adapter import DefaultUserSessionsAdapter
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.signals import user_logged_out
+from django.db import transaction
 from django.dispatch import receiver
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from rme.tenants import audit
 from rme.tenants.access import acting
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
-FACTORS = {
+FACTORS: dict[str, str] = {
     Authenticator.Type.TOTP: "authenticator app",
     Authenticator.Type.WEBAUTHN: "passkey or security key",
     Authenticator.Type.RECOVERY_CODES: "recovery codes",
@@ -53,17 +60,40 @@ def _wrong_code(request: HttpRequest, user: User, **_: Any) -> None:
     audit.record(audit.stranger(request), entries)
 
 
-@receiver(mfa.authenticator_added)
-@receiver(mfa.authenticator_reset)
-def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(request, user, Action.FACTOR_ADDED, FACTORS[authenticator.type])
+def of_factors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return a view that changes second factors and records it, both in one transaction."""
+
+    @wraps(view)
+    def change(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        user = request.user
+        if request.method != "POST" or not isinstance(user, User):
+            return view(request, *args, **kwargs)
+        with transaction.atomic():
+            # One change after the other: each compares what was there with what is there.
+            User.objects.select_for_update().get(pk=user.pk)
+            before = _factors(user)
+            response = view(request, *args, **kwargs)
+            _record_factors(request, user, before, _factors(user))
+        return response
+
+    return change
 
 
-@receiver(mfa.authenticator_removed)
-def _factor_removed(
-    request: HttpRequest, user: User, authenticator: Authenticator, **_: Any
+def _factors(user: User) -> dict[int, str]:
+    """Return the types of a person's second factors by their id, in the order they were added."""
+    rows = Authenticator.objects.filter(user_id=user.pk).order_by("pk")
+    return dict(rows.values_list("pk", "type"))
+
+
+def _record_factors(
+    request: HttpRequest, user: User, before: dict[int, str], after: dict[int, str]
 ) -> None:
-    record(request, user, Action.FACTOR_REMOVED, FACTORS[authenticator.type])
+    added = [kind for key, kind in after.items() if key not in before]
+    # New recovery codes replace the former ones: nothing is removed for good.
+    removed = [kind for key, kind in before.items() if key not in after and kind not in added]
+    for action, kinds in ((Action.FACTOR_ADDED, added), (Action.FACTOR_REMOVED, removed)):
+        for kind in kinds:
+            record(request, user, action, FACTORS[kind])
 
 
 @receiver(password_reset)

@@ -8,8 +8,8 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.tenants import roles
-from rme.tenants.admin.audited import AuditedPage
+from rme.tenants import latest, roles
+from rme.tenants.admin.audited import AuditedPage, Changes
 from rme.tenants.admin.choices import (
     OrganizationFilter,
     OwnChoices,
@@ -118,7 +118,7 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         return TenantList
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
-        """Return the initial values; a person with one organization gets it preselected.
+        """Return the initial values, with the person's only or latest organization.
 
         A row in the query string that the form does not offer is left out: a page must not
         depend on rows of another organization.
@@ -134,10 +134,22 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
                 if not is_offered(choice, initial[field.name]):
                     del initial[field.name]
         if has_field(self.model, "organization") and "organization" not in initial:
-            rows = organizations_for(request, self.write_permission)
-            own = list(rows.values_list("pk", flat=True)[:2])
-            initial |= {"organization": own[0]} if len(own) == 1 else {}
+            initial |= self._own_organization(request)
         return initial
+
+    def _own_organization(self, request: HttpRequest) -> dict[str, object]:
+        """Return the organization to begin with: the only one, or the one worked in last."""
+        rows = organizations_for(request, self.write_permission).values_list("pk", flat=True)
+        own = list(rows[:2])
+        if len(own) > 1:
+            own = list(rows.filter(pk=latest.remembered(request)))
+        return {"organization": own[0]} if len(own) == 1 else {}
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Changes) -> None:
+        """Record a new row, and remember its organization for the next form."""
+        if has_field(self.model, "organization"):
+            latest.remember(request, self.organization_of(obj))
+        super().log_addition(request, obj, message)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return the rows to delete by name, and only counts of dependent rows (such as tokens)."""

@@ -29,6 +29,10 @@ class JsonField(forms.JSONField):
                 raise forms.ValidationError(message, "invalid", {"value": value[:100]}) from None
         return super().to_python(value)
 
+    def prepare_value(self, value: object) -> Any:
+        """Return the text of a value; nothing is an empty field."""
+        return "" if value is None else super().prepare_value(value)
+
     def bound_data(self, data: object, initial: object) -> object:
         """Return the typed text, to show it again with its error."""
         if not self.disabled and isinstance(data, str):

@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar, cast
 
-from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
@@ -19,11 +18,16 @@ from django.utils.html import format_html_join
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
-from unfold.widgets import UnfoldAdminTextInputWidget
 
 from rme.tenants import audit, change_log
 from rme.tenants.access import invitations
-from rme.tenants.admin.base import DeploymentAdmin, OwnerAdmin, ReadOnly, TenantInline
+from rme.tenants.admin.base import (
+    DeploymentAdmin,
+    OwnerAdmin,
+    ReadOnly,
+    TenantAdmin,
+    TenantInline,
+)
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import Invitation, Membership, Organization, User
@@ -38,31 +42,26 @@ class _RequestWithLink(HttpRequest):
     _link: str
 
 
-class MembershipForm(TenantForm):
-    """A person is typed, not chosen: a list would reveal the people of other organizations."""
-
-    user = forms.ModelChoiceField(
-        User.objects.filter(is_staff=True),
-        to_field_name="username",
-        widget=UnfoldAdminTextInputWidget,
-        help_text="The user name of a person who may log in here.",
-        error_messages={"invalid_choice": "Nobody of this name may log in here."},
-    )
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance.pk and "user" in self.fields:
-            self.initial["user"] = self.instance.user
-            self.fields["user"].disabled = True
-
-
 class MembershipInline(TenantInline):
+    """The people of an organization; others come in by an invitation."""
+
     model = Membership
-    form = MembershipForm
     fields = ("user", "role")
+    readonly_fields = ("user",)
+    hide_title = True
+
+    def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         return super().get_queryset(request).select_related("user")
+
+
+def _to_invitation(page: TenantAdmin, request: HttpRequest) -> HttpResponse:
+    """Lead to the form of an invitation who may add a row to a page."""
+    if not page.has_add_permission(request):
+        raise PermissionDenied
+    return HttpResponseRedirect(reverse("admin:tenants_invitation_add"))
 
 
 class OrganizationsInline(TenantInline):
@@ -105,9 +104,11 @@ class OrganizationAdmin(OwnerAdmin):
 
 @admin.register(Membership)
 class MembershipAdmin(OwnerAdmin):
-    form = MembershipForm
+    """The roles of people. Who could name an account here would learn which there are."""
+
     list_before_template = change_form_outer_before_template = ROLES_LINK
     fields = ("organization", "user", "role")
+    fixed_fields = ("organization", "user")
     list_display = ("user", "organization", "role")
     list_filter = ("role",)
     list_select_related = ("user", "organization")
@@ -119,6 +120,10 @@ class MembershipAdmin(OwnerAdmin):
         """Lead to the page where a person begins to act as another."""
         row = self.get_object(request, object_id)
         return HttpResponseRedirect(reverse("acting_begin", args=[row.user_id]))
+
+    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+        """Lead to the invitation."""
+        return _to_invitation(self, request)
 
 
 class InvitationForm(TenantForm):
@@ -201,9 +206,7 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Lead to the invitation: people choose their passwords themselves."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        return HttpResponseRedirect(reverse("admin:tenants_invitation_add"))
+        return _to_invitation(self, request)
 
 
 @admin.register(Group)

@@ -11,7 +11,7 @@ from messaging.models import SuppressionImport
 from rme.core.csv_lines import BYTES_LIMIT
 from rme.core.http.edge import ANY_HOST, IN_CLEAR
 from rme.core.http.parsing import BODY_LIMIT
-from rme.tenants.models import Membership
+from rme.tenants.models import Invitation, Membership
 from tests.admin.scene import page, person
 from tests.rest import FORM, REQUEST_ID, error
 from tests.routes import every_route
@@ -206,7 +206,7 @@ def test_files_are_taken_by_no_other_page(org, tmp_path, settings):
     written.append(answer.wsgi_request.FILES)
     owner = person("owner", org, Membership.Role.OWNER)
     file.seek(0)
-    answer = owner.post(page(Membership, "add"), {"role": "VIEWER", "file": file})
+    answer = owner.post(page(Invitation, "add"), {"role": "VIEWER", "file": file})
     written.append(answer.wsgi_request.FILES)
     assert (written, list(tmp_path.iterdir())) == ([{}, {}], [])
     assert answer.status_code == 200  # the fields beside it are read

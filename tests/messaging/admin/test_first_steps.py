@@ -101,7 +101,8 @@ def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
     assert owner.get(url).status_code == 200
     sent = owner.post(url, {"contact": "Me@Company.example", "variables": "{}"})
     message = Message.objects.get()
-    assert (sent.status_code, sent["Location"]) == (302, page(Message, "change", message.pk))
+    shown = f"/admin/console/{org.pk}/messages/{message.pk}/"
+    assert (sent.status_code, sent["Location"]) == (302, shown)
     work()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.address) == ("DELIVERED", "me@company.example")

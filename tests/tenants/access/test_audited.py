@@ -3,6 +3,7 @@
 import pytest
 from allauth.mfa.models import Authenticator
 from django.core import mail
+from django.db import IntegrityError, connection
 
 from rme.tenants.access.tasks import send_password_reset
 from rme.tenants.models import AuditEntry, Membership, User
@@ -16,6 +17,7 @@ from tests.tenants.access.scene import (
     links,
     log_in,
     member,
+    with_totp,
 )
 from tests.tenants.access.test_forgotten_password import follow
 from tests.tenants.access.test_invitations import NEW, invite, path_of
@@ -82,7 +84,6 @@ def test_a_lock_out_is_recorded_once_however_many_attempts_it_refuses(org):
     assert found()[-1] == ("", "LOCKED_OUT", "sam", "acme", "too many attempts from one address")
 
 
-@pytest.mark.django_db(transaction=True)  # told by django-allauth after the commit
 def test_a_second_factor_is_recorded_when_it_is_set_up_used_mistyped_and_removed(org):
     user = member(org)
     client = browser()
@@ -107,6 +108,37 @@ def test_a_second_factor_is_recorded_when_it_is_set_up_used_mistyped_and_removed
         ("FACTOR_REMOVED", "recovery codes"),
     ]
     assert secret not in "".join(audited.lines())
+
+
+CHANGES = {
+    "totp/activate": [],
+    "recovery-codes/generate": ["recovery_codes", "totp"],
+    "totp/deactivate": ["recovery_codes", "totp"],
+}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_second_factor_does_not_change_without_its_entry(org, path):
+    with connection.cursor() as cursor:  # as if the process ended before the entry is stored
+        cursor.execute(
+            f"ALTER TABLE {AuditEntry._meta.db_table} ADD CONSTRAINT refuse_factors "
+            "CHECK (action NOT LIKE 'FACTOR_%')"
+        )
+    user = member(org)
+    if CHANGES[path]:
+        with_totp(user)
+    factors = Authenticator.objects.filter(user=user).order_by("type")
+    before = list(factors.values_list("type", "data"))
+    client = browser()
+    log_in(client)
+    if CHANGES[path]:
+        client.post(CODE, {"code": code_of()})
+    page = client.get(f"/admin/account/2fa/{path}/")
+    form = {} if CHANGES[path] else {"code": code_of(page.context["form"].secret)}
+    with pytest.raises(IntegrityError, match="refuse_factors"):
+        client.post(f"/admin/account/2fa/{path}/", form)
+    assert list(factors.values_list("type", "data")) == before
+    assert [kind for kind, _ in before] == CHANGES[path]
 
 
 def test_sessions_that_are_ended(org):

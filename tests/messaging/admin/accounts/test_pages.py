@@ -30,7 +30,7 @@ def test_the_last_hour_is_a_table(root, org, account):
         api.send(message(person))
     work()
     shown = root.get(page(ProviderAccount, "change", account.pk)).content.decode()
-    assert "<p>Circuit: CLOSED</p>" in shown
+    assert "<p>Circuit: closed, it sends</p>" in shown
     assert "<tr><td>2</td><td>Accepted</td><td></td>" in shown
     assert "<tr><td>1</td><td>Rejected</td><td>simulated: refused</td>" in shown
 

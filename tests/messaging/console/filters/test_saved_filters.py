@@ -51,7 +51,6 @@ def test_manual_review_has_what_is_held_and_nothing_else(root, org):
     Delivery.objects.filter(pk=other.pk).update(status="FAILED", due_at=None)
     page = root.get(f"{url('messages')}?status=HELD")
     assert [line.row.id for line in page.context["lines"]] == [held.pk]
-    assert f"/admin/messaging/delivery/?organization={org.pk}" in page.content.decode()
     for kind in ("resend", "cancel", "lift"):
         assert root.get(f"{url('choose', kind)}?status=HELD").context["count"] == 0
 
