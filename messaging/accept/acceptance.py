@@ -14,7 +14,7 @@ from django.db import IntegrityError
 from messaging.accept import idempotency
 from messaging.accept.idempotency import CallerKey, KeyScope
 from messaging.accept.planning import plan
-from messaging.accept.plans import Plan, Request
+from messaging.accept.plans import CallerMessage, Plan
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import (
     BulkResult,
@@ -122,7 +122,7 @@ def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
     return decision.outcomes
 
 
-def _beyond_ceilings(fresh: Mapping[int, Request]) -> dict[int, errors.ApiError]:
+def _beyond_ceilings(fresh: Mapping[int, CallerMessage]) -> dict[int, errors.ApiError]:
     """Count fresh messages against the ceilings of their organizations, as if one by one; return
     the errors of those that exceed one.
     """
@@ -177,11 +177,11 @@ def _decide_and_store(
 
 
 class _Decision:
-    """What becomes of calls that are stored together, and the rows of it."""
+    """The results of calls that are stored together, and their rows."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.rows = Rows()
-        self.fresh: dict[int, Request] = {}
+        self.fresh: dict[int, CallerMessage] = {}
         """The messages to accept, by the index of their call."""
         self._calls = calls
         self._outcomes: dict[int, Result | errors.ApiError] = {}
@@ -233,7 +233,7 @@ class _Decision:
             raise message
         scope = call.scope
         if key is None or scope is None:
-            self.fresh[index] = Request(call.caller, message)
+            self.fresh[index] = CallerMessage(call.caller, message)
         elif scope in stored:
             self._outcomes[index] = idempotency.replay(stored[scope], key)
         elif scope in first_of:
@@ -242,7 +242,7 @@ class _Decision:
                 raise errors.IdempotencyKeyReused
             self._repeats[index] = first_of[scope]
         else:
-            self.fresh[index] = Request(call.caller, message)
+            self.fresh[index] = CallerMessage(call.caller, message)
             first_of[scope] = index
 
     def plan(self) -> None:

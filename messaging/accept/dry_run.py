@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from messaging.accept.planning import plan
-from messaging.accept.plans import Plan, Recipient, Request
+from messaging.accept.plans import CallerMessage, Plan, Recipient
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import RecipientResult, Refusal, SendResult, of_plan, of_recipient
 from messaging.accept.rows import content_of
@@ -45,7 +45,7 @@ class DryRun:
 
 def dry_run(caller: Caller, given: MessageInput, *, request_id: str) -> DryRun:
     """Decide and render one request, as accepting and sending it now would."""
-    (each,) = plan([Request(caller, given)])
+    (each,) = plan([CallerMessage(caller, given)])
     refusal = each.refusal
     return DryRun(
         result=Refusal(refusal, request_id) if refusal else of_plan(each, None, request_id),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from messaging.accept import timing
-from messaging.accept.plans import Option, Plan, Recipient, Request
+from messaging.accept.plans import CallerMessage, Option, Plan, Recipient
 from messaging.accept.requests import MessageInput, duplicates
 from messaging.consent import gates
 from messaging.content import compose, rendering, templates
@@ -27,7 +27,7 @@ from rme.crm.contacts import embedded_contacts, get_contacts, get_records
 from rme.tenants.authentication import Caller
 
 
-def plan(requests: Sequence[Request]) -> list[Plan]:
+def plan(requests: Sequence[CallerMessage]) -> list[Plan]:
     """Return the plan of each request, in order, of one organization or of several.
 
     The number of queries does not grow with them.

@@ -60,8 +60,8 @@ class Recipient:
         self.error, self.status, self.chosen = error, status, None
 
 
-class Request(NamedTuple):
-    """A message to plan, and who sends it."""
+class CallerMessage(NamedTuple):
+    """A message to plan, and its caller."""
 
     caller: Caller
     message: MessageInput

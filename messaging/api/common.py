@@ -42,13 +42,13 @@ def body_of(request: Request) -> object:
     return body
 
 
-class Entries(Schema):
+class EntriesInput(Schema):
     """The body of a request for many entries, which are parsed one by one."""
 
     entries: Annotated[list[object], Field(min_length=1, max_length=500)]
 
 
-ENTRIES = TypeAdapter(Entries)
+ENTRIES = TypeAdapter(EntriesInput)
 
 
 def entries_of(request: Request) -> tuple[Sequence[object], bool]:
@@ -130,7 +130,7 @@ def error_object(error: errors.ApiError, identifier: str) -> ErrorObject:
     return ErrorObject.model_validate(error.as_json(identifier))
 
 
-class BulkOutput(Output):
+class EntriesOutput(Output):
     """How many entries were accepted; a subclass adds the result of each."""
 
     accepted: int
@@ -138,7 +138,7 @@ class BulkOutput(Output):
 
 
 def bulk(
-    kind: type[BulkOutput],
+    kind: type[EntriesOutput],
     results: Sequence[T | errors.ApiError],
     show: Callable[[T], Output],
     identifier: str,

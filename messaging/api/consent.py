@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
-    BulkOutput,
+    EntriesOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -54,7 +54,7 @@ class ConsentItemOutput(Output):
     error: ErrorObject | None = None
 
 
-class ConsentEntriesOutput(BulkOutput):
+class ConsentEntriesOutput(EntriesOutput):
     results: list[ConsentItemOutput]
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
-    BulkOutput,
+    EntriesOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -73,7 +73,7 @@ class DeviceResultOutput(Output):
     error: ErrorObject | None = None
 
 
-class DeviceBulkOutput(BulkOutput):
+class DeviceBulkOutput(EntriesOutput):
     results: list[DeviceResultOutput]
 
 

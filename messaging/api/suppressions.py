@@ -9,7 +9,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
-    BulkOutput,
+    EntriesOutput,
     ErrorObject,
     Identifier,
     Output,
@@ -73,7 +73,7 @@ class SuppressionResultOutput(Output):
     error: ErrorObject | None = None
 
 
-class SuppressionBulkOutput(BulkOutput):
+class SuppressionBulkOutput(EntriesOutput):
     results: list[SuppressionResultOutput]
 
 

@@ -79,8 +79,8 @@ def create_ahead(
     """Create the partitions of now and of the next `ahead` periods; return the names of new ones.
 
     Past periods get partitions too if the default partition holds rows of them. Where another
-    length was set before, partitions that lie ahead and are empty make room. Partitions whose locks
-    are not available are left to the next run; all are while another process runs this.
+    length was set before, longer partitions that lie ahead and are empty make room. Partitions
+    whose locks are not available are left to the next run; all are while another process runs this.
     """
     with locks.alone(LOCK) as alone:
         if not alone:
@@ -149,8 +149,13 @@ _BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'(?P<first>.*)')\) TO \('(?
 
 
 def _make_room(table: str, now: datetime, period: Period) -> bool:
-    """Drop partitions of another length that start in the future and are empty."""
-    ahead = [each for each in _all([table]) if each.start > now and each.period is not period]
+    """Drop partitions that are longer, start in the future and are empty.
+
+    Shorter ones stay: they are the days of a period of which another partition has a part.
+    """
+    order = list(Period)
+    longer = order[order.index(period) + 1 :]
+    ahead = [each for each in _all([table]) if each.start > now and each.period in longer]
     return all(drop(each) for each in ahead if each.attached and _is_empty(each.name))
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Period(StrEnum):
-    """The length of a table's partitions."""
+    """The length of a table's partitions, the shortest first."""
 
     DAY = "day"
     WEEK = "week"
