@@ -45,9 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make what all processes of this run share: a folder, and a migrated database for workers.
 
     Hypothesis is to try the same values each time: what a run finds, the next one finds too.
+    `--hypothesis-profile=default` tries others.
     """
     hypothesis.settings.register_profile("same", derandomize=True, database=None, deadline=None)
-    hypothesis.settings.load_profile("same")
+    if not config.getoption("hypothesis_profile", None):
+        hypothesis.settings.load_profile("same")
     if MIGRATED not in os.environ:
         os.environ[MIGRATED] = folder = tempfile.mkdtemp(prefix="rme-test-", dir="/var/tmp")
         Path(folder).chmod(0o755)

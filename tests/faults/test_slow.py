@@ -14,7 +14,6 @@ import requests
 from tests.fakes import tcp
 from tests.fakes.slow_smtp import SlowSmtp
 from tests.service import ROOT, data_folder, running
-from tests.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -160,14 +159,13 @@ def test_a_broken_mail_server_delays_no_other(fault):
         at = datetime.now(UTC) + timedelta(seconds=SECONDS / 2)
         scheduled = own.body(**note, schedule={"mode": "AT", "at": at.isoformat()})
         late = own.call("", {**scheduled, "channel": "SMS"})
-        with Stopwatch() as stopwatch:
-            found = watch(service, other)
+        found = watch(service, other)
         print(f"{fault}: median and p99 {usual} s, with the fault {found} s")
         assert found[1] < max(2 * usual[1], 4.0)  # on a busy machine; it was 20 s
         (started,) = service.sql(
             f"SELECT started_at FROM messaging_attempt WHERE message_id = '{late['messageId']}'"
         )[0]
-        assert timedelta(0) <= started - at < timedelta(seconds=2 + stopwatch.stalled)
+        assert timedelta(0) <= started - at < timedelta(seconds=2)
         in_doubt = "SELECT count(*) FROM messaging_attempt WHERE outcome IS NULL"
         assert service.sql(in_doubt)[0][0] <= 2 * 50
         if talk is None:
