@@ -38,7 +38,7 @@ FROM generate_series(1, {count}) i
 def retention(_: Scene) -> None:
     """Fill two days that have passed; drop one whole, and delete from the other in batches."""
     from bench.__main__ import say
-    from messaging.consent import retention as job
+    from messaging.consent.retention import job
     from messaging.models import MessageContent
     from rme.core import ids
     from rme.core.db import clock, partitions

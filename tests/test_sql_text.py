@@ -50,7 +50,8 @@ HOT_PATH = {
 MANY_ROWS = {
     "messaging/consent/data_export.py",
     "messaging/consent/erasure.py",
-    "messaging/consent/retention.py",
+    "messaging/consent/retention/job.py",
+    "messaging/consent/retention/live_contents.py",
     "messaging/reports/account_hour.py",
     "messaging/reports/delivery_list.py",
     "messaging/reports/history.py",

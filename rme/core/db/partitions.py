@@ -203,9 +203,9 @@ def _in_default(
             if row is None:
                 return found
             moment = ids.moment(row[0])
-            whole = Partition(table, period.start_of(moment), period)
+            longest = Partition(table, period.start_of(moment), period)
             day = Partition(table, Period.DAY.start_of(moment), Period.DAY)
-            found.append(whole if _is_free(whole, taken) else day)
+            found.append(longest if _is_free(longest, taken) else day)
             least = found[-1].bounds[1]
 
 
@@ -241,7 +241,7 @@ def length_at(table: str, moment: datetime) -> Period | None:
     return found[0] if found else None
 
 
-def kept_until(table: str) -> UUID:
+def carried_over_until(table: str) -> UUID:
     """Return the least id above the partition to which `drop_except` carries rows over."""
     least = UUID(int=0)
     return next((last for first, last in _ranges(table) if first == least), least)
@@ -267,22 +267,22 @@ def drop_except(partition: Partition, keys: Sequence[UUID]) -> bool:
     dropped so. Partitions are dropped in the order of time therefore. Rows that the default
     partition holds of that time go there too.
     """
-    table, name, kept = partition.table, partition.name, f"{partition.table}_kept"
+    table, name, target = partition.table, partition.name, f"{partition.table}_kept"
     end = partition.bounds[1]
     columns = ", ".join(repartition.columns(table))
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s) IS NULL", [f'"{kept}"'])
+        cursor.execute("SELECT to_regclass(%s) IS NULL", [f'"{target}"'])
         is_new = cursor.fetchone()[0]
     values = ",".join(str(key) for key in keys)
-    create = f'CREATE TABLE "{kept}" (LIKE "{table}" INCLUDING ALL){with_options(table)}'
+    create = f'CREATE TABLE "{target}" (LIKE "{table}" INCLUDING ALL){with_options(table)}'
     statements = [
-        create if is_new else f'ALTER TABLE "{table}" DETACH PARTITION "{kept}"',
+        create if is_new else f'ALTER TABLE "{table}" DETACH PARTITION "{target}"',
         f'ALTER TABLE "{table}" DETACH PARTITION "{name}"',
-        f'INSERT INTO "{kept}" ({columns}) SELECT {columns} FROM "{name}" '
+        f'INSERT INTO "{target}" ({columns}) SELECT {columns} FROM "{name}" '
         f"WHERE id = ANY('{{{values}}}'::uuid[])",
         f"""WITH moved AS (DELETE FROM "{table}_default" WHERE id < '{end}' RETURNING {columns}) """
-        f'INSERT INTO "{kept}" ({columns}) SELECT {columns} FROM moved',
-        f'ALTER TABLE "{table}" ATTACH PARTITION "{kept}" '
+        f'INSERT INTO "{target}" ({columns}) SELECT {columns} FROM moved',
+        f'ALTER TABLE "{table}" ATTACH PARTITION "{target}" '
         f"FOR VALUES FROM (MINVALUE) TO ('{end}')",
     ]
     return run(name, statements, CHANGE_MS) and run(name, [f'DROP TABLE "{name}"'])

@@ -203,7 +203,7 @@ def test_some_rows_of_dropped_partitions_are_carried_over_to_one():
         other: f"{TABLE}_20210512",
     }
     assert Delivery.objects.count() == 5
-    assert partitions.kept_until(TABLE) == ids.at_least(EARLY + timedelta(days=2))
+    assert partitions.carried_over_until(TABLE) == ids.at_least(EARLY + timedelta(days=2))
     assert options_of(f"{TABLE}_kept") == ["fillfactor=50"]
     Delivery.objects.filter(pk=stray).update(status="SENT")
     assert partitions.missing([TABLE], now=EARLY, period=Period.DAY, ahead=0) == []

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 from django.db import connection, connections, transaction
 
-from messaging.consent import live_contents, retention
+from messaging.consent import retention
+from messaging.consent.retention import job, live_contents
 from messaging.consent.tasks import drop_contents
 from messaging.delivery.tasks import housekeeping
 from messaging.models import PARTITIONED, Attempt, Delivery, Event, Message, MessageContent
@@ -27,8 +28,8 @@ CONTENTS = MessageContent._meta.db_table
 @pytest.fixture(autouse=True)
 def _months(monkeypatch):
     """Make some months of 2030 and 2031, and drop what is left of them. No run is short of time."""
-    monkeypatch.setattr(retention, "TURN_SECONDS", 600.0)
-    monkeypatch.setattr(retention, "CONTENT_SECONDS", 600.0)
+    monkeypatch.setattr(job, "TURN_SECONDS", 600.0)
+    monkeypatch.setattr(job, "CONTENT_SECONDS", 600.0)
     for year, month in [(2030, 1), (2030, 4), (2030, 5), (2031, 4), (2031, 5), (2031, 6)]:
         create(TABLES, datetime(year, month, 1, tzinfo=UTC), Period.MONTH)
     yield
@@ -204,7 +205,7 @@ def test_a_search_that_ran_out_of_time_is_continued():
     store(at(2031, 5, 14))
     live = store(at(2031, 5, 14), "SCHEDULED", due_at=at(2031, 9, 1), number=1)
     (part,) = [each for each in partitions.past([CONTENTS], before=NOW) if each.start.day == 14]
-    condition, values = retention._RETAINED, [retention.UNFINISHED, NOW]
+    condition, values = job._RETAINED, [job.UNFINISHED, NOW]
     assert live_contents.find(part, condition, values, until=0.0) is None
     start = ids.at_least(part.start + timedelta(hours=18))  # as if a run had ended there
     query(f"INSERT INTO {part.name}_live VALUES (%s, %s)", start, live)
@@ -304,7 +305,7 @@ def test_statements_grow_by_batches_alone(django_assert_num_queries):
     base = ids.at_least(at(2031, 5, 2)).int
     rows = [
         {"id": UUID(int=base + i), "organization_id": "acme", "body": {}}
-        for i in range(2 * retention.BATCH + 1)
+        for i in range(2 * job.BATCH + 1)
     ]
     sql.insert({MessageContent: rows})
     # the lock and its release; contents: the partitions, the length of the one that ends there, and

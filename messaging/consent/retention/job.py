@@ -19,7 +19,7 @@ import structlog
 from django.conf import settings
 from django.db import connection, models
 
-from messaging.consent import live_contents
+from messaging.consent.retention import live_contents
 from messaging.models import PARTITIONED, Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from rme.core import ids
@@ -49,7 +49,7 @@ def apply(*, now: datetime) -> None:
         if not alone:
             return
         _drop_contents(now, until - TURN_SECONDS / 2)
-        _drop_whole(messages, until)
+        _drop_partitions(messages, until)
         for model in PARTITIONED:  # of the partitions that could not be dropped whole
             _trim(model, ids.at_least(first), messages, until)
 
@@ -95,12 +95,12 @@ def _drop_contents(now: datetime, until: float) -> None:
         live_contents.clear(part)
         log.info("retention.dropped", partition=part.name, carried_over=len(keys))
     by_day = partitions.length_at(table, cutoff) is Period.DAY
-    whole = by_day and not blocked
-    end = partitions.kept_until(table) if whole else ids.at_least(cutoff)
+    by_partition = by_day and not blocked
+    end = partitions.carried_over_until(table) if by_partition else ids.at_least(cutoff)
     _trim(MessageContent, end, cutoff, until)
 
 
-def _drop_whole(cutoff: datetime, until: float) -> None:
+def _drop_partitions(cutoff: datetime, until: float) -> None:
     """Drop the partitions that ended before the cutoff, unless a message in them is still needed.
 
     Tables are dropped in their order: a message before its deliveries, so that no reader finds a
