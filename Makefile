@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
-# two more than the two cores of CI: the tests that start services mostly wait. They are in two
+# one more than the two cores of CI: the tests that start services mostly wait. They are in two
 # groups (`service`, `service-2`), which take about as long (six minutes) and run side by side:
 # a group is one worker's from beginning to end, so the longest of them bounds the whole run.
-WORKERS ?= 4
+WORKERS ?= 3
 
 .PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench screenshots words lock format clean clean-data
 
