@@ -35,10 +35,11 @@ def _get_ready(channel: str) -> None:
 
 
 def _send(channel: str) -> None:
-    from messaging.delivery import claims, tasks
+    from messaging.delivery import claims, late_outcomes, tasks
 
     while claims.ready(channel):
         tasks.send_ready(channel)
+    assert late_outcomes.finish(30)  # as a worker does before it ends
 
 
 def _send_first(channel: str) -> None:
