@@ -43,9 +43,9 @@ SLOW_LIMIT = 20
 STEP = 5
 """A limit grows by this with each part of a window that was answered in time."""
 LEAST_WAIT = 1 / 8
-"""The share of `PATIENCE_SECONDS` for which every account is waited for. One that is slow, or has
-never answered, is waited for no longer.
-"""
+"""An account that is slow or has never answered is waited for this share of `PATIENCE_SECONDS`."""
+USUAL_WAIT = 1 / 2
+"""Any other account is waited for at least this share: to store late answers costs more."""
 USUAL_TIMES = 4
 """An account is waited for this many times its usual time."""
 THREADS = 16
@@ -168,8 +168,9 @@ def answer_seconds(account: Account) -> float:
     """Return how long a part of a window may wait for an account's answers, in seconds."""
     longest: float = settings.PATIENCE_SECONDS
     load = _process.loads.get(key_of(account))
-    usual = 0.0 if load is None or load.slow else load.usual
-    return min(longest, max(longest * LEAST_WAIT, USUAL_TIMES * usual))
+    if load is None or load.slow:
+        return longest * LEAST_WAIT
+    return min(longest, max(longest * USUAL_WAIT, USUAL_TIMES * load.usual))
 
 
 # --- the answers of windows -----------------------------------------------------------------------

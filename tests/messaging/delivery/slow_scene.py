@@ -22,7 +22,8 @@ def impatient(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let windows wait for a short while, and nothing be in flight afterwards."""
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     settings.PATIENCE_SECONDS = 1.0  # the machine may be busy
-    monkeypatch.setattr(concurrency, "LEAST_WAIT", 1.0)  # and all accounts have so long
+    for share in ("LEAST_WAIT", "USUAL_WAIT"):
+        monkeypatch.setattr(concurrency, share, 1.0)  # and all accounts have so long
     yield
     assert late_outcomes.finish(30)
 

@@ -121,6 +121,7 @@ def test_who_was_waited_for_too_briefly_has_its_limit_back_at_once(
 ):
     settings.PATIENCE_SECONDS = 60.0
     monkeypatch.setattr(concurrency, "LEAST_WAIT", 1 / 60)
+    monkeypatch.setattr(concurrency, "USUAL_WAIT", 1 / 60)
     with SlowSmtp(lambda recipient: True) as server, capture_logs() as logs:
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 8)])
