@@ -69,11 +69,8 @@ def accept(call: Call, *, wait: Wait | None = None) -> Result:
     """
     key, scope = call.submission.key, call.scope
     with idempotency.holding([scope] if scope else []) as held:
-        if key and scope:
-            if scope not in held:
-                raise idempotency.in_progress()
-            if stored := held[scope]:
-                return idempotency.replay(stored, key)
+        if key and scope and (stored := idempotency.stored_answer(held, scope)):
+            return idempotency.replay(stored, key)
         (result,) = _decide_and_store(call.caller, [call], unused=key is not None).results
         if wait is None or not isinstance(result, SendResult):
             return result
@@ -90,11 +87,8 @@ def accept_bulk(
     calls = [Call(caller, submission, request_id) for submission in submissions]
     scope = idempotency.scope_of(caller, key) if key else None
     with idempotency.holding([scope] if scope else []) as held:
-        if key and scope:
-            if scope not in held:
-                raise idempotency.in_progress()
-            if stored := held[scope]:
-                return idempotency.replay(stored, key)
+        if key and scope and (stored := idempotency.stored_answer(held, scope)):
+            return idempotency.replay(stored, key)
         return _decide_and_store(caller, calls, bulk_key=key)
 
 

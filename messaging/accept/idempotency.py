@@ -161,6 +161,15 @@ def _release(held: Mapping[KeyScope, StoredAnswer | None]) -> None:
         prepared_statements.execute(_RELEASE, [names, shared])
 
 
+def stored_answer(
+    held: Mapping[KeyScope, StoredAnswer | None], scope: KeyScope
+) -> StoredAnswer | None:
+    """Return the stored answer of a key. Raise IdempotencyInProgress for one that is not held."""
+    if scope not in held:
+        raise in_progress()
+    return held[scope]
+
+
 def in_progress() -> errors.IdempotencyInProgress:
     """Build the error of a request whose key is held by the first request with it."""
     return errors.IdempotencyInProgress(headers={"Retry-After": "1"})

@@ -30,5 +30,6 @@ def violations(page: Page, context: Any = None, *, colours_only: bool = False) -
 
 def scrolls_sideways(page: Page) -> bool:
     """Return whether a page is wider than its window."""
-    found: bool = page.evaluate("() => document.documentElement.scrollWidth > window.innerWidth")
+    root = page.locator(":root")  # waits for the element: a page that has just begun has none
+    found: bool = root.evaluate("root => root.scrollWidth > window.innerWidth")
     return found

@@ -47,6 +47,7 @@ class Journey:
         """Activate a link or a button."""
         self.count += 1
         self._activate(self.tab.get_by_role(role, name=name, exact=True).first, "Enter")
+        self.tab.wait_for_load_state("domcontentloaded")  # of the page that it leads to
 
     def choose_file(self, field: Target, file: FilePayload) -> None:
         """Choose a file by the browser's own dialog."""
@@ -91,7 +92,7 @@ class KeyboardJourney(Journey):
 
     def _activate(self, target: Locator, key: str) -> None:
         self._reach(target)
-        target.press(key)  # waits for the page that it leads to, as a click does
+        target.press(key)
 
     def _reach(self, target: Locator) -> None:
         """Press Tab until a control has the focus, which must be visible there."""

@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from rme.tenants.models import User
 from tests import factories
+from tests.browser.axe import scrolls_sideways
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -37,4 +38,4 @@ def test_a_file_is_chosen_for_an_import(tab, journey, live_server, list_path):
     journey.choose_file(tab.locator("input[type=file]"), file)
     shown = tab.locator("input[type=text][disabled]")
     expect(shown).to_have_attribute("value", "people.csv")
-    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not scrolls_sideways(tab)
