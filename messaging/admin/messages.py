@@ -18,10 +18,10 @@ from messaging.models import (
     Attempt,
     Category,
     Delivery,
-    Event,
     Message,
     MessageContent,
     ProviderAccount,
+    derived_events,
 )
 from messaging.models.statuses import Status, aggregate
 from messaging.policy.organization_policy import BUILT_IN
@@ -267,7 +267,10 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="events")
     def events(self, row: Any) -> str:
         names = ("at", "type", "channel", "provider", "detail", "delivery_id")
-        return _table(names, _of(Event, row).order_by("id"), row.hidden)
+        deliveries = _of(Delivery, row).values_list("pk", flat=True)
+        events = derived_events.of_message(row.pk, deliveries)
+        rows = [[getattr(event, name) for name in names] for event in events[:ROWS]]
+        return _shown(names, rows, row.hidden)
 
     @admin.display(description="content as accepted")
     def content(self, row: Message) -> str:

@@ -95,6 +95,11 @@ class Delivery(models.Model):
         null=True
     )  # how accept decided; its format is in messaging.reports.trace
     updated_at = models.DateTimeField(db_default=Now())
+    accepted_at = models.DateTimeField(null=True)
+    """With this, the row stands for its event `accepted` too (`derived_events`)."""
+    accepted_channel = models.CharField(max_length=10, null=True)
+    accepted_provider = models.CharField(max_length=64, null=True)
+    """What channel and provider were when it was accepted, once they have changed."""
 
     class Meta:
         verbose_name_plural = "deliveries"
@@ -170,6 +175,8 @@ class Attempt(models.Model):
     provider_id = models.CharField(max_length=255, null=True)
     started_at = models.DateTimeField(db_default=Now())
     latency_ms = models.IntegerField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    """With this, the row stands for its delivery's event `sent` too (`derived_events`)."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
@@ -184,7 +191,7 @@ class Attempt(models.Model):
 
 
 class Event(models.Model):
-    """An entry of a delivery's history."""
+    """An entry of a delivery's history. Some have no row: see `messaging.models.derived_events`."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
