@@ -178,8 +178,8 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         "organization_id",
         "created_at",
         "category",
-        "channels",
-        "strategy",
+        "channels_to_choose",
+        "strategy_or_usual",
         "fallback_after",
         "template",
         "language",
@@ -230,6 +230,15 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         identifier = ids.parse(term)
         of_contact = queryset.filter(pk__in=found.values("message_id"))
         return (of_contact | queryset.filter(pk=identifier) if identifier else of_contact), False
+
+    @admin.display(description="channels")
+    def channels_to_choose(self, row: Any) -> str:
+        deliveries = _of(Delivery, row).values_list("channel", flat=True)[:1]
+        return ", ".join(row.channels or deliveries)
+
+    @admin.display(description="strategy")
+    def strategy_or_usual(self, row: Any) -> str:
+        return row.strategy or Message.USUAL_STRATEGY
 
     @admin.display(description="recipients")
     def recipients(self, row: Any) -> int:

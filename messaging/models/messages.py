@@ -19,12 +19,16 @@ from rme.core.db.periods import Period
 class Message(models.Model):
     """One accepted request: what is the same for all its recipients."""
 
+    USUAL_STRATEGY = "FIRST_REACHABLE"
+
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
     application_id = models.BigIntegerField(null=True)
     category = models.CharField(max_length=64)
-    channels = ArrayField(models.CharField(max_length=10))
-    strategy = models.CharField(max_length=16)
+    channels = ArrayField(models.CharField(max_length=10), null=True)
+    """The channels to choose from; None: there is one, that of its deliveries."""
+    strategy = models.CharField(max_length=16, null=True)
+    """None: the usual one."""
     fallback_after = models.IntegerField(null=True)
     template = models.CharField(max_length=200, null=True)
     language = models.CharField(max_length=16, null=True)
@@ -35,7 +39,7 @@ class Message(models.Model):
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by queries.history: an organization's messages, newest first
-            models.Index(fields=["organization_id", "-id"], name="message_history"),
+            models.Index(fields=["organization_id", "id"], name="message_newest"),
         ]
 
     def __str__(self) -> str:
