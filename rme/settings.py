@@ -354,8 +354,8 @@ PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
 """How long, at most, a worker waits for a window; what is missing then is recorded later."""
 WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
 """The threads of a web process; each works on one request."""
-SENDING_THREADS = int(ENV.get("SENDING_THREADS", "32"))
-"""The threads of a web process for single sends, of which most wait to be stored together."""
+SENDING_THREADS = int(ENV.get("SENDING_THREADS", "4"))
+"""The threads of a web process for single sends that are not stored together with others."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))

@@ -12,7 +12,7 @@ from rme.run.process import say, spawn
 NUMBERS = {
     "WEB_WORKERS": "2",
     "WEB_THREADS": "4",
-    "SENDING_THREADS": "32",
+    "SENDING_THREADS": "4",
     "WORKER_CONCURRENCY": "2",
 }
 """The settings of the numbers of processes and threads, with their defaults."""
