@@ -23,6 +23,9 @@ PUBLIC: dict[str, Any] = {
 }
 _ENDPOINT = "webhook-endpoints/<str:endpoint_id>"
 
+SETS = {messages.SINGLE_SENDS.route: messages.SINGLE_SENDS}
+"""The calls whose requests the web server may answer together, and what answers them."""
+
 urlpatterns = [
     # first, since Django tries the paths in order
     path("messages", messages.MessagesView.as_view()),
