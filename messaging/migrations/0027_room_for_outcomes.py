@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0025_usual_requests"),
+        ("messaging", "0026_usual_requests"),
     ]
 
     operations = [
