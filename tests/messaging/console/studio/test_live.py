@@ -33,10 +33,10 @@ def test_an_unsaved_text_is_rendered_as_rest_renders_a_version(ann, api, org, ro
     found = rendered(ann, row, **texts, contact=ada.pk, **{"s:/note": "<one>"})
     TemplateVersion.objects.filter(pk=row.pk).update(**texts, state="DRAFT")
     body = {"version": 1, "contactId": str(ada.pk), "variables": {"note": "<one>"}}
-    theirs = api.post("/templates/order/render", body).json()
+    theirs = api.call("POST", "/templates/order/render", body).json()
     names = ("subject", "text", "missing", "warnings")
     assert {name: found[name] for name in names} == {name: theirs[name] for name in names}
-    assert (found["subject"], found["text"], found["html"]) == ("Hi Ada", "<one>", True)
+    assert (found["subject"], found["text"], found["html"]) == ("Hi Ada", "<one>\n", True)
     assert TemplateVersion.objects.filter(template__name="order").count() == 1
 
 
@@ -67,14 +67,14 @@ def test_each_plain_value_of_the_schema_has_a_field_and_so_has_what_only_the_tex
     found = rendered(ann, row, html=html, text="")
     assert [(each["path"], each["kind"]) for each in found["fields"]] == [
         ("/other", "text"),
-        ("/guest/name", "text"),
-        ("/items/0/price", "number"),
         ("/vip", "boolean"),
         ("/size", "choice"),
         ("/tags", "list"),
+        ("/guest/name", "text"),
+        ("/items/0/price", "number"),
     ]
     given = {"s:/guest/name": "Ben", "s:/items/0/price": "2.5", "s:/vip": "false", "s:/other": "x"}
-    assert rendered(ann, row, html=html, text="", **given)["text"] == "Ben 2.5 false x"
+    assert rendered(ann, row, html=html, text="", **given)["text"] == "Ben 2.5 false x\n"
     wrong = {"s:/items/0/price": "dear"}
     assert rendered(ann, row, html=html, text="", **wrong)["errors"] == [
         {"field": "samples", "message": "items 1.price: 'dear' is not a number"}

@@ -59,7 +59,7 @@ def test_a_draft_is_published_and_the_version_before_comes_back(ann, row):
     assert states(row) == {1: "ARCHIVED", 2: "ACTIVE"}
     lines = ann.get(at(row)).context["history"]
     assert [(each.row.version, each.began, each.ceased) for each in lines] == [
-        (2, ["nota"], ["note"]) if False else (2, ["nota"], []), (1, [], []),
+        (2, ["nota"], []), (1, [], []),  # the plain text of version 2 still has the other one
     ]  # fmt: skip
     assert words(do(ann, "publish", row)) == ["Version 1 is active."]
     assert states(row) == {1: "ACTIVE", 2: "ARCHIVED"}
@@ -176,7 +176,7 @@ def test_an_archived_template_sends_nothing_and_comes_back_by_a_version(ann, org
     assert states(row) == {1: "ARCHIVED"}
     assert Template.objects.get(name="order").archived_at is not None
     answer = Api(org).send(message(factories.contact(org), template={"name": "order"}))
-    assert answer.json()["status"] == "FAILED" or answer.status_code >= 400
+    assert "TEMPLATE_NOT_FOUND" in answer.content.decode()
     do(ann, "publish", row)
     assert Template.objects.get(name="order").archived_at is None
 
