@@ -23,7 +23,7 @@ from rme.transport.smtp import session
 from rme.transport.smtp.session import InvalidReply, SendBytes, SessionEnded, SmtpReply, StartTls
 from rme.transport.socket_connection import LOST, Address, SocketConnection
 
-QUICK_SECONDS = 0.1
+QUICK_SECONDS = 0.25
 """A server that answers a mail in this time gets the commands of the next one with it."""
 _SERVICE_CLOSING = 421
 

@@ -9,6 +9,7 @@ import base64
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rme.transport.messages import Envelope, Failure, FailureKind, MailSecurity, Reply, Stage
 
@@ -86,19 +87,31 @@ class ReplyReader:
             line = bytes(self._unread[:end])
             del self._unread[:end]
             self._searched = 0
+            reply, continues = _read_line(line)
+            if not (continues or self._lines):
+                return reply
             self._size += end
-            found = _REPLY_LINE.fullmatch(line)
-            if not found or self._size > _MAX_REPLY:
+            if self._size > _MAX_REPLY:
                 raise InvalidReply
-            self._lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-            if found[2] != b"-":
-                reply = SmtpReply(int(found[1]), tuple(self._lines))
+            self._lines += reply.lines
+            if not continues:
+                reply = SmtpReply(reply.status, tuple(self._lines))
                 self._lines, self._size = [], 0
                 return reply
         self._searched = len(self._unread)
         if self._size + self._searched > _MAX_REPLY:
             raise InvalidReply
         return None
+
+
+@lru_cache(maxsize=64)  # most lines of a server are the same
+def _read_line(line: bytes) -> tuple[SmtpReply, bool]:
+    """Return a line as a reply of its own, and whether others continue it. Raises InvalidReply."""
+    found = _REPLY_LINE.fullmatch(line)
+    if not found or len(line) > _MAX_REPLY:
+        raise InvalidReply
+    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    return SmtpReply(int(found[1]), (text,)), found[2] == b"-"
 
 
 def open_session(envelope: Envelope, name: str) -> Opening:
