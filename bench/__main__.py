@@ -13,6 +13,7 @@ from bench.accepting import accept, accept_in_process
 from bench.backlog import backlog
 from bench.bot import bot
 from bench.console import console
+from bench.days import days
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
@@ -187,6 +188,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "console": console,
     "storage": storage,
     "retention": retention,
+    "days": days,
 }
 
 
