@@ -10,6 +10,7 @@ from bench.accepting import accept
 from bench.backlog import backlog
 from bench.bot import bot
 from bench.console import console
+from bench.days import days
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
@@ -91,6 +92,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "console": console,
     "storage": storage,
     "retention": retention,
+    "days": days,
 }
 
 
