@@ -17,11 +17,14 @@ from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
 from rme.core.logs import logging_config
+from rme.core.process import memory
 from rme.core.redis.connection import broker_url
 from rme.core.secret_key import secret_key
 from rme.core.smtp_url import opened_by, parse
 from rme.run.places import engine_env
 from rme.sidebar import NAVIGATION
+
+memory.collect_less_often()  # here, because each process loads this module before all others
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
@@ -351,8 +354,8 @@ PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
 """How long, at most, a worker waits for a window; what is missing then is recorded later."""
 WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
 """The threads of a web process; each works on one request."""
-SENDING_THREADS = int(ENV.get("SENDING_THREADS", "32"))
-"""The threads of a web process for single sends, of which most wait to be stored together."""
+SENDING_THREADS = int(ENV.get("SENDING_THREADS", "4"))
+"""The threads of a web process for single sends that are not stored together with others."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).
 WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
 BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))

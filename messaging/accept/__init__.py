@@ -5,7 +5,7 @@ Other packages use the names below, and the modules `requests` (the schemas of w
 """
 
 from messaging.accept.acceptance import RECIPIENTS_LIMIT, Call, Submission, accept, accept_bulk
-from messaging.accept.grouping import accept_single
+from messaging.accept.grouping import accept_together, is_quick
 from messaging.accept.programmatic import MessageResult, send, send_push
 
 __all__ = [
@@ -15,7 +15,8 @@ __all__ = [
     "Submission",
     "accept",
     "accept_bulk",
-    "accept_single",
+    "accept_together",
+    "is_quick",
     "send",
     "send_push",
 ]

@@ -15,7 +15,7 @@ from rme.core import errors
 from rme.core.db.clock import iso
 from rme.core.http.api import id_of, json_response
 from rme.core.http.fields import Schema
-from rme.core.http.parsing import may_hold_nul, parse, refuse_nul
+from rme.core.http.parsing import may_hold_nul, parse, refuse_nul, refuse_nul_in
 from rme.tenants.authentication import Caller
 
 T = TypeVar("T")
@@ -37,8 +37,7 @@ def request_id(request: Request) -> str:
 def body_of(request: Request) -> object:
     """Return the body. Raises InvalidPayload if it contains a NUL character."""
     body = request.data
-    if may_hold_nul(request._request.body):
-        refuse_nul(body)
+    refuse_nul_in(body, request._request.body)
     return body
 
 

@@ -8,7 +8,8 @@ import logging
 import logging.config
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,18 @@ import structlog
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 caller: ContextVar[Mapping[str, Any]] = ContextVar("caller", default=MappingProxyType({}))
 """The ids of organization and application of the current call."""
+
+
+@contextmanager
+def about(identifier: str, ids: Mapping[str, Any]) -> Iterator[None]:
+    """Let the log lines of the block have the ids of a request and of its caller."""
+    of_request, of_caller = request_id.set(identifier), caller.set(ids)
+    try:
+        yield
+    finally:
+        request_id.reset(of_request)
+        caller.reset(of_caller)
+
 
 DIAGNOSES = ("sqlstate", "table_name", "column_name", "constraint_name")
 """The attributes of psycopg's `diag` that hold no values of rows."""
@@ -68,12 +81,38 @@ def _json(event: dict[str, object], **_: object) -> str:
     return orjson.dumps(event, default=str).decode()
 
 
+_stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 SHARED: tuple[Any, ...] = (
     add_ids,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _stamp,
 )
+
+
+class _Lines(list[dict[str, object]]):
+    """The message of a log record that is several lines."""
+
+
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    """Formats records of one line, and of several."""
+
+    def __init__(self, renderer: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.renderer = renderer
+
+    def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.msg, _Lines):
+            return "\n".join(self.renderer(None, "info", {**each}) for each in record.msg)
+        return super().format(record)
+
+
+def info_each(name: str, event: str, each: Iterable[Mapping[str, object]]) -> None:
+    """Write a line of a logger for each of these values, by one record: at a third of the cost."""
+    logger = logging.getLogger(name)
+    if logger.isEnabledFor(logging.INFO):
+        shared = _stamp(None, "info", {"event": event, "level": "info", "logger": name})
+        logger.info(_Lines({**values, **shared} for values in each))
 
 
 def formatter(*, json: bool) -> logging.Formatter:
@@ -88,9 +127,7 @@ def formatter(*, json: bool) -> logging.Formatter:
         add_traceback,
         renderer,
     ]
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*SHARED, name_task], processors=last
-    )
+    return _Formatter(renderer, foreign_pre_chain=[*SHARED, name_task], processors=last)
 
 
 def logging_config(*, level: str, json: bool) -> dict[str, object]:

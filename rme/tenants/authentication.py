@@ -37,6 +37,11 @@ class Caller:
     user_id: int
     test: bool
 
+    @property
+    def log_ids(self) -> dict[str, str | int]:
+        """Return the ids that log lines of the caller's requests have."""
+        return {"organization_id": self.organization.id, "application_id": self.application_id}
+
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
@@ -81,18 +86,20 @@ class BearerAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[IntegrationUser, Caller]:
-        header = request._request.META.get("HTTP_AUTHORIZATION", "")
-        scheme, _, token = header.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise errors.Unauthorized(headers={"WWW-Authenticate": REALM})
-        caller = caller_of(token.strip())
-        logs.caller.set(
-            {"organization_id": caller.organization.id, "application_id": caller.application_id}
-        )
+        caller = caller_of_header(request._request.META.get("HTTP_AUTHORIZATION", ""))
+        logs.caller.set(caller.log_ids)
         return _USER, caller
 
     def authenticate_header(self, request: Request) -> str:
         return REALM
+
+
+def caller_of_header(header: str) -> Caller:
+    """Return the caller of an `Authorization` header. Raise Unauthorized."""
+    scheme, _, token = header.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise errors.Unauthorized(headers={"WWW-Authenticate": REALM})
+    return caller_of(token.strip())
 
 
 def caller_of(token: str) -> Caller:

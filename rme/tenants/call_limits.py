@@ -5,6 +5,8 @@ health checks have counters of their own, so that they do not use up the live li
 has the state of the limit in its headers (draft-ietf-httpapi-ratelimit-headers-10).
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework.request import Request
@@ -20,11 +22,37 @@ LIMIT_REACHED = "The organization's limit of calls is reached; see Retry-After."
 
 def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
     """Count a call of a kind (`live`, `test`, `health`); each kind has its own counters."""
-    return limiter.take(
-        f"calls:{organization.id}:{kind}",
-        Limit(organization.calls_per_second, 1),
-        Limit(organization.calls_per_day, DAY),
-    )
+    return limiter.take(_key(organization, kind), *_limits(organization))
+
+
+def take_each(callers: Sequence[Caller]) -> list[LimitDecision]:
+    """Count a call of each caller, as if one by one; one call to Redis."""
+    keys = [_key(caller.organization, kind_of(caller)) for caller in callers]
+    counts = Counter(keys)
+    wanted = {
+        key: (_limits(caller.organization), counts[key])
+        for key, caller in zip(keys, callers, strict=True)
+    }
+    decisions = {key: iter(some) for key, some in limiter.take_each(wanted).items()}
+    return [next(decisions[key]) for key in keys]
+
+
+def kind_of(caller: Caller) -> str:
+    """Return the kind of calls of a caller's mode."""
+    return "test" if caller.test else "live"
+
+
+def _key(organization: OrganizationRecord, kind: str) -> str:
+    return f"calls:{organization.id}:{kind}"
+
+
+def _limits(organization: OrganizationRecord) -> tuple[Limit, Limit]:
+    return Limit(organization.calls_per_second, 1), Limit(organization.calls_per_day, DAY)
+
+
+def require(decision: LimitDecision) -> None:
+    """Raise RATE_LIMITED, with `Retry-After`, unless a call may pass."""
+    decision.require(LIMIT_REACHED)
 
 
 def headers(organization: OrganizationRecord, decision: LimitDecision) -> dict[str, str]:
@@ -49,8 +77,8 @@ class CallThrottle(BaseThrottle):
         caller = request.auth
         if not isinstance(caller, Caller):
             return True  # the API description and its page, which need no token
-        kind = view.counted_as or ("test" if caller.test else "live")
+        kind = view.counted_as or kind_of(caller)
         decision = take(caller.organization, kind)
         view.headers.update(headers(caller.organization, decision))
-        decision.require(LIMIT_REACHED)
+        require(decision)
         return True

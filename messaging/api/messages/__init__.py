@@ -2,8 +2,9 @@
 
 from messaging.api.messages.history import ListMessages, ReadMessage
 from messaging.api.messages.sending import BulkView, CancelMessage, SendMessage
+from messaging.api.messages.single_sends import SINGLE_SENDS
 
-__all__ = ["BulkView", "MessageView", "MessagesView"]
+__all__ = ["SINGLE_SENDS", "BulkView", "MessageView", "MessagesView"]
 
 
 class MessagesView(SendMessage, ListMessages):

@@ -16,8 +16,8 @@ from messaging.accept import (
     RECIPIENTS_LIMIT,
     Call,
     Submission,
+    accept,
     accept_bulk,
-    accept_single,
     cancel,
     dry_run,
     idempotency,
@@ -27,7 +27,6 @@ from messaging.accept import (
 from messaging.accept.requests import (
     BULK,
     BULK_ITEM,
-    MESSAGE,
     BulkInput,
     BulkItem,
     MessageInput,
@@ -44,6 +43,7 @@ from messaging.api.common import (
     request_id,
 )
 from messaging.api.messages.history import StatusName, StepOutput
+from messaging.api.messages.single_sends import read_message
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.content import rendering
 from rme.core import errors
@@ -194,15 +194,13 @@ class SendMessage(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Accept one message; with `dryRun=true` only decide and render it."""
-        body = body_of(request)
-        key = idempotency.key_of(request.headers.get("Idempotency-Key"), body)
-        message = parse(MESSAGE, body)
         who, identifier = caller(request), request_id(request)
+        message, key = read_message(body_of(request), request.headers.get("Idempotency-Key"))
         if SendQuery.read(request.query_params.dict()).dry_run:
             return answer(_dry_run(dry_run.dry_run(who, message, request_id=identifier)))
         seconds = waiting.seconds(request.headers.get("Prefer"))
         wait = waiting.until_sent(who.organization.id, seconds) if seconds else None
-        result = accept_single(Call(who, Submission(message, key), identifier), wait=wait)
+        result = accept(Call(who, Submission(message, key), identifier), wait=wait)
         response = _answer(result)
         if seconds and not isinstance(result, results.StoredAnswer):
             response["Preference-Applied"] = f"wait={seconds}"

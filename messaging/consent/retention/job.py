@@ -1,15 +1,15 @@
 """Retention: delete messages and their contents that have been kept long enough.
 
 A partition that has passed entirely is dropped. In one that has passed in part, rows are deleted in
-small batches by ranges of the primary key. A message that is not finished, or that changed within
-the retention time, keeps all its rows: it may have been scheduled a year ahead. Contents of such
-messages are carried over when their partition is dropped (`live_contents`).
+small batches by ranges of the primary key. A message that is not finished, or that changed
+within the retention time, keeps all its rows: it may have been scheduled a year ahead. They are
+carried over when their partitions are dropped; `live_contents` finds such messages.
 
 SQL, because a partition is a table of its own, and each batch is one statement by a correlated
 test.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from time import monotonic
@@ -17,13 +17,13 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from messaging.consent.retention import live_contents
-from messaging.models import PARTITIONED, Delivery, Message, MessageContent
+from messaging.models import PARTITIONED, Attempt, Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from rme.core import ids
-from rme.core.db import partitions
+from rme.core.db import partitions, sql
 from rme.core.db.periods import Period
 
 log = structlog.get_logger(__name__)
@@ -35,7 +35,10 @@ CONTENT_SECONDS = 10.0
 BATCH = 1000
 UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
 _LEAST = UUID(int=0)
-_D = Delivery._meta.db_table
+_D, _M = Delivery._meta.db_table, Message._meta.db_table
+_PARENTS = {Attempt._meta.db_table: ("delivery_id", _D)}
+"""The column by which rows are found that belong to a message, and its table, if not the message's:
+where the message's has no index."""
 
 _RETAINED = "d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s"
 
@@ -101,38 +104,62 @@ def _drop_contents(now: datetime, until: float) -> None:
 
 
 def _drop_partitions(cutoff: datetime, until: float) -> None:
-    """Drop the partitions that ended before the cutoff, unless a message in them is still needed.
+    """Drop the partitions that ended before the cutoff, oldest first, and carry over what is still
+    needed. The next run continues with one that has to wait.
 
-    Tables are dropped in their order: a message before its deliveries, so that no reader finds a
-    message without them.
+    Messages are first, so that no reader finds a message without its deliveries, and so that those
+    that are left say which rows of the other tables are still needed.
     """
-    names = [model._meta.db_table for model in PARTITIONED if model is not MessageContent]
-    waiting: set[datetime] = set()
-    for part in partitions.past(names, before=cutoff):
-        if part.start in waiting or monotonic() > until:
-            continue
-        first = part.table == names[0] and part.attached
-        if (first and _has_retained(part, cutoff)) or not partitions.drop(part):
-            waiting.add(part.start)
-        else:
-            log.info("retention.dropped", partition=part.name)
-
-
-def _has_retained(month: partitions.Partition, cutoff: datetime) -> bool:
-    """Return whether a message of a month must be kept, by one scan of its deliveries.
-
-    Deliveries get their ids after their message, so those of the month's last moment may be in the
-    next month.
-    """
-    start, end = ids.at_least(month.start), ids.at_least(month.end)
-    later = ids.at_least(month.end + timedelta(days=1))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT EXISTS (SELECT FROM {_D} d WHERE d.id >= %s AND d.id < %s "
-            f"AND d.message_id >= %s AND d.message_id < %s AND ({_RETAINED}))",
-            [start, later, start, end, UNFINISHED, cutoff],
+    messages, *others = (m._meta.db_table for m in PARTITIONED if m is not MessageContent)
+    for part in partitions.past([messages], before=cutoff):
+        keys = (
+            live_contents.find(part, _RETAINED, [UNFINISHED, cutoff], until)
+            if part.attached
+            else []
         )
-        return bool(cursor.fetchone()[0])
+        if not _drop(part, keys, until):
+            break
+        live_contents.clear(part)
+    oldest = partitions.oldest(messages)
+    for part in partitions.past(others, before=cutoff):
+        if oldest is not None and part.end > oldest:  # it is of other periods, or had to wait
+            break
+        if not _drop(part, _rows_of_kept(part), until):
+            break
+
+
+def _drop(part: partitions.Partition, keys: Sequence[UUID] | None, until: float) -> bool:
+    """Drop a partition except some rows; return False if it has to wait."""
+    if keys is None or monotonic() > until:
+        return False
+    dropped = partitions.drop_except(part, keys) if keys else partitions.drop(part)
+    if dropped:
+        log.info("retention.dropped", partition=part.name, carried_over=len(keys))
+    return dropped
+
+
+def _rows_of_kept(part: partitions.Partition) -> list[UUID] | None:
+    """Return the rows of a partition that belong to messages of its time, or before, that are kept;
+    None if they are too many.
+
+    The messages that have passed are gone by then, as their partitions were dropped before. Rows
+    are found by an index, so that this takes as long as the kept messages are many.
+    """
+    if not part.attached:
+        return []
+    key, parent = _PARENTS.get(part.table, ("message_id", _M))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.BY_INDEX)
+        cursor.execute(
+            f'SELECT t.id FROM "{part.name}" t WHERE t.{key} = ANY(ARRAY('
+            f"SELECT p.id FROM {parent} p WHERE p.id < %s)) LIMIT %s",
+            [part.bounds[1], live_contents.LIMIT + 1],
+        )
+        found = [key for (key,) in cursor.fetchall()]
+    if len(found) > live_contents.LIMIT:
+        log.warning("retention.many_live", partition=part.name)
+        return None
+    return found
 
 
 def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) -> None:

@@ -1,4 +1,5 @@
-"""Find the messages of a partition whose contents are still needed, by one pass over deliveries.
+"""Find the messages of a partition that are still needed, with their content or without, by one
+pass over deliveries.
 
 The pass goes slice by slice and notes in a table of its own how far it has come (`…_live`), so that
 it may be interrupted and takes no snapshot for long. What was found stays correct: a delivery that
@@ -21,7 +22,7 @@ from rme.core.db import partitions, sql
 log = structlog.get_logger(__name__)
 
 LIMIT = 20_000
-"""The most contents of a partition that are carried over: they are copied under a lock."""
+"""The most rows of a partition that are carried over: they are copied under a lock."""
 SLICE_SECONDS = 0.5
 """About how long the statement of a slice takes."""
 FIRST_SLICE = timedelta(minutes=15)

@@ -215,6 +215,11 @@ def past(tables: Sequence[str], *, before: datetime) -> list[Partition]:
     return sorted(ended, key=lambda each: (each.start, tables.index(each.table)))
 
 
+def oldest(table: str) -> datetime | None:
+    """Return the start of the oldest partition; None if there is none that has a period."""
+    return min((each.start for each in _all([table]) if each.attached), default=None)
+
+
 def _all(tables: Sequence[str]) -> list[Partition]:
     """Return the partitions of tables that have a period, attached or not."""
     with connection.cursor() as cursor:

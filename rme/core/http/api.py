@@ -7,11 +7,13 @@ exception is logged with the request id, and the caller gets INTERNAL_ERROR.
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, cast
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, cast
 
 import orjson
 import structlog
+import uuid_utils
 from django.core.exceptions import SuspiciousOperation
 from django.db import Error
 from django.http import Http404, HttpRequest, HttpResponse
@@ -24,6 +26,7 @@ from rest_framework.views import APIView
 from rme.core import errors, logs
 from rme.core.db import availability
 from rme.core.http import edge
+from rme.core.http.gateway import Route
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.redis import counters
@@ -41,9 +44,9 @@ _RENDERER = "render_error"
 def new_request_id(given: str | None) -> str:
     """Return the caller's request id if it is a UUID, else a new one."""
     try:
-        return str(uuid.UUID(given)) if given else str(uuid.uuid4())
+        return str(uuid.UUID(given)) if given else str(uuid_utils.uuid4())
     except ValueError:
-        return str(uuid.uuid4())
+        return str(uuid_utils.uuid4())
 
 
 class IdentifiedRequest(HttpRequest):
@@ -68,13 +71,9 @@ class RequestMiddleware:
         edge.normalize(request.META)  # before any header is read
         identifier = new_request_id(request.headers.get("X-Request-Id"))
         cast(IdentifiedRequest, request).id = identifier
-        of_request, of_caller = logs.request_id.set(identifier), logs.caller.set({})
-        try:
+        with logs.about(identifier, {}):
             response = self._answer(request, identifier)
             log_request(request, response, time.perf_counter() - started)
-        finally:
-            logs.request_id.reset(of_request)
-            logs.caller.reset(of_caller)
         return response
 
     def _answer(self, request: HttpRequest, identifier: str) -> HttpResponse:
@@ -153,6 +152,28 @@ def log_request(request: HttpRequest, response: HttpResponse, seconds: float) ->
     write("request", method=method, path=path, status=response.status_code, ms=milliseconds)
     counters.add("rme_requests_total", method, path, str(response.status_code))
     counters.add("rme_request_seconds_total", method, path, by=seconds)
+
+
+class Answered(NamedTuple):
+    """A request of a set that was answered."""
+
+    status: int
+    seconds: float
+    ids: Mapping[str, object]
+    """The ids of request and caller."""
+
+
+def log_requests(route: Route, answered: Sequence[Answered]) -> None:
+    """Log and count the requests of a set, as `log_request` does for one."""
+    given = {"method": route.method, "path": route.path}
+    lines = (
+        {**given, "status": each.status, "ms": round(each.seconds * 1000, 1), **each.ids}
+        for each in answered
+    )
+    logs.info_each(__name__, "request", lines)
+    for status, count in Counter(str(each.status) for each in answered).items():
+        counters.add("rme_requests_total", *route, status, by=count)
+    counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
 
 
 def is_rest(request: HttpRequest) -> bool:

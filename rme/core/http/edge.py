@@ -11,12 +11,15 @@ passes headers with underscores lets its clients overwrite the header that it se
 """
 
 from collections.abc import Callable, Mapping, MutableMapping
+from functools import lru_cache
+from io import BytesIO
 from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.core.files.uploadhandler import MemoryFileUploadHandler, TemporaryFileUploadHandler
+from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest
 
 from rme.core import errors
@@ -55,6 +58,32 @@ def check(request: HttpRequest) -> None:
         raise errors.InvalidPayload.at("Host", "no host of this deployment") from None
     if path.startswith(SECRET_PREFIXES) and came_in_clear(request):
         raise errors.Unauthorized(IN_CLEAR)
+
+
+_CHECKED = (
+    *("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR", "wsgi.url_scheme"),
+    *("HTTP_FORWARDED", "HTTP_X_FORWARDED_PROTO"),
+)
+"""What `check` reads of a request, besides its path."""
+
+
+def passes(environ: Mapping[str, object]) -> bool:
+    """Return whether `check` lets a call of the REST API pass."""
+    return _passes(tuple(map(environ.get, _CHECKED)))
+
+
+@lru_cache(maxsize=1024)
+def _passes(values: tuple[object, ...]) -> bool:
+    meta = {name: value for name, value in zip(_CHECKED, values, strict=True) if value is not None}
+    normalize(meta)
+    request = WSGIRequest(
+        {**meta, "REQUEST_METHOD": "POST", "PATH_INFO": "/rme/v1/", "wsgi.input": BytesIO()}
+    )
+    try:
+        check(request)
+    except errors.ApiError:
+        return False
+    return True
 
 
 def came_in_clear(request: HttpRequest) -> bool:

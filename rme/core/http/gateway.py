@@ -19,13 +19,13 @@ from urllib.parse import unquote_to_bytes
 import structlog
 
 from rme.core.http.chunked import LIMIT, App, Environ
+from rme.core.http.sets import Headers, SetHandler, SetQueue, SetResponse
 
 log = structlog.get_logger(__name__)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 Result = TypeVar("Result")
 
 SMALL_BODY = 64 * 1024
@@ -55,6 +55,8 @@ class Bounds:
     """Until a body of at most `LIMIT` bytes is complete."""
     upload_seconds: float = 600.0
     """The same for a larger body."""
+    set_seconds: float = 4.0
+    """Until the set of a request that is answered with others begins."""
     memory: int = 64 * 1024 * 1024
     """Bytes of all bodies together; above it only small ones are read."""
 
@@ -72,13 +74,20 @@ class Gateway:
         threads: int,
         bounds: Bounds = Bounds(),
         apart: Mapping[Route, int] = MappingProxyType({}),
+        sets: Mapping[Route, SetHandler] = MappingProxyType({}),
     ) -> None:
-        """`apart` are the routes that have threads of their own, and how many each has."""
+        """`apart` are the routes that have threads of their own, and how many each has; `sets` are
+        those whose requests are answered together.
+        """
         self.app, self.bounds = app, bounds
         self.pool = ThreadPoolExecutor(threads, "web")
         self.pools = {
             Route(method, path): ThreadPoolExecutor(count, path)
             for (method, path), count in {**_PROBES, **apart}.items()
+        }
+        self.sets = {
+            route: SetQueue(handler, self.pools.get(route, self.pool), bounds.set_seconds)
+            for route, handler in sets.items()
         }
         self.memory = 0
         # The application's thread reads a large body itself; other requests need threads meanwhile.
@@ -87,6 +96,7 @@ class Gateway:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         environ = _environ(scope)
         length = environ.get("CONTENT_LENGTH", "")
+        sets = self.sets.get(Route(environ["REQUEST_METHOD"], environ["PATH_INFO"]))
         if int(length or 0) > LIMIT:
             await self._upload(environ, receive, send)
             return
@@ -102,6 +112,9 @@ class Gateway:
                 too_long = not length and len(body) >= LIMIT
                 environ["wsgi.input"] = io.BytesIO(b"" if too_long else body)
                 environ["CONTENT_LENGTH"] = str(sys.maxsize if too_long else len(body))
+                if sets and (request := sets.handler.read(environ, body)):
+                    await _respond(send, await sets.answer(request))
+                    return
             await self._run(environ, send)
         except _Refused as refusal:
             await _refuse(send, *refusal.args)
@@ -264,6 +277,12 @@ async def _next(receive: Receive, until: float, idle_seconds: float) -> Message:
     if message["type"] == "http.disconnect":
         raise ConnectionAbortedError
     return message
+
+
+async def _respond(send: Send, response: SetResponse) -> None:
+    status, headers, body = response
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:

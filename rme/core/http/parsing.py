@@ -49,14 +49,19 @@ class JsonParser(BaseParser):
             body = request.body
         except RequestDataTooBig as error:
             raise PayloadTooLarge from error
-        refuse_many_values(body)
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            # The library names the position ("line 1 column 5"), and quotes nothing.
-            raise InvalidPayload(f"The body is not valid JSON: {error}") from error
-        refuse_deep(value)
-        return value
+        return read_json(body)
+
+
+def read_json(body: bytes) -> object:
+    """Return the value of a JSON text of bounded size. Raises InvalidPayload."""
+    refuse_many_values(body)
+    try:
+        value: object = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        # The library names the position ("line 1 column 5"), and quotes nothing.
+        raise InvalidPayload(f"The body is not valid JSON: {error}") from error
+    refuse_deep(value)
+    return value
 
 
 def refuse_many_values(body: bytes) -> None:
@@ -85,6 +90,12 @@ def may_hold_nul(body: bytes) -> bool:
     It may also be an escaped backslash before the text `u0000`, which is none.
     """
     return b"\\u0000" in body
+
+
+def refuse_nul_in(value: object, body: bytes) -> None:
+    """Raise InvalidPayload for NUL characters in the value of a JSON text."""
+    if may_hold_nul(body):
+        refuse_nul(value)
 
 
 def refuse_nul(value: object, path: str = "", depth: int = 0) -> None:

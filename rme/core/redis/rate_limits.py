@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import structlog
 from redis import RedisError
@@ -43,33 +44,53 @@ local function keep(key, tat, count)
   redis.call('SET', key, struct.pack('dd', tat, count), 'PX', life)
 end
 """
+# ARGV: how many limits each key has; then for each key its cost, how often it is taken, and the
+# limits. Repeated takes are decided one after the other.
 _GCRA = """
-local cost = tonumber(ARGV[1])
-local wait, limits = 0, {}
-for i, key in ipairs(KEYS) do
-  local count, largest = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
-  local rate = math.max(count, 1)
-  local interval = tonumber(ARGV[3 * i - 1]) / rate
-  local full = interval * count
-  local tat = arrival(key, rate)
-  tat = math.min(math.max(tat, now), now + math.max(full, interval * largest))
-  local needed = math.max(cost, 1)
-  if needed > count and needed <= largest then needed = count end
-  local missing = tat + interval * needed - now - full
-  if missing > interval * 1e-6 then wait = math.max(wait, missing) end
-  limits[i] = {tat, interval, rate, full}
+local function read(from, many, place)
+  local limits = {}
+  for i = 1, many do
+    local count, largest = tonumber(ARGV[place + 3 * i - 2]), tonumber(ARGV[place + 3 * i - 1])
+    local rate = math.max(count, 1)
+    local interval = tonumber(ARGV[place + 3 * i - 3]) / rate
+    local full = interval * count
+    local tat = arrival(KEYS[from + i], rate)
+    tat = math.min(math.max(tat, now), now + math.max(full, interval * largest))
+    limits[i] = {tat, interval, rate, full, count, largest}
+  end
+  return limits
 end
-local answer = {math.ceil(wait - 1e-6)}
-if wait > 0 then
-  answer[1] = math.max(answer[1], 1)
-  cost = 0
+local function take(limits, cost)
+  local wait = 0
+  for _, limit in ipairs(limits) do
+    local tat, interval, _, full, count, largest = unpack(limit)
+    local needed = math.max(cost, 1)
+    if needed > count and needed <= largest then needed = count end
+    local missing = tat + interval * needed - now - full
+    if missing > interval * 1e-6 then wait = math.max(wait, missing) end
+  end
+  if wait > 0 then return math.max(math.ceil(wait - 1e-6), 1) end
+  for _, limit in ipairs(limits) do limit[1] = limit[1] + limit[2] * cost end
+  return 0
 end
-for i, key in ipairs(KEYS) do
-  local tat, interval, rate, full = unpack(limits[i])
-  local new = tat + interval * cost
-  if cost > 0 then keep(key, new, rate) end
-  answer[2 * i] = math.max(0, math.floor((now + full - new) / interval + 1e-6))
-  answer[2 * i + 1] = math.ceil(new - now - 1e-6)
+local many, answer = tonumber(ARGV[1]), {}
+for group = 0, #KEYS / many - 1 do
+  local place = 2 + group * (3 * many + 2)
+  local cost, taken = tonumber(ARGV[place]), false
+  local limits = read(group * many, many, place + 2)
+  for _ = 1, tonumber(ARGV[place + 1]) do
+    local wait = take(limits, cost)
+    taken = taken or wait == 0
+    answer[#answer + 1] = wait
+    for _, limit in ipairs(limits) do
+      local tat, interval, _, full = unpack(limit)
+      answer[#answer + 1] = math.max(0, math.floor((now + full - tat) / interval + 1e-6))
+      answer[#answer + 1] = math.ceil(tat - now - 1e-6)
+    end
+  end
+  for i, limit in ipairs(limits) do
+    if taken and cost > 0 then keep(KEYS[group * many + i], limit[1], limit[3]) end
+  end
 end
 return answer
 """
@@ -175,12 +196,36 @@ class Limiter:
         No two limits may have the same `seconds`. With cost 0 nothing is counted: the decision is
         the one that a call would get.
         """
-        keys, numbers = self._key_arguments(key, limits)
-        answer = self.run(_TAKE, keys, cost, *numbers)
+        (decision,) = self.take_each({key: (limits, 1)}, cost=cost)[key]
+        return decision
+
+    def take_each(
+        self, wanted: Mapping[str, tuple[Sequence[Limit], int]], *, cost: int = 1
+    ) -> dict[str, list[LimitDecision]]:
+        """Count calls as `take` does, one by one, and return the decision of each.
+
+        `wanted` are the limits of each key, as many for each, and how many calls there are. One
+        call to Redis, however many they are.
+        """
+        if not wanted:
+            return {}
+        keys, numbers = [], []
+        for key, (limits, times) in wanted.items():
+            own, bounds = self._key_arguments(key, limits)
+            keys += own
+            numbers += [cost, times, *bounds]
+        many = len(keys) // len(wanted)
+        answer = self.run(_TAKE, keys, many, *numbers)
         if answer is None:
-            return LimitDecision(allowed=True)
-        retry_after, *states = answer
-        return LimitDecision(retry_after == 0, retry_after, tuple(states[::2]), tuple(states[1::2]))
+            return {
+                key: [LimitDecision(allowed=True)] * times for key, (_, times) in wanted.items()
+            }
+        size = 1 + 2 * many
+        decisions = (
+            LimitDecision(wait == 0, wait, tuple(states[::2]), tuple(states[1::2]))
+            for wait, *states in (answer[at : at + size] for at in range(0, len(answer), size))
+        )
+        return {key: list(islice(decisions, times)) for key, (_, times) in wanted.items()}
 
     def grant(self, wanted: Mapping[str, tuple[Limit, int]], *, take: bool = True) -> list[Grant]:
         """Count, for each limit, as many of those wanted as it allows now; in the same order.

@@ -1,18 +1,14 @@
 """Single calls that are accepted together: what each gets, and what it costs."""
 
-import threading
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.accept import Call, Submission, idempotency
 from messaging.accept.acceptance import accept_set
-from messaging.accept.grouping import Grouping, alone
+from messaging.accept.grouping import accept_together, is_quick
 from messaging.accept.requests import MESSAGE
 from messaging.accept.results import SendResult, StoredAnswer
 from messaging.models import Delivery, IdempotencyKey, Message, SendingRules
@@ -23,8 +19,7 @@ from tests.rest import message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SECONDS = 30
-"""Within which a thread gets somewhere on a busy machine."""
+UNKNOWN = "01a1fb37-a4a4-7470-9fc2-6927566e64b5"
 
 
 def call(caller, body, key=None):
@@ -32,48 +27,18 @@ def call(caller, body, key=None):
     return Call(caller, Submission(parse(MESSAGE, body), known), "r")
 
 
-class Gate:
-    """Accepts sets as production does, but the first one waits until it is opened."""
+class Sets:
+    """Accepts sets as production does, and notes their sizes."""
 
     def __init__(self):
-        self.begun, self.opened = threading.Event(), threading.Event()
-        self.sets = []
+        self.sizes = []
 
     def __call__(self, calls):
-        self.sets.append(list(calls))
-        if len(self.sets) == 1:
-            self.begun.set()
-            assert self.opened.wait(SECONDS)
+        self.sizes.append(len(calls))
         return self.accept(calls)
 
     def accept(self, calls):
         return accept_set(calls)
-
-    @property
-    def sizes(self):
-        return [len(each) for each in self.sets]
-
-
-def together(gate, grouping, first, others) -> list[Future]:
-    """Send a call, and while it is being stored the others; return what became of each."""
-
-    def run(one):
-        try:
-            return grouping.accept(one)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(others) + 1) as pool:
-        futures = [pool.submit(run, first)]
-        assert gate.begun.wait(SECONDS)
-        for count, each in enumerate(others, 1):
-            futures.append(pool.submit(run, each))
-            until = time.monotonic() + SECONDS
-            while grouping.waiting < count and not futures[-1].done():
-                assert time.monotonic() < until
-                time.sleep(0.001)
-        gate.opened.set()
-    return futures
 
 
 @pytest.fixture
@@ -83,19 +48,18 @@ def other(db):
     return row
 
 
-def test_calls_that_arrive_while_others_are_stored_are_one_set(org, other):
-    gate = Gate()
+def test_calls_of_several_organizations_are_one_set(org, other):
+    sets = Sets()
     calls = [
         call(factories.caller(row), message(person))
         for row in (org, other)
         for person in factories.contacts(row, 10)
     ]
-    futures = together(gate, Grouping(gate), calls[0], calls[1:])
-    assert gate.sizes == [1, 19]
-    ids = [future.result().message_id for future in futures]
+    results = accept_together(calls, sets)
+    assert sets.sizes == [20]
     stored = dict(Message.objects.values_list("id", "organization_id"))
     assert [stored[row_id] for row_id in stored] == ["acme"] * 10 + ["other"] * 10
-    assert {str(each) for each in stored} == set(ids)
+    assert {str(each) for each in stored} == {result.message_id for result in results}
     assert Delivery.objects.filter(status="ACCEPTED").count() == 20
 
 
@@ -124,39 +88,38 @@ def test_statements_do_not_grow_with_the_set(org, other, count, key, channel, st
 
 
 def test_a_bad_call_fails_no_other(org):
-    gate, caller = Gate(), factories.caller(org)
+    sets, caller = Sets(), factories.caller(org)
     good, also = factories.contacts(org, 2)
     calls = [
         call(caller, message(good)),
         call(caller, message(good, category="NONE")),
         call(caller, message(also)),
     ]
-    first, bad, last = together(gate, Grouping(gate), calls[0], calls[1:])
-    assert gate.sizes == [1, 2]
-    assert bad.result().error.code == "INVALID_PAYLOAD"
-    assert [first.result().status, last.result().status] == ["ACCEPTED", "ACCEPTED"]
+    first, bad, last = accept_together(calls, sets)
+    assert sets.sizes == [3]
+    assert bad.error.code == "INVALID_PAYLOAD"
+    assert [first.status, last.status] == ["ACCEPTED", "ACCEPTED"]
     assert Message.objects.count() == 2
 
 
 def test_a_key_that_is_in_the_set_gets_the_stored_answer(org):
-    gate, caller = Gate(), factories.caller(org)
+    sets, caller = Sets(), factories.caller(org)
     body = message(factories.contact(org))
     calls = [call(caller, body), *(call(caller, body, "order-1") for _ in range(3))]
-    _, *repeats = together(gate, Grouping(gate), calls[0], calls[1:])
-    assert gate.sizes == [1, 1, 1, 1]
-    first, *others = [future.result() for future in repeats]
+    _, first, *others = accept_together(calls, sets)
+    assert sets.sizes == [2, 1, 1]
     assert isinstance(first, SendResult)
     assert [(type(each), each.body) for each in others] == [(StoredAnswer, first.body)] * 2
     assert Message.objects.count() == 2
 
 
 def test_a_key_for_another_body_is_refused_alone(org):
-    gate, caller = Gate(), factories.caller(org)
+    caller = factories.caller(org)
     one, two = factories.contacts(org, 2)
     calls = [call(caller, message(one), "k"), call(caller, message(two), "k")]
-    first, second = together(gate, Grouping(gate), calls[0], calls[1:])
-    assert isinstance(first.result(), SendResult)
-    assert isinstance(second.exception(), errors.IdempotencyKeyReused)
+    first, second = accept_together(calls)
+    assert isinstance(first, SendResult)
+    assert isinstance(second, errors.IdempotencyKeyReused)
 
 
 def test_a_key_of_two_applications_is_two_keys(org, other):
@@ -170,7 +133,7 @@ def test_a_key_of_two_applications_is_two_keys(org, other):
 
 def test_a_set_that_fails_is_accepted_one_by_one(org):
     """An expired key that nobody has purged yet breaks the constraint for the whole set."""
-    gate, caller = Gate(), factories.caller(org)
+    sets, caller = Sets(), factories.caller(org)
     people = factories.contacts(org, 4)
     IdempotencyKey.objects.create(
         organization_id=org.pk,
@@ -183,61 +146,28 @@ def test_a_set_that_fails_is_accepted_one_by_one(org):
     )
     keys = [None, None, "old", "new"]
     calls = [call(caller, message(person), key) for person, key in zip(people, keys, strict=True)]
-    futures = together(gate, Grouping(gate), calls[0], calls[1:])
-    assert gate.sizes == [1, 3]
-    assert [future.result().status for future in futures] == ["ACCEPTED"] * 4
+    results = accept_together(calls, sets)
+    assert sets.sizes == [4]
+    assert [result.status for result in results] == ["ACCEPTED"] * 4
     assert Message.objects.count() == 4
     assert sorted(IdempotencyKey.objects.values_list("key", flat=True)) == ["new", "old"]
 
 
-class Away(Gate):
-    """The database goes away while the second set is being stored."""
+class Away(Sets):
+    """The database goes away while a set is being stored."""
 
     def accept(self, calls):
-        if len(self.sets) == 2:
-            raise OperationalError("the connection was lost")
-        return accept_set(calls)
+        raise OperationalError("the connection was lost")
 
 
 def test_a_set_that_may_have_been_stored_is_not_repeated(org):
-    gate, caller = Away(), factories.caller(org)
-    calls = [call(caller, message(person)) for person in factories.contacts(org, 5)]
-    grouping = Grouping(gate)
-    first, *rest = together(gate, grouping, calls[0], calls[1:])
-    assert gate.sizes == [1, 4]
-    assert first.result().status == "ACCEPTED"
-    kinds = [type(future.exception()) for future in rest]
-    assert kinds == [OperationalError, *[errors.Unavailable] * 3]
-    assert {future.exception().headers["Retry-After"] for future in rest[1:]} == {"5"}
-    assert Message.objects.count() == 1
-    assert grouping.accept(calls[1]).status == "ACCEPTED"  # the next set runs
-
-
-def test_more_calls_than_may_wait_get_503(org):
-    gate, caller = Gate(), factories.caller(org)
+    sets, caller = Away(), factories.caller(org)
     calls = [call(caller, message(person)) for person in factories.contacts(org, 4)]
-    *accepted, refused = together(gate, Grouping(gate, queue_size=2), calls[0], calls[1:])
-    assert gate.sizes == [1, 2]
-    assert [future.result().status for future in accepted] == ["ACCEPTED"] * 3
-    error = refused.exception()
-    assert (type(error), error.headers) == (errors.Unavailable, {"Retry-After": "1"})
-
-
-def test_a_call_that_has_waited_too_long_gets_503(org, settings):
-    settings.DATABASE_SECONDS = 0.05
-    gate, caller = Gate(), factories.caller(org)
-    one, two = factories.contacts(org, 2)
-    grouping = Grouping(gate)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(grouping.accept, call(caller, message(one)))
-        assert gate.begun.wait(SECONDS)
-        with pytest.raises(errors.Unavailable) as caught:
-            grouping.accept(call(caller, message(two)))
-        gate.opened.set()
-        assert first.result().status == "ACCEPTED"
-        pool.submit(connections.close_all).result()
-    assert caught.value.headers == {"Retry-After": "1"}
-    assert (gate.sizes, grouping.waiting, Message.objects.count()) == ([1], 0, 1)
+    outcomes = accept_together(calls, sets)
+    assert sets.sizes == [4]
+    assert [type(each) for each in outcomes] == [OperationalError, *[errors.Unavailable] * 3]
+    assert {each.headers["Retry-After"] for each in outcomes[1:]} == {"5"}
+    assert Message.objects.count() == 0
 
 
 def test_the_ceiling_of_an_organization_stops_its_own_calls_alone(org, other, redis):
@@ -255,13 +185,16 @@ def test_the_ceiling_of_an_organization_stops_its_own_calls_alone(org, other, re
     assert Message.objects.filter(organization_id=org.pk).count() == 3
 
 
-def test_calls_that_go_by_themselves_are_bounded(api, org, settings):
-    """Each of them has a database connection, of which a process has few."""
-    settings.DATABASE_SECONDS = 0.05
-    body = message(*factories.contacts(org, 2))
-    with ExitStack() as stack:
-        for _ in range(settings.WEB_THREADS):
-            stack.enter_context(alone)
-        refused = api.send(body)
-    assert (refused.status_code, refused["Retry-After"]) == (503, "1")
-    assert api.send(body).status_code == 202
+@pytest.mark.parametrize(
+    ("fields", "quick"),
+    [
+        ({}, True),
+        ({"to": [{"contactId": UNKNOWN}]}, True),
+        ({"to": [{"contactId": "003xx000004TmiQ"}]}, False),  # of a remote platform
+        ({"to": [{"contactId": UNKNOWN}, {"contactId": "x"}]}, False),
+        ({"context": {"recordId": "x"}}, False),
+    ],
+)
+def test_calls_that_may_take_long_are_not_quick(org, fields, quick):
+    body = message(factories.contact(org), **fields)
+    assert is_quick(call(factories.caller(org), body)) is quick

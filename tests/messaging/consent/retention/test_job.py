@@ -36,7 +36,7 @@ def _months(monkeypatch):
     for left in partitions.past(TABLES, before=datetime(2032, 1, 1, tzinfo=UTC)):
         if left.start.year >= 2030:
             assert partitions.drop(left)
-    query(f"DROP TABLE IF EXISTS {CONTENTS}_kept")
+    query(f"DROP TABLE IF EXISTS {', '.join(f'{table}_kept' for table in TABLES)}")
 
 
 def query(statement, *values):
@@ -280,6 +280,47 @@ def test_messages_go_by_whole_months_and_not_before():
     }
 
 
+def test_a_month_is_dropped_and_the_messages_that_are_needed_are_carried_over():
+    """Contents of April are gone by then, but not that of the message that is still to be sent."""
+    for day in range(1, 30):
+        store(at(2030, 4, day))
+    live = store(at(2030, 4, 30), "SCHEDULED", due_at=at(2031, 9, 1), number=1)
+    ended = store(at(2030, 5, 2))
+    Attempt.objects.filter(message_id=live).update(id=ids.at_least(at(2030, 5, 1)))
+    before = [list(model.objects.values()) for model in (Message, MessageContent, Delivery)]
+    of_live = [[row for row in rows if live in row.values()] for rows in before]
+    for now in (NOW, NOW + timedelta(days=30)):
+        retention.apply(now=now)
+        assert [
+            list(model.objects.exclude(pk=ended).exclude(**own).values())
+            for model, own in (
+                (Message, {}), (MessageContent, {}), (Delivery, {"message_id": ended})
+            )
+        ] == of_live  # fmt: skip
+    assert kept_messages(Attempt) == kept_messages(Event) == {live}
+    names = [model._meta.db_table for model in (Message, Delivery, Attempt, Event)]
+    assert {months_of(name)[0] for name in names} == {"203104"}
+    Delivery.objects.filter(message_id=live).update(status="SENT", due_at=None)
+    retention.apply(now=NOW + timedelta(days=31))
+    assert left() == whole(0)
+    assert query("SELECT relname FROM pg_class WHERE relname ~ '_live$'") == []
+
+
+def test_partitions_of_other_tables_wait_for_the_messages_of_their_time():
+    """Messages have days where deliveries have a month; the last day is not past."""
+    table, days = Message._meta.db_table, [datetime(2030, 5, day, tzinfo=UTC) for day in (10, 11)]
+    (may,) = [each for each in partitions.past([table], before=NOW) if each.name[-6:] == "203005"]
+    assert partitions.drop(may)
+    for day in days:
+        create([table], day, Period.DAY)
+    stored = [store(day) for day in days]
+    retention.apply(now=NOW)  # 400 days before is 11 May
+    assert (kept(Message), kept_messages(Delivery)) == ({stored[1]}, set(stored))
+    assert (months_of(table)[0], months_of(Delivery._meta.db_table)[0]) == ("20300511", "203005")
+    retention.apply(now=NOW + timedelta(days=30))
+    assert left() == whole(0)
+
+
 def kept_messages(model):
     return set(model.objects.values_list("message_id", flat=True))
 
@@ -309,9 +350,9 @@ def test_statements_grow_by_batches_alone(django_assert_num_queries):
     ]
     sql.insert({MessageContent: rows})
     # the lock and its release; contents: the partitions, the length of the one that ends there, and
-    # three batches of two statements; then the partitions of the other tables, and two statements
-    # for each table, which find nothing
-    with django_assert_num_queries(2 + (2 + 3 * 2) + (1 + 5 * 2)):
+    # three batches of two statements; then the partitions of messages, the oldest of them, the
+    # partitions of the other tables, and two statements for each table, which find nothing
+    with django_assert_num_queries(2 + (2 + 3 * 2) + (3 + 5 * 2)):
         retention.apply(now=NOW)
     assert left() == whole(0)
 
