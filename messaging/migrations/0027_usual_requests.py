@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0025_message_newest"),
+        ("messaging", "0026_message_newest"),
     ]
 
     operations = [

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0024_derived_events"),
+        ("messaging", "0025_derived_events"),
     ]
 
     operations = [

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0026_usual_requests"),
+        ("messaging", "0027_usual_requests"),
     ]
 
     operations = [
