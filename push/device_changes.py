@@ -1,6 +1,7 @@
-"""What changed about devices: reported, in the transaction of the change, to the caller's function.
+"""What changed about devices: reported in the transaction of the change, to a function.
 
-Webhooks stand above this package, so whoever changes devices passes a function that writes them.
+Webhooks stand above this package, so the code that changes devices passes the function that writes
+them.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,8 +13,8 @@ from messaging.accept.idempotency import KeyScope
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import Result
 from rme.core import errors, ids
-from rme.core.attempt import Attempt
 from rme.core.db import availability
+from rme.core.process.error_boundary import ErrorBoundary
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +33,10 @@ def accept_together(
     outcomes: dict[int, Outcome] = {}
     for indexes in _without_repeats(calls):
         some = [calls[index] for index in indexes]
-        with Attempt() as attempt:
+        with ErrorBoundary() as boundary:
             outcomes |= zip(indexes, accept_calls(some), strict=True)
-        if attempt.error is not None:
-            outcomes |= zip(indexes, _after(attempt.error, some), strict=True)
+        if boundary.error is not None:
+            outcomes |= zip(indexes, _after(boundary.error, some), strict=True)
     return [outcomes[index] for index in range(len(calls))]
 
 
@@ -85,7 +85,7 @@ def _after(error: Exception, calls: Sequence[Call]) -> list[Outcome]:
 
 
 def _accept_alone(call: Call) -> Outcome:
-    with Attempt() as attempt:
+    with ErrorBoundary() as boundary:
         return accept(call)
-    assert attempt.error is not None  # else it has returned
-    return attempt.error
+    assert boundary.error is not None  # else it has returned
+    return boundary.error

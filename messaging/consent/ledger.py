@@ -116,7 +116,7 @@ def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[C
     return entries
 
 
-def _change(entry: ConsentEntry) -> changes.Change:
+def _change(entry: ConsentEntry) -> changes.ChangeEvent:
     """Return the webhook event of an entry, whose id is the webhook-id too."""
     data: dict[str, object] = {
         "id": str(entry.pk),
@@ -128,7 +128,9 @@ def _change(entry: ConsentEntry) -> changes.Change:
         "occurredAt": clock.iso(entry.occurred_at),
         "recordedAt": clock.iso(entry.recorded_at),
     }
-    return changes.Change(entry.organization_id, ChangeType.CONSENT_CHANGED, data, id=str(entry.pk))
+    return changes.ChangeEvent(
+        entry.organization_id, ChangeType.CONSENT_CHANGED, data, id=str(entry.pk)
+    )
 
 
 def _lock_chain(organization_id: str) -> datetime:

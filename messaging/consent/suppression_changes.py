@@ -32,7 +32,7 @@ class ChangedSuppression(NamedTuple):
 def write_changes(changed: Iterable[tuple[ChangeType, ChangedSuppression]]) -> None:
     """Write the webhook deliveries of changes, in the transaction of the change."""
     changes.write_changes(
-        [changes.Change(each.organization_id, kind, _data(each)) for kind, each in changed]
+        [changes.ChangeEvent(each.organization_id, kind, _data(each)) for kind, each in changed]
     )
 
 

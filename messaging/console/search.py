@@ -17,7 +17,7 @@ from messaging.consent import suppressions
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
-from messaging.console.studio import pieces
+from messaging.console.studio import variants
 from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
 from rme.core.channels import ALL
@@ -135,7 +135,7 @@ def _templates(viewer: Viewer, term: str) -> list[Result]:
         Result(
             row.name,
             f"{row.channel}, {row.language}",
-            pieces.url(viewer, row.name, row.language, row.channel),
+            variants.url(viewer, row.name, row.language, row.channel),
         )
         for row in rows
     ]

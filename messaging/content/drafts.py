@@ -33,7 +33,7 @@ class Seen:
 
 
 class DraftChanged(Exception):
-    """Somebody else has changed what a person was about to save. `row`: as it is now, if it is."""
+    """Another person has changed what a person was about to save. `row`: as it is now, if it is."""
 
     def __init__(self, row: TemplateVersion | None) -> None:
         self.row = row

@@ -55,7 +55,7 @@ class Rendered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DraftPreview:
-    """A text that nobody has saved yet: what is wrong with it, or what it looks like."""
+    """A text that is not saved yet: what is wrong with it, or what it looks like."""
 
     problems: Sequence[rendering.TemplateProblem]
     """Why it cannot be made active, each with its place."""

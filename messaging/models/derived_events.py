@@ -6,8 +6,8 @@ Nearly every delivery is accepted and sent, so these two events have no rows of 
 - `sent`: the attempt that has `sent_at`. The event's id is the attempt's.
 
 Both are stored instead where a row cannot tell them: deliveries of former releases, an account
-before that failed, a receipt for an attempt without an outcome. Whoever reads events reads them
-from here; `messaging.webhooks.events` writes them.
+before that failed, a receipt for an attempt without an outcome. All reading of events starts
+here; `messaging.webhooks.events` writes them.
 """
 
 from collections.abc import Collection

@@ -15,7 +15,7 @@ from rme.core.db import sql
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeEvent:
     """A change that endpoints may subscribe to. `id` is its webhook-id, whose time is its own."""
 
     organization_id: str
@@ -24,12 +24,12 @@ class Change:
     id: str = field(default_factory=ids.new_text_id)
 
 
-def write_changes(changes: Sequence[Change]) -> None:
-    """Write the webhook deliveries of changes, by one statement; none if nobody subscribes."""
+def write_changes(changes: Sequence[ChangeEvent]) -> None:
+    """Write the webhook deliveries of changes, by one statement; none without a subscription."""
     sql.insert({WebhookDelivery: webhook_deliveries(changes)})
 
 
-def webhook_deliveries(changes: Sequence[Change]) -> list[sql.Row]:
+def webhook_deliveries(changes: Sequence[ChangeEvent]) -> list[sql.Row]:
     """Return the webhook deliveries of changes, for `sql.insert`."""
     if not changes:
         return []

@@ -15,7 +15,7 @@ def write(changed: Sequence[DeviceChange]) -> None:
     changes.write_changes([_change(each) for each in changed])
 
 
-def _change(each: DeviceChange) -> changes.Change:
+def _change(each: DeviceChange) -> changes.ChangeEvent:
     ended = each.what in _ENDS
     data: dict[str, object] = {
         "deviceId": str(each.id),
@@ -29,4 +29,4 @@ def _change(each: DeviceChange) -> changes.Change:
         "reason": each.reason or None,
     }
     kind = ChangeType.DEVICE_DEACTIVATED if ended else ChangeType.DEVICE_REGISTERED
-    return changes.Change(each.organization_id, kind, data)
+    return changes.ChangeEvent(each.organization_id, kind, data)

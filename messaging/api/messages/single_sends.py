@@ -19,11 +19,11 @@ from messaging.accept import (
 )
 from messaging.accept.idempotency import CallerKey
 from messaging.accept.requests import MESSAGE, MessageInput
-from rme.core.attempt import Attempt
 from rme.core.http.gateway import Route
 from rme.core.http.parsing import parse, read_json, refuse_nul_in
 from rme.core.http.set_frame import Content, FramedSets, Outcome
 from rme.core.http.sets import SetRequest
+from rme.core.process.error_boundary import ErrorBoundary
 from rme.tenants import call_limits
 from rme.tenants.authentication import Caller, caller_of_header
 
@@ -51,10 +51,10 @@ class _Set:
         """Return the results of a step; an error is the outcome of its request alone."""
         done: dict[int, B] = {}
         for index, item in items.items():
-            with Attempt() as attempt:
+            with ErrorBoundary() as boundary:
                 done[index] = step(item)
-            if attempt.error is not None:
-                self.outcomes[index] = attempt.error
+            if boundary.error is not None:
+                self.outcomes[index] = boundary.error
         return done
 
     def authenticate(self) -> dict[int, Caller]:
@@ -114,5 +114,5 @@ SINGLE_SENDS = FramedSets(
     Route("POST", "/rme/v1/messages"),
     answer,
     allowed="GET, POST, HEAD",
-    without={"HTTP_PREFER"},  # who waits has a thread meanwhile
+    without={"HTTP_PREFER"},  # a call that waits takes a thread
 )

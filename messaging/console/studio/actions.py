@@ -1,4 +1,4 @@
-"""What a template's page can do, besides saving while somebody types."""
+"""What a template's page can do, besides saving while a person types."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from messaging.accept.requests import MESSAGE
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.actions import bulk_actions
-from messaging.console.studio import live, pieces, written
+from messaging.console.studio import live, variants, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm
 from messaging.content import drafts, previews, publishing, samples
 from messaging.models import Template, TemplateVersion
@@ -25,7 +25,7 @@ from rme.tenants.authentication import Caller
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done, in a sentence, and where it leads; without an address to the piece."""
+    """What was done, in a sentence, and where it leads; without an address to the variant."""
 
     text: str
     url: str = ""
@@ -67,7 +67,7 @@ def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     row = drafts.add_template(made, viewer.actor, texts)
     access.note(viewer, Action.ADDED, made, text=f"copied from {template}" if texts else "")
     words = f"{row} is a draft with the texts of {template.language}." if texts else f"{row}: new."
-    return Done(words, pieces.url(viewer, template.name, language, channel))
+    return Done(words, variants.url(viewer, template.name, language, channel))
 
 
 def test(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -187,7 +187,7 @@ def end_order(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
 
 
 def archive(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
-    """Archive the piece: nothing more is sent by it."""
+    """Archive the variant: nothing more is sent by it."""
     publishing.archive(template)
     access.note(viewer, Action.ARCHIVED, template)
     return Done(f"{template} is archived. To make a version active brings it back.")
@@ -225,7 +225,7 @@ def _drafts(viewer: Viewer, template: Template) -> list[TemplateVersion]:
     """Return the newest drafts of all languages and channels. Raise InvalidPayload without one."""
     numbers = {
         each.id: each.draft
-        for each in pieces.find(viewer, [template.name])[template.name]
+        for each in variants.find(viewer, [template.name])[template.name]
         if each.draft
     }
     rows = TemplateVersion.objects.filter(

@@ -1,4 +1,4 @@
-"""What the studio's page asks for while somebody types: the rendering, the draft, contacts.
+"""What the studio's page asks for while a person types: the rendering, the draft, contacts.
 
 Nothing is stored but the draft. The HTML of a rendering is a document of its own, in a frame that
 runs nothing and loads nothing but pictures.
@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import pieces, written
+from messaging.console.studio import variants, written
 from messaging.content import drafts, previews, rendering, samples
 from messaging.content.previews import DraftPreview
 from messaging.models import Template, TemplateVersion
@@ -135,8 +135,8 @@ def contacts(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 def template_of(request: HttpRequest, viewer: Viewer, name: str) -> Template:
     """Return the template that a request is about. Raise Http404."""
     given = request.POST if request.method == "POST" else request.GET
-    chosen = pieces.choose(
-        pieces.find(viewer, [name] if "\0" not in name else []).get(name, []),
+    chosen = variants.choose(
+        variants.find(viewer, [name] if "\0" not in name else []).get(name, []),
         given.get("language", ""),
         given.get("channel", ""),
     )

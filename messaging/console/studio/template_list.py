@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import pieces
+from messaging.console.studio import variants
 from messaging.console.studio.studio_forms import NewTemplateForm
 from messaging.content import drafts
 from messaging.models import Template
@@ -23,12 +23,12 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer.require(Permission.CHANGE_TEMPLATES)
         form = NewTemplateForm(viewer, request.POST)
         if form.is_valid() and (made := _add(viewer, form)):
-            to = pieces.url(viewer, made.name, made.language, made.channel)
+            to = variants.url(viewer, made.name, made.language, made.channel)
             return HttpResponseRedirect(to)
     term = request.GET.get("q", "").replace("\0", "").strip()[:200]
     shown = request.GET.get("show", "")
     names = _names(viewer, term, shown, request.GET.get("after", "").replace("\0", ""))
-    found = pieces.find(viewer, names[:SHOWN])
+    found = variants.find(viewer, names[:SHOWN])
     return access.show(
         request,
         viewer,
@@ -48,7 +48,7 @@ def _names(viewer: Viewer, term: str, shown: str, after: str) -> list[str]:
     """Return the names of a page of templates, and one more if there are more; one query."""
     rows = Template.objects.filter(organization_id=viewer.organization_id)
     if shown == "review":
-        rows = rows.filter(pieces.waiting())
+        rows = rows.filter(variants.waiting())
     else:
         rows = rows.filter(archived_at__isnull=shown != "archived")
     if term:

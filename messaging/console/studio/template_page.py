@@ -1,4 +1,4 @@
-"""A template's page: its pieces as tabs, the editor, the rendering, and the history."""
+"""A template's page: its variants as tabs, the editor, the rendering, and the history."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from django.views.decorators.http import require_POST
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import actions, live, pieces, versions, written
-from messaging.console.studio.pieces import Piece
+from messaging.console.studio import actions, live, variants, versions, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm
+from messaging.console.studio.variants import Variant
 from messaging.content import drafts, publishing
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
@@ -58,7 +58,7 @@ def _act(
     """Do one action, and lead back to the page; a reload does not do it twice."""
     template = live.template_of(request, viewer, name)
     do = known.get(request.POST.get("do", ""))
-    to = pieces.url(viewer, name, template.language, template.channel)
+    to = variants.url(viewer, name, template.language, template.channel)
     if do is None:
         messages.error(request, "Nothing was done: choose one of the buttons.")
         return HttpResponseRedirect(to)
@@ -79,8 +79,8 @@ def _page(
     request: HttpRequest, viewer: Viewer, name: str, problems: Sequence[str] = ()
 ) -> HttpResponseBase:
     template = live.template_of(request, viewer, name)
-    every = pieces.find(viewer, [name])[name]
-    piece = next(each for each in every if each.id == template.pk)
+    every = variants.find(viewer, [name])[name]
+    variant = next(each for each in every if each.id == template.pk)
     shown = live.shown_version(template, _number(request.GET.get("version", "")))
     if shown is None and request.GET.get("version"):
         raise Http404
@@ -91,8 +91,8 @@ def _page(
         "studio/template",
         name,
         others_page="console:templates",
-        piece=piece,
-        pieces=every,
+        variant=variant,
+        variants=every,
         version=shown,
         is_draft=shown is not None and shown.state == TemplateVersion.State.DRAFT,
         problems=problems,
@@ -135,9 +135,9 @@ def _text(value: object) -> str:
 
 
 def _review(
-    viewer: Viewer, every: Sequence[Piece], shown: TemplateVersion | None
+    viewer: Viewer, every: Sequence[Variant], shown: TemplateVersion | None
 ) -> dict[str, object]:
-    """Return what the page says about the review of the version, and of all pieces."""
+    """Return what the page says about the review of the version, and of all variants."""
     waiting = [each for each in every if each.review_by and not each.approved_by]
     return {
         "is_required": publishing.review_is_required(viewer.organization_id),

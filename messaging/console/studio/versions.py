@@ -1,4 +1,4 @@
-"""The history of a piece: its versions, and which variables each began or ceased to use."""
+"""The history of a variant: its versions, and which variables each began or ceased to use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -154,7 +154,7 @@ def log_request(request: HttpRequest, response: HttpResponse, seconds: float) ->
     counters.add("rme_request_seconds_total", method, path, by=seconds)
 
 
-class Answered(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """A request of a set that was answered."""
 
     status: int
@@ -163,7 +163,7 @@ class Answered(NamedTuple):
     """The ids of request and caller."""
 
 
-def log_requests(route: Route, answered: Sequence[Answered]) -> None:
+def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
     """Log and count the requests of a set, as `log_request` does for one."""
     given = {"method": route.method, "path": route.path}
     lines = (

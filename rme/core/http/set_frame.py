@@ -16,12 +16,12 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
 
 from rme.core import errors, logs
-from rme.core.attempt import Attempt
 from rme.core.db import availability
 from rme.core.http import api, edge
 from rme.core.http.chunked import Environ
 from rme.core.http.gateway import Route
 from rme.core.http.sets import Headers, Later, SetRequest, SetResponse
+from rme.core.process.error_boundary import ErrorBoundary
 
 BODY_LIMIT = 64 * 1024
 """Larger bodies go the ordinary way: the requests of a set are read one after the other."""
@@ -90,9 +90,9 @@ class FramedSets:
     def _answer_later(self, request: SetRequest, run: Callable[[], Outcome]) -> SetResponse:
         if time.monotonic() - request.started > settings.DATABASE_SECONDS:
             return self.refuse(request)
-        with Attempt() as attempt:
+        with ErrorBoundary() as boundary:
             outcome = run()
-        response = self._answer(request, attempt.error or outcome)
+        response = self._answer(request, boundary.error or outcome)
         close_old_connections()
         return response
 
@@ -118,7 +118,7 @@ class FramedSets:
     def _log(self, answers: Iterable[tuple[SetRequest, SetResponse | Later]]) -> None:
         now = time.monotonic()
         answered = [
-            api.Answered(answer.status, now - request.started, _ids(request))
+            api.AnsweredRequest(answer.status, now - request.started, _ids(request))
             for request, answer in answers
             if isinstance(answer, SetResponse)
         ]

@@ -1,8 +1,8 @@
 """Requests that are answered together, as one set, by one thread.
 
 A request that arrives while no set is being answered is answered at once. Those that arrive
-meanwhile wait until the running set ends; then all that wait are the next set. So nobody waits for
-a timer, sets grow with the load, and a request costs neither a thread's turn nor a transaction.
+meanwhile wait until the running set ends; then all that wait are the next set. So no request waits
+for a timer, sets grow with the load, and a request costs neither a thread's turn nor a transaction.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""What processes do around their work: memory, threads and time budgets."""
+"""What processes do around their work: memory, threads, time budgets and error boundaries."""

@@ -44,7 +44,7 @@ def draft_of(row):
 
 
 def at(row, **more):
-    """Return the address of a version's piece."""
+    """Return the address of a version's variant."""
     template = row.template
     query = urlencode({"language": template.language, "channel": template.channel, **more})
     return f"{url('template', template.name)}?{query}"

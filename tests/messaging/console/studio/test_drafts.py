@@ -190,7 +190,7 @@ def test_a_draft_is_deleted_and_an_active_version_never(ann, row):
     assert draft_of(row) == row
 
 
-def test_the_list_has_all_pieces_and_says_which_lag(ann, org, row):
+def test_the_list_has_all_variants_and_says_which_lag(ann, org, row):
     factories.template(org, name="order", language="de")
     factories.template(org, name="order", language="en_US", channel="SMS")
     save(ann, row, subject="New")

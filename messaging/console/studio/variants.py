@@ -1,4 +1,4 @@
-"""The pieces of a template: one for each language and channel, with their state."""
+"""The variants of a template: one for each language and channel, with their state."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _DRAFT = ("version", "review_by", "approved_by", "publish_at", "publish_problem"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Variant:
     """A template in one language and for one channel."""
 
     id: int
@@ -69,12 +69,12 @@ class Piece:
         return found
 
 
-def find(viewer: Viewer, names: Collection[str]) -> dict[str, list[Piece]]:
-    """Return the pieces of templates by name, those of the default language first; one query."""
+def find(viewer: Viewer, names: Collection[str]) -> dict[str, list[Variant]]:
+    """Return the variants of templates by name, those of the default language first; one query."""
     found: dict[str, list[Mapping[str, object]]] = {}
     for row in _rows(viewer.organization_id, names):
         found.setdefault(str(row["name"]), []).append(row)
-    return {name: _pieces(viewer, found[name]) for name in names if name in found}
+    return {name: _variants(viewer, found[name]) for name in names if name in found}
 
 
 def _rows(organization_id: str, names: Collection[str]) -> Iterable[Mapping[str, object]]:
@@ -99,25 +99,25 @@ def _rows(organization_id: str, names: Collection[str]) -> Iterable[Mapping[str,
     return rows
 
 
-def _pieces(viewer: Viewer, rows: Sequence[Mapping[str, object]]) -> list[Piece]:
+def _variants(viewer: Viewer, rows: Sequence[Mapping[str, object]]) -> list[Variant]:
     default = viewer.organization.language
     newest = {
         row["channel"]: row["activated_at"]
         for row in rows
         if row["language"] == default and row["activated_at"]
     }
-    made = [_piece(viewer, row, newest.get(row["channel"])) for row in rows]
+    made = [_variant(viewer, row, newest.get(row["channel"])) for row in rows]
     return sorted(made, key=lambda p: (p.language != default, p.language, _ORDER[p.channel]))
 
 
-def _piece(viewer: Viewer, row: Mapping[str, object], default_at: object) -> Piece:
+def _variant(viewer: Viewer, row: Mapping[str, object], default_at: object) -> Variant:
     is_draft = row["state"] == TemplateVersion.State.DRAFT
     draft = {name: row[f"draft_{name}"] if is_draft else None for name in _DRAFT}
     at = row["activated_at"]
     lags = isinstance(at, datetime) and isinstance(default_at, datetime) and at < default_at
     name, language, channel = str(row["name"]), str(row["language"]), str(row["channel"])
     publish_at = draft["publish_at"]
-    return Piece(
+    return Variant(
         id=_number(row["id"]) or 0,
         name=name,
         language=language,
@@ -142,14 +142,14 @@ def _number(value: object) -> int | None:
 
 
 def url(viewer: Viewer, name: str, language: str, channel: str, **more: object) -> str:
-    """Return the address of a piece's page."""
+    """Return the address of a variant's page."""
     query = urlencode({"language": language, "channel": channel, **more})
     return f"{reverse('console:template', args=[viewer.organization_id, name])}?{query}"
 
 
-def choose(pieces: Iterable[Piece], language: str, channel: str) -> Piece | None:
-    """Return the piece with a language and channel, or the first that has one of them."""
-    there = list(pieces)
+def choose(variants: Iterable[Variant], language: str, channel: str) -> Variant | None:
+    """Return the variant with a language and channel, or the first that has one of them."""
+    there = list(variants)
     for wanted in ((language, channel), (language, ""), ("", channel), ("", "")):
         for each in there:
             if wanted[0] in ("", each.language) and wanted[1] in ("", each.channel):

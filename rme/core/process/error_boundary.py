@@ -3,12 +3,12 @@
 from types import TracebackType
 
 
-class Attempt:
+class ErrorBoundary:
     """Runs a block and keeps the error that ended it. What ends the process passes."""
 
     error: Exception | None = None
 
-    def __enter__(self) -> "Attempt":
+    def __enter__(self) -> "ErrorBoundary":
         return self
 
     def __exit__(
