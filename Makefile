@@ -12,7 +12,7 @@ T ?= tests
 # a group is one worker's from beginning to end, so the longest of them bounds the whole run.
 WORKERS ?= 3
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker demo-json bench screenshots words lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker clients clients-node demo-json bench screenshots words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -74,6 +74,14 @@ postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/delivery/tes
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql-15 >/dev/null 2>&1; } || \
 	  echo "PostgreSQL 15 cannot be installed here: the test that needs it is skipped." >&2
 	@rm -f /etc/postgresql-common/createcluster.d/rme.conf 2>/dev/null || true
+
+clients: $(VENV)/.dev  ## generate the clients' types and methods anew
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py spectacular --format openapi-json \
+	  | $(BIN)/python -m clients.generator
+
+clients-node:  ## install the TypeScript compiler, for tests/clients (or say why not)
+	@command -v npm >/dev/null 2>&1 && (cd clients/typescript && npm ci --silent) || \
+	  echo "There is no npm, or no registry: the tests of the TypeScript client are skipped." >&2
 
 demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 	@$(BIN)/python -m rme.run demo-json

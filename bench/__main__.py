@@ -1,126 +1,31 @@
 """`python -m bench [accept] [smtp] [whole] [memory]`: measure, each beside its reference."""
 
-import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import load
 from bench import minutes as counting
-from bench.accepting import accept, accept_in_process
+from bench.accepting import accept
 from bench.backlog import backlog
 from bench.bot import bot
 from bench.console import console
+from bench.days import days
 from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
 from bench.logins import logins
 from bench.push import push
 from bench.receipts import receipts
+from bench.report import say
 from bench.retention import retention
-from bench.scene import LINE, Scene, free_port, processes, taken, wait_for_port, web
-from bench.sending import send_all
+from bench.scene import Scene, free_port, processes, wait_for_port
 from bench.singles import singles
+from bench.smtp import smtp
 from bench.steps import steps
 from bench.storage import storage
-from bench.together import seconds_together
 from bench.webhooks import webhooks
-
-SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
-
-
-def say(what: str, value: float, unit: str, note: str = "") -> None:
-    print(f"{what:<44} {value:>10,.0f} {unit:<12} {note}", flush=True)
-
-
-def smtp(scene: Scene) -> None:
-    """From rows in the database to a mail server, against Django's backend sending alone."""
-    from django.core.mail import EmailMultiAlternatives
-    from django.core.mail.backends.smtp import EmailBackend
-
-    from rme.core.cache import TtlCache
-
-    port = free_port()
-    with processes([["bench.sinks", "--port", str(port)]]):
-        wait_for_port(port)
-        scene.mail_by(port)
-        TtlCache.clear_all()
-        text = LINE * 5
-        backend = EmailBackend(host="127.0.0.1", port=port)
-        backend.open()
-        count, started = 0, time.perf_counter()
-        while time.perf_counter() - started < SECONDS:
-            mail = EmailMultiAlternatives(
-                f"A note for Zoë {count}", text, "a@bench.example", ["p@x.example"]
-            )
-            mail.attach_alternative(f"<p>{text}</p>", "text/html")
-            backend.send_messages([mail])
-            count += 1
-        django = count / (time.perf_counter() - started)
-        backend.close()
-
-        alone = drain(scene, port, senders=1)
-        both = drain(scene, port, senders=2)
-    say("SMTP: Django's backend, alone", django, "mails/s")
-    say("SMTP: rme, rows to outcomes, one process", alone, "mails/s", f"{alone / django:.1f} x")
-    say("SMTP: rme, as deployed (two processes)", both, "mails/s", f"{both / django:.1f} x Django")
-
-
-def drain(scene: Scene, port: int, *, senders: int) -> float:
-    """Send what waits in the database, by the worker's own task; gives mails a second."""
-    from django.db import connection
-
-    accept_in_process(scene, 20_000)
-    before = taken(port)
-    took = seconds_together(senders, send_all)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM messaging_delivery WHERE status <> 'SENT'")
-        assert cursor.fetchone()[0] == 0
-    assert taken(port) == before + 20_000
-    return 20_000 / took
-
-
-def _service(port: int, sink: int) -> list[list[str]]:
-    workers = ["rme.workers", "--beat", "--concurrency", os.environ.get("WORKER_CONCURRENCY", "2")]
-    web_command = web("rme.asgi:application", port)
-    return [["bench.sinks", "--port", str(sink)], web_command, workers]
-
-
-def _through(scene: Scene, port: int, sink: int, count: int) -> float:
-    """Send messages the whole way, and give how many a second: until the last outcome stands."""
-    from django.db import connection
-
-    before = taken(sink)
-    body = json.dumps({"messages": [scene.body(i) for i in range(500)]}).encode()
-    request = load.request_bytes("/rme/v1/messages/bulk", body, scene.token, port=port)
-    started = time.perf_counter()
-    load.send(port, [request] * (count // 500), connections=2)
-    while taken(sink) < before + count:
-        time.sleep(0.02)
-    with connection.cursor() as cursor:
-        while True:
-            cursor.execute("SELECT count(*) FROM messaging_delivery WHERE status <> 'SENT'")
-            if cursor.fetchone()[0] == 0:
-                break
-            time.sleep(0.02)
-    took = time.perf_counter() - started
-    assert taken(sink) == before + count
-    return count / took
-
-
-def whole(scene: Scene) -> None:
-    """The whole way: HTTP, gates, Celery, render, a mail server, outcomes."""
-    port, sink = free_port(), free_port()
-    scene.mail_by(sink)
-    env = {"OUTBOUND_OPEN_HOSTS": f"127.0.0.1:{sink}"}
-    with processes(_service(port, sink), **env):
-        wait_for_port(port)
-        wait_for_port(sink)
-        _through(scene, port, sink, 2000)
-        rate = _through(scene, port, sink, 20_000)
-    say("whole way, bulk accept to outcome", rate, "messages/s")
+from bench.whole import send_through, service, whole
 
 
 def memory(scene: Scene) -> None:
@@ -128,13 +33,13 @@ def memory(scene: Scene) -> None:
     port, sink = free_port(), free_port()
     scene.mail_by(sink)
     env = {"OUTBOUND_OPEN_HOSTS": f"127.0.0.1:{sink}"}
-    with processes(_service(port, sink), **env) as running:
+    with processes(service(port, sink), **env) as running:
         wait_for_port(port)
         wait_for_port(sink)
-        _through(scene, port, sink, 5000)
+        send_through(scene, port, sink, 5000)
         tree = [child for parent in running[1:] for child in (parent, *parent.children(True))]
         before = {child.pid: child.memory_info().rss for child in tree}
-        _through(scene, port, sink, 100_000)
+        send_through(scene, port, sink, 100_000)
         for child in tree:
             name = " ".join(child.cmdline()[2:5])[:28]
             was, is_now = before[child.pid] / 2**20, child.memory_info().rss / 2**20
@@ -149,13 +54,13 @@ def minutes(scene: Scene) -> None:
     scene.mail_by(sink)
     env = {"OUTBOUND_OPEN_HOSTS": f"127.0.0.1:{sink}"}
     count = 20_000
-    with processes(_service(port, sink), **env) as running:
+    with processes(service(port, sink), **env) as running:
         wait_for_port(port)
         wait_for_port(sink)
         started = datetime.now(UTC)
-        _through(scene, port, sink, 2000)
+        send_through(scene, port, sink, 2000)
         before = counting.service_seconds(running[1:])
-        _through(scene, port, sink, count)
+        send_through(scene, port, sink, count)
         way = counting.service_seconds(running[1:]) - before
     MinuteCount.objects.all().delete()  # of earlier runs
     spent = counting.count_twice(started)
@@ -187,6 +92,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "console": console,
     "storage": storage,
     "retention": retention,
+    "days": days,
 }
 
 

@@ -50,7 +50,7 @@ FROM made
 
 def backlog(scene: Scene) -> None:
     """Send behind a million that wait, and from ten thousand organizations with a few each."""
-    from bench.__main__ import say
+    from bench.report import say
 
     port = free_port()
     with processes([["bench.sinks", "--port", str(port)]]):

@@ -25,6 +25,7 @@ from rme.transport import (
 )
 from rme.transport.connections import ActiveRequest, Connections
 from rme.transport.http1.exchange import Exchange
+from rme.transport.smtp.connection import TakeFollowing
 
 PYREQWEST = "pyreqwest==0.15.1"
 FOLDER = ROOT / "var" / "bench" / "engines"
@@ -54,9 +55,11 @@ class CurlExchange(Exchange):
 class CurlConnections(Connections):
     """Connections with libcurl's HTTP/2 in place of our own."""
 
-    def start(self, request: Request, origin: Origin) -> ActiveRequest:
+    def start(
+        self, request: Request, origin: Origin, take_following: TakeFollowing | None = None
+    ) -> ActiveRequest:
         if request.envelope or not request.http2:
-            return super().start(request, origin)
+            return super().start(request, origin, take_following)
         exchange = self._idle.pop() if self._idle else CurlExchange(self._policy, [], self._reused)
         exchange.start(request, origin)
         self._exchanges[exchange.curl] = exchange

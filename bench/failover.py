@@ -10,7 +10,8 @@ NEVER = str(10**9)
 
 def failover(scene: Scene) -> None:
     """Send by an account alone, and by the same behind one that refuses every connection."""
-    from bench.__main__ import drain, say
+    from bench.report import say
+    from bench.smtp import drain
     from rme.core.cache import TtlCache
     from rme.core.redis.connection import redis_client
 

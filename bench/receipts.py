@@ -20,7 +20,7 @@ SECRET = "a secret of more than thirty-two characters"
 
 def receipts(scene: Scene) -> None:
     """Take signed calls, and apply them by the worker's own loop."""
-    from bench.__main__ import say
+    from bench.report import say
 
     account, attempts = _sent(scene)
     port = free_port()

@@ -37,7 +37,7 @@ FROM generate_series(1, {count}) i
 
 def retention(_: Scene) -> None:
     """Fill two days that have passed; drop one whole, and delete from the other in batches."""
-    from bench.__main__ import say
+    from bench.report import say
     from messaging.consent.retention import job
     from messaging.models import MessageContent
     from rme.core import ids

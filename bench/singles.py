@@ -4,12 +4,10 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
-
-import psutil
+from collections.abc import Sequence
 
 from bench import load
-from bench.minutes import seconds_of
+from bench.parts import Parts, parts_of
 from bench.scene import Scene, free_port, processes, taken, wait_for_port, web
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
@@ -46,14 +44,12 @@ def singles(scene: Scene) -> None:
         ]
         load.run(port, requests, connections=64, seconds=1.5)
         _wait_until_sent(sink)
-        _measure_many(port, sink, requests, _parts(web_server, worker))
+        _measure_many(port, sink, requests, parts_of(web_server, [worker]))
         scene.clear()
         _measure_lone(port, sink, requests)
 
 
-def _measure_many(
-    port: int, sink: int, requests: Sequence[bytes], parts: dict[str, Callable[[], float]]
-) -> None:
+def _measure_many(port: int, sink: int, requests: Sequence[bytes], parts: Parts) -> None:
     before = {name: part() for name, part in parts.items()}
     started = time.perf_counter()
     measured = load.run(port, list(requests), connections=64, seconds=SECONDS)
@@ -96,17 +92,3 @@ def _wait_until_sent(sink: int) -> None:
                 return
         taken(sink)  # the sink is there
         time.sleep(0.05)
-
-
-def _parts(web_server: psutil.Process, worker: psutil.Process) -> dict[str, Callable[[], float]]:
-    """Return, for each part of the service, a function of its processor time until now."""
-    from django.db import connection
-
-    from rme.core.redis.connection import redis_client
-
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        postgresql = psutil.Process(cursor.fetchone()[0]).parent()
-    valkey = psutil.Process(redis_client().info("server")["process_id"])
-    tops = {"web": web_server, "worker": worker, "PostgreSQL": postgresql, "Valkey": valkey}
-    return {name: lambda top=top: seconds_of(top) for name, top in tops.items()}

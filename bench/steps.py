@@ -11,6 +11,7 @@ from functools import partial
 import orjson
 
 from bench.scene import Scene
+from rme.core.http.sets import SetRequest
 
 COUNT = int(os.environ.get("BENCH_COUNT", "2000"))
 SET = 32
@@ -23,10 +24,11 @@ def steps(scene: Scene) -> None:
 
     from messaging.accept import Call, Submission, acceptance, idempotency
     from messaging.accept.planning import plan
-    from messaging.accept.plans import Request
+    from messaging.accept.plans import CallerMessage
     from messaging.accept.requests import MESSAGE
     from messaging.accept.results import of_plan
     from messaging.accept.rows import Rows
+    from messaging.api.messages import SINGLE_SENDS
     from messaging.delivery import wakeups
     from messaging.policy import organization_policy, send_limits
     from rme.core import ids
@@ -39,7 +41,7 @@ def steps(scene: Scene) -> None:
     sending = organization_policy.of("bench").sending
     body = json.dumps(scene.body(0)).encode()
     messages = [parse(MESSAGE, scene.body(i)) for i in range(SET)]
-    requests = [Request(caller, message) for message in messages]
+    requests = [CallerMessage(caller, message) for message in messages]
     calls = [Call(caller, Submission(message), "bench") for message in messages]
 
     def read_json() -> None:
@@ -47,7 +49,7 @@ def steps(scene: Scene) -> None:
         value = orjson.loads(body)
         refuse_deep(value)
 
-    def rows_of(some: Sequence[Request]) -> Rows:
+    def rows_of(some: Sequence[CallerMessage]) -> Rows:
         rows = Rows()
         for each in plan(some):
             message_id = ids.new_text_id()
@@ -65,15 +67,19 @@ def steps(scene: Scene) -> None:
 
     print("step: µs of CPU of this process, µs until it is done, statements; alone | a set of 32")
     one: list[tuple[str, Callable[[], object]]] = [
-        ("the whole call, without HTTP", lambda: _call(scene, body)),
+        ("the whole call by Django, without HTTP", lambda: _call(scene, body)),
         ("token", lambda: authentication.caller_of(scene.token)),
-        ("call limit (Redis)", lambda: call_limits.take(caller.organization, "live")),
         ("JSON and its bounds", read_json),
         ("schema", lambda: parse(MESSAGE, scene.body(0))),
     ]
     for name, step in one:
         print(f"  {name:<34} {_measured(step)}", flush=True)
     several: list[tuple[str, Callable[[int], object]]] = [
+        (
+            "answered by sets, without HTTP",
+            lambda n: SINGLE_SENDS.answer(_requests(scene, body, n)),
+        ),
+        ("call limit (Redis)", lambda n: call_limits.take_each([caller] * n)),
         ("ceilings (Redis)", lambda n: send_limits.take_each("bench", sending, n)),
         ("plan", lambda n: plan(requests[:n])),
         ("plan, rows and answers", lambda n: rows_of(requests[:n])),
@@ -102,6 +108,19 @@ def _measured(step: Callable[[], object], size: int = 1) -> str:
         step()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return f"{cpu / count / size * 1e6:>6.0f} {wall / count / size * 1e6:>6.0f}"
+
+
+def _requests(scene: Scene, body: bytes, count: int) -> list[SetRequest]:
+    from messaging.api.messages import SINGLE_SENDS
+
+    environ = {
+        "QUERY_STRING": "",
+        "CONTENT_TYPE": "application/json",
+        "HTTP_HOST": "127.0.0.1:8000",
+        "HTTP_AUTHORIZATION": f"Bearer {scene.token}",
+    }
+    read = [SINGLE_SENDS.read(environ, bytearray(body)) for _ in range(count)]
+    return [request for request in read if request is not None]
 
 
 def _call(scene: Scene, body: bytes) -> None:

@@ -54,7 +54,7 @@ def storage(scene: Scene) -> None:
 
 
 def _measure(scene: Scene, port: int) -> None:
-    from bench.__main__ import say
+    from bench.report import say
 
     _query("SELECT pg_stat_reset()")
     _query("CHECKPOINT")

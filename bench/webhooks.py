@@ -39,7 +39,7 @@ class Receiver(asyncio.Protocol):
 
 def webhooks(scene: Scene) -> None:
     """Write events, and tell endpoints of them by the worker's own loop."""
-    from bench.__main__ import say
+    from bench.report import say
     from messaging.models import WebhookDelivery, WebhookEndpoint
 
     WebhookDelivery.objects.all().delete()

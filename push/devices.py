@@ -5,14 +5,16 @@ Within an organization a token belongs to the contact or user that registered it
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from push import device_tokens
+from push.device_changes import DeviceChange, Report, What
 from push.device_tokens import DeviceToken
 from push.models import Device
 from rme.core import errors, ids
@@ -162,7 +164,9 @@ ON CONFLICT (organization_id, token_digest) DO UPDATE SET
   registered_at = statement_timestamp(), last_seen_at = statement_timestamp(),
   history = CASE WHEN t.active AND NOT {_MOVED} THEN t.history
     ELSE {HISTORY.format("t.history", _ENTRY.format(_WHAT))} END
-RETURNING t.*, xmax = 0 AS is_new
+RETURNING t.*, xmax = 0 AS is_new,
+  CASE WHEN (t.history -> -1 ->> 'at')::timestamptz = statement_timestamp()
+    THEN t.history -> -1 ->> 'what' END AS what
 """
 
 
@@ -174,12 +178,13 @@ class Registered(NamedTuple):
 
 
 def register(
-    organization_id: str, given: Sequence[Registration | errors.ApiError]
+    organization_id: str, given: Sequence[Registration | errors.ApiError], report: Report
 ) -> list[Registered | errors.ApiError]:
     """Register devices and return a result for each, in order, by one query and one statement.
 
     A known token is the same device, active again and with its new owner. If a token is given
-    twice, the last counts. An error fails its entry alone.
+    twice, the last counts. An error fails its entry alone. What changed is reported in the
+    transaction; a token that was registered and active, with the same owner, is no change.
     """
     stated = [each for each in given if isinstance(each, Registration)]
     wanted = {each.contact_id for each in stated if each.contact_id}
@@ -191,23 +196,29 @@ def register(
         else each
         for each in given
     ]
-    found = _store(organization_id, [each for each in results if isinstance(each, Registration)])
+    stated = [each for each in results if isinstance(each, Registration)]
+    with transaction.atomic(savepoint=False):
+        found = _store(organization_id, stated, report)
     return [
         found[each.token.digest] if isinstance(each, Registration) else each for each in results
     ]
 
 
-def _store(organization_id: str, given: Sequence[Registration]) -> dict[str, Registered]:
+def _store(
+    organization_id: str, given: Sequence[Registration], report: Report
+) -> dict[str, Registered]:
     last = {each.token.digest: each.row(organization_id) for each in given}
     if not last:
         return {}
     # In a fixed order, so that two calls with the same tokens cannot deadlock.
     rows = [last[digest] for digest in sorted(last)]
-    stored = Device.objects.raw(_REGISTER, [sql.as_json(rows)])
+    stored = list(Device.objects.raw(_REGISTER, [sql.as_json(rows)]))
+    changed = [(row, vars(row)["what"]) for row in stored]
+    report([DeviceChange.of(row, What(what)) for row, what in changed if what])
     return {row.token_digest: Registered(row, vars(row)["is_new"]) for row in stored}
 
 
-def replace(organization_id: str, device_id: str, given: object) -> Device:
+def replace(organization_id: str, device_id: str, given: object, report: Report) -> Device:
     """Store a device's new token, as after a browser's `pushsubscriptionchange`.
 
     Another device with this token was the same one, and is deleted. Raises NotFound, and
@@ -218,10 +229,12 @@ def replace(organization_id: str, device_id: str, given: object) -> Device:
         if device is None:
             raise errors.NotFound(_UNKNOWN)
         token = device_tokens.parse(device.platform, given)
-        Device.objects.filter(organization_id=organization_id, token_digest=token.digest).exclude(
-            pk=device.pk
-        ).delete()
+        own = Device.objects.filter(organization_id=organization_id, token_digest=token.digest)
+        same = list(own.exclude(pk=device.pk).select_for_update())
+        Device.objects.filter(pk__in=[row.pk for row in same]).delete()
         (replaced,) = Device.objects.raw(_REPLACE, [token.text, token.digest, device.pk])
+        removed = [DeviceChange.of(row, What.REMOVED) for row in same]
+        report([*removed, DeviceChange.of(replaced, What.REPLACED)])
     return replaced
 
 
@@ -235,10 +248,22 @@ WHERE t.id = %s RETURNING t.*
 _UNKNOWN = "There is no such device."
 
 
-def remove(organization_id: str, device_id: str) -> None:
+def remove(organization_id: str, device_id: str, report: Report) -> None:
     """Delete a device. Raises NotFound."""
-    if not _own(organization_id, device_id).delete()[0]:
-        raise errors.NotFound(_UNKNOWN)
+    with transaction.atomic():
+        rows = list(_own(organization_id, device_id).select_for_update())
+        if not rows:
+            raise errors.NotFound(_UNKNOWN)
+        Device.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        report([DeviceChange.of(row, What.REMOVED) for row in rows])
+
+
+def move(moved: QuerySet[Device], contact_id: str, report: Report) -> None:
+    """Let devices belong to another contact. Must be called within a transaction."""
+    rows = list(moved.select_for_update())
+    Device.objects.filter(pk__in=[row.pk for row in rows]).update(contact_id=contact_id)
+    changed = [DeviceChange.of(row, What.MOVED) for row in rows]
+    report([replace_fields(each, contact_id=contact_id) for each in changed])
 
 
 def _own(organization_id: str, device_id: str) -> Any:

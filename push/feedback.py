@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 
+from push.device_changes import DeviceChange, Report, What
 from push.devices import HISTORY
 from push.models import Device, Feedback
 from rme.core import ids
@@ -22,6 +23,18 @@ STALE_DAYS = 270
 STALE = "STALE"
 
 _T, _F = Device._meta.db_table, Feedback._meta.db_table
+_COLUMNS = (
+    "id",
+    "organization_id",
+    "contact_id",
+    "user_id",
+    "platform",
+    "app",
+    "registered_at",
+    "inactive_reason",
+)
+_CHANGED = ", ".join(_COLUMNS)
+_SWEPT = ", ".join(f"t.{name}" for name in _COLUMNS)
 _ENTRY = (
     "jsonb_build_array(jsonb_build_object('at', statement_timestamp(), 'what', 'DEACTIVATED', "
     "'reason', {}))"
@@ -40,9 +53,10 @@ WITH taken AS (
     history = {HISTORY.format("t.history", _ENTRY.format("latest.reason"))}
   FROM latest WHERE t.id = latest.device_id AND t.organization_id = latest.organization_id
     AND t.active AND date_trunc('milliseconds', t.registered_at) <= latest.at
-  RETURNING t.id
+  RETURNING t.*
 )
-SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM retired)
+SELECT (SELECT count(*) FROM taken), {_CHANGED} FROM (SELECT) one LEFT JOIN retired ON true
+ORDER BY id
 """
 _SWEEP = f"""
 WITH unseen AS (
@@ -54,6 +68,7 @@ UPDATE {_T} t SET active = false, inactive_reason = '{STALE}',
   inactive_since = statement_timestamp(),
   history = {HISTORY.format("t.history", _ENTRY.format(f"'{STALE}'"))}
 FROM unseen WHERE t.id = unseen.id
+RETURNING {_SWEPT}
 """
 
 
@@ -95,16 +110,20 @@ def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Step | None:
     return sql.insert_step(Feedback, rows)
 
 
-def retire() -> tuple[int, int]:
+def retire(report: Report) -> tuple[int, int]:
     """Process a batch of feedback; return its size and the number of deactivated devices."""
-    with connection.cursor() as cursor:
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(_RETIRE)
-        taken, retired = cursor.fetchone()
-    return taken, retired
+        rows = cursor.fetchall()
+        retired = [DeviceChange(What.DEACTIVATED, *row) for _, *row in rows if row[0]]
+        report(retired)
+    return rows[0][0], len(retired)
 
 
-def sweep() -> int:
+def sweep(report: Report) -> int:
     """Deactivate a batch of Android devices not seen for 270 days; return their number."""
-    with connection.cursor() as cursor:
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(_SWEEP, [STALE_DAYS])
-        return int(cursor.rowcount)
+        swept = [DeviceChange(What.DEACTIVATED, *row) for row in cursor.fetchall()]
+        report(swept)
+    return len(swept)

@@ -73,7 +73,7 @@ MESSAGING = (
     "webhooks",
 )
 app.autodiscover_tasks(
-    [*(f"messaging.{each}" for each in MESSAGING), "push", "rme.crm", "rme.tenants.access"]
+    [*(f"messaging.{each}" for each in MESSAGING), "rme.crm", "rme.tenants.access"]
 )
 app.autodiscover_tasks(["messaging.delivery"], related_name="worker_process")
 

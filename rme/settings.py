@@ -18,11 +18,14 @@ from rme.core import archive_settings
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
 from rme.core.logs import logging_config
+from rme.core.process import memory
 from rme.core.redis.connection import broker_url
 from rme.core.secret_key import secret_key
 from rme.core.smtp_url import opened_by, parse
 from rme.run.places import engine_env
 from rme.sidebar import NAVIGATION
+
+memory.collect_less_often()  # here, because each process loads this module before all others
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))

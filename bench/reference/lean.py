@@ -22,7 +22,8 @@ COLUMNS = {
     "template, language, test, created_at",
     "messaging_messagecontent": "id, organization_id, body",
     "messaging_delivery": "id, organization_id, message_id, contact_id, position, category, "
-    "priority, channels, channel, address, status, expires_at, fence, tries, test, updated_at",
+    "priority, channels, channel, address, status, expires_at, fence, tries, test, updated_at, "
+    "due_at",
     "messaging_event": "id, organization_id, message_id, delivery_id, type, at",
 }
 
@@ -36,9 +37,11 @@ def organization_of(request: HttpRequest) -> str:
     return _organizations[token]
 
 
-def store(organization: str, items: list[MessageInput]) -> list[str]:
+def store(organization: str, items: list[MessageInput], status: str = "BLOCKED") -> list[str]:
+    """Store messages; only `lean_worker` takes those that are ACCEPTED."""
     now = datetime.now(UTC).isoformat()
     later = (datetime.now(UTC) + timedelta(hours=24)).isoformat()
+    due = now if status == "ACCEPTED" else "\\N"
     lines: dict[str, list[str]] = {table: [] for table in COLUMNS}
     made = []
     for item in items:
@@ -53,8 +56,8 @@ def store(organization: str, items: list[MessageInput]) -> list[str]:
             f"FIRST_REACHABLE\t{template.name}\t{template.language}\tf\t{now}\n",
             "messaging_messagecontent": f"{message}\t{organization}\t{body}\n",
             "messaging_delivery": f"{delivery}\t{organization}\t{message}\t"
-            f"{item.to[0].contact_id}\t0\t{item.category}\t0\t{{}}\tEMAIL\ta@b.example\tBLOCKED\t"
-            f"{later}\t0\t0\tf\t{now}\n",
+            f"{item.to[0].contact_id}\t0\t{item.category}\t0\t{{}}\tEMAIL\ta@b.example\t{status}\t"
+            f"{later}\t0\t0\tf\t{now}\t{due}\n",
             "messaging_event": f"{ids.new_text_id()}\t{organization}\t{message}\t{delivery}\t"
             f"accepted\t{now}\n",
         }
@@ -79,6 +82,6 @@ def messages(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_exempt
-def bulk(request: HttpRequest) -> HttpResponse:
+def bulk(request: HttpRequest, status: str = "BLOCKED") -> HttpResponse:
     items = [MESSAGE.validate_python(item) for item in orjson.loads(request.body)["messages"]]
-    return answer({"accepted": len(store(organization_of(request), items))})
+    return answer({"accepted": len(store(organization_of(request), items, status))})

@@ -9,4 +9,5 @@ urlpatterns = [
     path("ordinary/messages/bulk", ordinary.BulkView.as_view()),
     path("lean/messages", lean.messages),
     path("lean/messages/bulk", lean.bulk),
+    path("lean/way/messages/bulk", lean.bulk, {"status": "ACCEPTED"}),  # for lean_worker
 ]

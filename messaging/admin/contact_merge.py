@@ -15,6 +15,8 @@ from django.db import transaction
 from messaging.consent import gate_lock, ledger, suppressions
 from messaging.models import ConsentEntry, Delivery, Suppression
 from messaging.policy import organization_policy
+from messaging.webhooks import device_events
+from push import devices
 from push.models import Device
 from rme.core.channels import ALL, Channel
 from rme.core.db import clock
@@ -76,8 +78,8 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
         gate_lock.take_exclusive([organization_id])
         _record_consent(stays, goes, actor.name, reason)
         _move_suppressions(stays, goes)
-        for rows in (Delivery.objects, Device.objects):
-            rows.filter(**own).update(contact_id=str(stays.pk))
+        Delivery.objects.filter(**own).update(contact_id=str(stays.pk))
+        devices.move(Device.objects.filter(**own), str(stays.pk), device_events.write)
         for model in RECORDS:
             model._default_manager.filter(contact=goes).update(contact=stays)
         filled = _filled(stays, goes)
@@ -188,8 +190,7 @@ def _move_suppressions(stays: Contact, goes: Contact) -> None:
     """
     organization_id, key = stays.organization_id, str(stays.pk)
     rows = Suppression.objects.filter(organization_id=organization_id)
-    moved = list(rows.filter(contact_id=str(goes.pk)))
-    rows.filter(contact_id=str(goes.pk)).delete()
+    moved = suppressions.remove(rows.filter(contact_id=str(goes.pk)))
     suppressions.suppress(
         [
             suppressions.NewSuppression(
@@ -207,7 +208,6 @@ def _move_suppressions(stays: Contact, goes: Contact) -> None:
     )
     for row in moved:
         listed = rows.filter(contact_id=key, channel=row.channel, expires_at__isnull=False)
-        if row.expires_at is None:
-            listed.update(expires_at=None)
-        else:
-            listed.filter(expires_at__lt=row.expires_at).update(expires_at=row.expires_at)
+        if row.expires_at is not None:
+            listed = listed.filter(expires_at__lt=row.expires_at)
+        suppressions.extend(listed, row.expires_at)

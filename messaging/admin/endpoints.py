@@ -35,7 +35,7 @@ class EndpointForm(TenantForm):
     types = forms.MultipleChoiceField(
         choices=[(name, name) for name in TYPES],
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        help_text="The events that are sent; message.* is all types, also future ones.",
+        help_text="The events that are sent; message.* is all types of messages, also future ones.",
     )
 
     class Meta:
@@ -163,7 +163,7 @@ class WebhookEndpointAdmin(ShownOnce):
                 since, until = given["since"], given["until"]
                 scope = f"{iso(since)} to {iso(until)}"
                 count = replays.replay(row, since, until)
-            full = " (there is more: begin later)" if count == replays.REPLAY_LIMIT else ""
+            full = " (there is more: begin later)" if count >= replays.REPLAY_LIMIT else ""
             result = f"{count} events are sent again{full}."
             self.note(request, row, f"{scope}: {count} events", audit.Action.REPLAYED)
         question = f"Send events to {row} again. They keep their webhook-id."

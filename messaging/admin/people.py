@@ -217,6 +217,10 @@ class SuppressionAdmin(ImportPages, PersonAdmin):
         """Save the entry under the gate lock, which lasts until the page's transaction ends."""
         gate_lock.take_exclusive([obj.organization_id])
         super().save_model(request, obj, form, change)
+        suppressions.report_saved(Suppression.objects.filter(pk=obj.pk), new=not change)
+
+    def delete_model(self, request: HttpRequest, obj: Suppression) -> None:
+        suppressions.remove(Suppression.objects.filter(pk=obj.pk))
 
     def get_actions(self, request: HttpRequest) -> object:
         """Remove the deletion of several: each protected entry needs a reason."""

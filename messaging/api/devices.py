@@ -25,6 +25,7 @@ from messaging.api.common import (
     request_id,
 )
 from messaging.api.openapi import WITH_BODY, query, responses
+from messaging.webhooks import device_events
 from push import devices, vapid
 from push.inputs import REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
 from push.models import Device
@@ -125,7 +126,9 @@ class DevicesView(ApiView):
         """Register one device, or many; a bad one of many fails no other."""
         items, many = entries_of(request)
         results = devices.register(
-            caller(request).organization.id, read_each(request, items, read_device)
+            caller(request).organization.id,
+            read_each(request, items, read_device),
+            device_events.write,
         )
         if many:
             return bulk(
@@ -145,7 +148,7 @@ class DeviceView(ApiView):
     )
     def delete(self, request: Request, device_id: str) -> HttpResponse:
         """Forget a device."""
-        devices.remove(caller(request).organization.id, device_id)
+        devices.remove(caller(request).organization.id, device_id, device_events.write)
         return no_content()
 
 
@@ -163,7 +166,9 @@ class ReplaceView(ApiView):
     def post(self, request: Request, device_id: str) -> HttpResponse:
         """Replace the token of a device."""
         token = parse(REPLACE, body_of(request)).token
-        return answer(_shown(devices.replace(caller(request).organization.id, device_id, token)))
+        organization_id = caller(request).organization.id
+        row = devices.replace(organization_id, device_id, token, device_events.write)
+        return answer(_shown(row))
 
 
 class VapidKeyView(ApiView):

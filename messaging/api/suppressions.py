@@ -154,6 +154,16 @@ class SuppressionView(ApiView):
     """One entry."""
 
     @extend_schema(
+        operation_id="get_suppression",
+        summary="Read a suppression",
+        responses=responses({200: SuppressionOutput}, (errors.NotFound,)),
+    )
+    def get(self, request: Request, suppression_id: str) -> HttpResponse:
+        """Return an entry."""
+        row = suppressions.get(caller(request).organization.id, read_id(suppression_id))
+        return answer(_shown(row))
+
+    @extend_schema(
         operation_id="lift_suppression_by_id",
         summary="Lift a suppression",
         responses=responses({204: None}, LIFT_ERRORS),

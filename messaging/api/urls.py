@@ -5,13 +5,23 @@ from typing import Any
 from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView
 
-from messaging.api import consent, devices, docs, health, messages, suppressions, templates
+from messaging.api import (
+    consent,
+    devices,
+    docs,
+    health,
+    messages,
+    suppressions,
+    templates,
+    webhook_endpoints,
+)
 
 PUBLIC: dict[str, Any] = {
     "authentication_classes": [],
     "permission_classes": [],
     "http_method_names": ["get", "head"],
 }
+_ENDPOINT = "webhook-endpoints/<str:endpoint_id>"
 
 SETS = {messages.SINGLE_SENDS.route: messages.SINGLE_SENDS}
 """The calls whose requests the web server may answer together, and what answers them."""
@@ -33,4 +43,9 @@ urlpatterns = [
     path("templates/<str:name>/render", templates.RenderView.as_view()),
     path("suppressions", suppressions.SuppressionsView.as_view()),
     path("suppressions/<str:suppression_id>", suppressions.SuppressionView.as_view()),
+    path("webhook-endpoints", webhook_endpoints.WebhookEndpointsView.as_view()),
+    path(_ENDPOINT, webhook_endpoints.WebhookEndpointView.as_view()),
+    path(f"{_ENDPOINT}/rotate-secret", webhook_endpoints.RotateSecretView.as_view()),
+    path(f"{_ENDPOINT}/test", webhook_endpoints.TestEventView.as_view()),
+    path(f"{_ENDPOINT}/replay", webhook_endpoints.ReplayView.as_view()),
 ]

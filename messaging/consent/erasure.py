@@ -71,6 +71,11 @@ _ERASE = {
       USING ({_DELIVERIES}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
       WHERE e.message_id = own.message_id AND e.delivery_id = own.id
       AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
+    # and those of the person's consent, suppressions and devices
+    "changes": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
+      USING {WebhookEndpoint._meta.db_table} w
+      WHERE w.organization_id = %(organization)s AND n.endpoint_id = w.id
+      AND n.data IS NOT NULL AND n.data ->> 'contactId' = %(contact)s""",
     # without `due_at` a sent delivery does not fall back to another channel
     "deliveries": f"""UPDATE {Delivery._meta.db_table} t
       SET address = NULL, detail = NULL, trace = NULL, due_at = NULL

@@ -17,9 +17,11 @@ import orjson
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.models import ConsentEntry
+from messaging.models import ConsentEntry, WebhookDelivery
+from messaging.models.endpoints import ChangeType
+from messaging.webhooks import changes
 from rme.core import ids
-from rme.core.db import sql
+from rme.core.db import clock, sql
 
 OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
 
@@ -76,7 +78,7 @@ def _digest(entry: ConsentEntry, seal: str) -> str:
 
 
 def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[ConsentEntry]:
-    """Append decisions to the ledger, in order, and return the new entries.
+    """Append decisions to the ledger, in order, with their webhook deliveries; return the entries.
 
     A lock for each organization keeps the chain of digests single; the number of statements does
     not depend on the number of decisions. No entry occurs after it was recorded: a time in the
@@ -109,8 +111,24 @@ def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[C
             entry.digest = previous = _digest(entry, _seal(entry.contact_id, entry.evidence))
             entries.append(entry)
         rows = [{name: getattr(entry, name) for name in _COLUMNS} for entry in entries]
-        sql.insert({ConsentEntry: rows})
+        deliveries = changes.webhook_deliveries([_change(entry) for entry in entries])
+        sql.insert({ConsentEntry: rows, WebhookDelivery: deliveries})
     return entries
+
+
+def _change(entry: ConsentEntry) -> changes.Change:
+    """Return the webhook event of an entry, whose id is the webhook-id too."""
+    data: dict[str, object] = {
+        "id": str(entry.pk),
+        "contactId": entry.contact_id,
+        "channel": entry.channel,
+        "category": entry.category,
+        "status": entry.status,
+        "source": entry.source,
+        "occurredAt": clock.iso(entry.occurred_at),
+        "recordedAt": clock.iso(entry.recorded_at),
+    }
+    return changes.Change(entry.organization_id, ChangeType.CONSENT_CHANGED, data, id=str(entry.pk))
 
 
 def _lock_chain(organization_id: str) -> datetime:

@@ -15,13 +15,16 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from messaging.consent import gate_lock
+from messaging.consent.suppression_changes import ChangedSuppression, write_changes
 from messaging.models import Suppression
+from messaging.models.endpoints import ChangeType
 from rme.core import addresses, errors, ids
 from rme.core.channels import ALL, Channel
 from rme.core.db import sql
 from rme.crm.contacts import get_contacts
 
 _TABLE = Suppression._meta.db_table
+_UNKNOWN = "There is no such suppression."
 
 STRENGTH = ["COMPLAINT", "STOP", "HARD_BOUNCE"]
 """Reasons that replace a weaker one, strongest first."""
@@ -43,13 +46,13 @@ ON CONFLICT (organization_id, {{name}}, channel) WHERE NOT ({{name}} = '') DO UP
     WHEN t.expires_at IS NULL OR excluded.expires_at IS NULL THEN NULL
     ELSE greatest(t.expires_at, excluded.expires_at) END
 WHERE {_EXPIRED} OR {_STRENGTH.format("excluded")} < {_STRENGTH.format("t")}
-RETURNING id::text
+RETURNING id, organization_id, channel, contact_id, reason, source, created_at, expires_at
 """
 _UPSERT = f"""
 WITH input AS MATERIALIZED (SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_TABLE}, %s)),
 by_address AS ({_INSERT.format(name="address")}),
 by_contact AS ({_INSERT.format(name="contact_id")})
-SELECT id FROM by_address UNION ALL SELECT id FROM by_contact
+SELECT * FROM by_address UNION ALL SELECT * FROM by_contact
 """
 
 
@@ -111,7 +114,7 @@ def normalize_address(channel: str, address: str, region: str | None) -> str | N
 
 
 def suppress(entries: Sequence[NewSuppression]) -> Change:
-    """Put entries on the list in one statement.
+    """Put entries on the list in one statement, and write their webhook deliveries by another.
 
     The caller holds the gate lock, and took it before any row of a delivery; otherwise use
     `suppress_alone`. The one exception is the worker that finds an address dead: it shares the
@@ -134,11 +137,14 @@ def suppress(entries: Sequence[NewSuppression]) -> Change:
     ]
     if not rows:
         return Change(frozenset(), 0)
-    with connection.cursor() as cursor:
+    new = {row["id"] for row in rows}
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(_UPSERT, [sql.as_json(rows)])
-        written = {identifier for (identifier,) in cursor.fetchall()}
-    added = written.intersection(str(row["id"]) for row in rows)
-    return Change(frozenset(added), len(written) - len(added))
+        written = [ChangedSuppression(*row) for row in cursor.fetchall()]
+        added = frozenset(str(each.id) for each in written).intersection(new)
+        created, changed = ChangeType.SUPPRESSION_CREATED, ChangeType.SUPPRESSION_CHANGED
+        write_changes((created if str(each.id) in new else changed, each) for each in written)
+    return Change(added, len(written) - len(added))
 
 
 def suppress_alone(entries: Sequence[NewSuppression]) -> Change:
@@ -234,10 +240,45 @@ def lift(organization_id: str, wanted: SuppressionFilter) -> None:
     with transaction.atomic():
         row = _matching(organization_id, wanted).select_for_update().first()
         if row is None:
-            raise errors.NotFound("There is no such suppression.")
+            raise errors.NotFound(_UNKNOWN)
         if row.reason in PROTECTED:
             raise errors.SuppressionProtected
-        row.delete()
+        remove(Suppression.objects.filter(pk=row.pk))
+
+
+def remove(selected: QuerySet[Suppression]) -> list[Suppression]:
+    """Take entries off the list, and return them: two statements.
+
+    A third one writes their webhook deliveries.
+    """
+    with transaction.atomic(savepoint=False):
+        rows = list(selected.select_for_update())
+        Suppression.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        write_changes((ChangeType.SUPPRESSION_LIFTED, ChangedSuppression.of(row)) for row in rows)
+    return rows
+
+
+def extend(selected: QuerySet[Suppression], expires_at: datetime | None) -> None:
+    """Let entries expire at a time, or never, and write their webhook deliveries."""
+    with transaction.atomic(savepoint=False):
+        found = list(selected.select_for_update().values_list("pk", flat=True))
+        rows = Suppression.objects.filter(pk__in=found)
+        rows.update(expires_at=expires_at)
+        report_saved(rows, new=False)
+
+
+def report_saved(saved: QuerySet[Suppression], *, new: bool) -> None:
+    """Write the webhook deliveries of entries that were just saved."""
+    kind = ChangeType.SUPPRESSION_CREATED if new else ChangeType.SUPPRESSION_CHANGED
+    write_changes((kind, ChangedSuppression.of(row)) for row in saved)
+
+
+def get(organization_id: str, wanted: SuppressionFilter) -> Suppression:
+    """Return the one entry that a filter selects. Raises NotFound."""
+    row = _matching(organization_id, wanted).first()
+    if row is None:
+        raise errors.NotFound(_UNKNOWN)
+    return row
 
 
 def _matching(organization_id: str, wanted: SuppressionFilter) -> QuerySet[Suppression]:

@@ -96,7 +96,7 @@ def _apply_keywords(organization_id: str, found: Sequence[_KeywordSms]) -> list[
     stopped = sorted(number for number, word in last.items() if word is Word.STOP)
     suppressions.suppress([_stop(organization_id, number) for number in stopped])
     if lifted := sorted(number for number, word in last.items() if word is Word.START):
-        _stop_suppressions(organization_id, lifted).delete()
+        suppressions.remove(_stop_suppressions(organization_id, lifted))
     organization = organizations.get(organization_id)
     return [
         _reply(each, organization, contacts.get(each.number, []))

@@ -1,12 +1,17 @@
-"""Celery tasks of feedback: provider callbacks, and the providers that have to be polled."""
+"""Celery tasks of feedback: provider callbacks, polling, and devices whose tokens are dead."""
 
 import time
 
+import structlog
 from celery import shared_task
 
 from messaging.feedback import callbacks, inbound_sms, polling, tracking
+from messaging.webhooks import device_events
+from push import feedback as push_feedback
 from rme.core.outbound import outbound_transport
 from rme.core.process import task_requests
+
+log = structlog.get_logger(__name__)
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work."""
@@ -40,3 +45,20 @@ def apply_callbacks() -> None:
 def poll() -> None:
     """Poll the providers that make no callbacks for the status of messages."""
     polling.poll(outbound_transport(), time.monotonic() + RUN_SECONDS)
+
+
+@shared_task(name="push.retire_devices")
+def retire_devices() -> None:
+    """Deactivate the devices whose tokens were reported dead."""
+    taken = push_feedback.BATCH
+    while taken == push_feedback.BATCH:
+        taken, retired = push_feedback.retire(device_events.write)
+        if retired:
+            log.info("push.retired", count=retired)
+
+
+@shared_task(name="push.sweep_devices")
+def sweep_devices() -> None:
+    """Deactivate the Android devices that were not seen for 270 days."""
+    while (count := push_feedback.sweep(device_events.write)) == push_feedback.BATCH:
+        log.info("push.stale", count=count)

@@ -1,10 +1,12 @@
 """Outbound webhooks: an organization's endpoints, and what is delivered to each."""
 
+from enum import StrEnum
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Now
 
 from messaging.models.statuses import EventType
@@ -12,7 +14,21 @@ from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization
 
 ALL_EVENTS = "message.*"
-TYPES = (ALL_EVENTS, *(f"message.{kind}" for kind in EventType))
+"""All events of messages, also types that are added later."""
+
+
+class ChangeType(StrEnum):
+    """The event types of changes that concern no message."""
+
+    CONSENT_CHANGED = "consent.changed"
+    SUPPRESSION_CREATED = "suppression.created"
+    SUPPRESSION_CHANGED = "suppression.changed"
+    SUPPRESSION_LIFTED = "suppression.lifted"
+    DEVICE_REGISTERED = "device.registered"
+    DEVICE_DEACTIVATED = "device.deactivated"
+
+
+TYPES = (ALL_EVENTS, *(f"message.{kind}" for kind in EventType), *ChangeType)
 """The event types that an endpoint may subscribe to."""
 
 
@@ -49,9 +65,9 @@ class WebhookDelivery(models.Model):
     """One event to be delivered to one endpoint; its `webhook-id` is the event's id.
 
     The payload is read from the event when the request is made. `data` is the payload of a delivery
-    without an event (a test). `due_at` is null once it was delivered or given up. `attempts` are
-    the latest ones: `{at, status, ms, error, answer}` each. Rows have no foreign keys, as those of
-    messages have none.
+    without an event of a message (a change, or a test). `due_at` is null once it was delivered or
+    given up. `attempts` are the latest ones: `{at, status, ms, error, answer}` each. Rows have no
+    foreign keys, as those of messages have none.
     """
 
     class Status(models.TextChoices):
@@ -86,6 +102,12 @@ class WebhookDelivery(models.Model):
             models.Index(fields=["endpoint_id", "tried_at"], name="notice_tried"),
             # read by delivery_log.purge
             models.Index(fields=["status", "queued_at"], name="notice_age"),
+            # read by erasure.erase: the changes that concern a contact; messages have no entry
+            models.Index(
+                KeyTextTransform("contactId", "data"),
+                name="notice_contact",
+                condition=models.Q(data__isnull=False),
+            ),
         ]
         constraints: ClassVar[list[Any]] = [
             # read by replays and by erasure.erase, too

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from django.db import transaction
 
-from messaging.consent import ledger
+from messaging.consent import ledger, suppressions
 from messaging.consent.gates import current_consent
 from messaging.content.links import Confirmation, PreferenceLink
 from messaging.feedback import receipts
@@ -113,7 +113,7 @@ def _lift(recipient: LinkRecipient, channels: set[Channel]) -> set[Channel]:
     """Lift the recipient's own suppressions on channels; return all channels that this opened."""
     if not channels or not (before := suppressed_channels(recipient)):
         return set()
-    liftable_suppressions(recipient, channels).delete()
+    suppressions.remove(liftable_suppressions(recipient, channels))
     return before - suppressed_channels(recipient)
 
 

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from messaging.accept import send_push
 from messaging.content import brand
+from messaging.webhooks import device_events
 from push import devices, vapid
 from push.inputs import read_device
 from push.models import Device
@@ -114,7 +115,7 @@ def register(request: HttpRequest, body: dict[str, object]) -> Mapping[str, obje
     """Register this browser as a device of a contact."""
     organization = _organization(request)
     given = read_device({"name": "Push demo", **body, "platform": "WEB", "app": APP})
-    (result,) = devices.register(organization.pk, [given])
+    (result,) = devices.register(organization.pk, [given], device_events.write)
     if isinstance(result, errors.ApiError):
         raise result
     row = result.device
@@ -143,7 +144,8 @@ def replace(request: HttpRequest, body: dict[str, object]) -> Mapping[str, objec
         organization_id, device_id = signing.loads(str(body.get("reference")), salt=SALT)
     except signing.BadSignature:
         raise errors.NotFound("There is no such device.") from None
-    return _shown(devices.replace(organization_id, device_id, body.get("token")))
+    token = body.get("token")
+    return _shown(devices.replace(organization_id, device_id, token, device_events.write))
 
 
 def _shown(row: Device) -> dict[str, object]:

@@ -51,6 +51,12 @@ def text_header(name: str, value: str) -> str:
     return header(name, value)
 
 
+@lru_cache(maxsize=64)
+def _sender(label: str, address: str) -> str:
+    """Return the header From, which many mails have in common."""
+    return mailbox("From", label, address)
+
+
 def mailbox(name: str, label: str, address: str) -> str:
     """Return a header of one mailbox (RFC 5322 §3.4). The address must be valid ASCII."""
     label = _one_line(label).strip(" ")
@@ -74,7 +80,7 @@ def write(email: Email, message_id: str = "") -> bytes:
     name is not valid, or is one that this function writes.
     """
     lines = [
-        mailbox("From", email.from_name, email.from_address),
+        _sender(email.from_name, email.from_address),
         mailbox("To", email.to_name, email.to),
         text_header("Subject", email.subject),
         f"Date: {_date(int(time.time()))}",
@@ -104,6 +110,8 @@ def write(email: Email, message_id: str = "") -> bytes:
 
 
 def _one_line(value: str) -> str:
+    if value.isprintable():  # so it has none of both
+        return value
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", _BREAKING.sub(" ", value))
 
 
@@ -145,10 +153,14 @@ def _folded(value: str, room: int) -> str:
 
 def _part(text: str, subtype: bytes) -> bytes:
     """Return a text as a MIME part with its headers; it ends with a line end."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.endswith("\n"):
         text += "\n"
-    data = _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
     charset, encoding, body = b"utf-8", b"base64", b""
     if _is_plain(data):
         charset, encoding, body = b"us-ascii", b"7bit", data.replace(b"\n", b"\r\n")

@@ -14,6 +14,7 @@ REPLIES below is the table of what a server's refusals mean. For all else:
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated
 from urllib.parse import quote
 
@@ -117,14 +118,19 @@ class Smtp(Provider):
         sender = self.settings.bounce_address or email.from_address
         return self._request(sender, (email.to,), mime.write(email, message_id(dispatch)))
 
+    @cached_property
+    def _url(self) -> str:
+        account = self.settings
+        scheme = "smtps" if account.security is MailSecurity.TLS else "smtp"
+        host = f"[{account.host}]" if ":" in account.host else account.host
+        return f"{scheme}://{host}:{account.port}/{quote(account.helo)}"
+
     def _request(
         self, sender: str, recipients: tuple[str, ...], body: bytes, *, checks_login: bool = False
     ) -> Request:
         account = self.settings
-        scheme = "smtps" if account.security is MailSecurity.TLS else "smtp"
-        host = f"[{account.host}]" if ":" in account.host else account.host
         return Request(
-            url=f"{scheme}://{host}:{account.port}/{quote(account.helo)}",
+            url=self._url,
             body=body,
             envelope=Envelope(
                 mail_from=sender,

@@ -22,7 +22,7 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.policy import organization_policy
-from messaging.webhooks.endpoints import DISABLED_BY_HAND
+from messaging.webhooks.endpoints import ON_PURPOSE
 from push import devices
 from rme.core.channels import Channel
 from rme.core.db import clock
@@ -215,7 +215,7 @@ def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
         if row.enabled and row.failing_since:
             hours = int((clock.now() - row.failing_since) / timedelta(hours=1))
             code, text = "WEBHOOK_FAILING", failing.format(row, hours)
-        elif row.disabled_reason == DISABLED_BY_HAND:
+        elif row.disabled_reason in ON_PURPOSE:
             continue
         else:
             code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)

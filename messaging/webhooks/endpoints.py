@@ -24,6 +24,9 @@ PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")
 DISABLED_BY_HAND = "By hand."
 """The reason of an endpoint that was disabled in the admin."""
+DISABLED_BY_APPLICATION = "By an application."
+ON_PURPOSE = frozenset({DISABLED_BY_HAND, DISABLED_BY_APPLICATION})
+"""Reasons that are no finding."""
 OVERLAP = timedelta(hours=24)
 """How long a replaced secret still signs, in addition to the new one."""
 
@@ -37,7 +40,8 @@ class EndpointSubscription:
 
     def includes(self, event_type: str) -> bool:
         """Return whether events of a type are delivered to the endpoint."""
-        return ALL_EVENTS in self.types or event_type in self.types
+        every = event_type.startswith("message.") and ALL_EVENTS in self.types
+        return every or event_type in self.types
 
 
 Subscriptions = Mapping[str, tuple[EndpointSubscription, ...]]

@@ -17,6 +17,7 @@ import structlog
 from django.db import connection
 
 from messaging.models import Delivery, Event, Message, WebhookDelivery, WebhookEndpoint
+from rme.core import ids
 from rme.core.db import clock, sql
 
 log = structlog.get_logger(__name__)
@@ -147,8 +148,10 @@ def _due_delivery(row: _ClaimedRow) -> DueWebhookDelivery:
 
 def _body(row: _ClaimedRow) -> bytes | None:
     """Return the payload as JSON; None if the event or its message no longer exists."""
+    at = row.at
     if row.data is not None:
         data: object = orjson.loads(row.data)
+        at = ids.moment(row.event_id)  # `noted_at` is the time of a replay
     elif row.found_event_id is None or row.message_id is None or row.contact_id is None:
         return None
     else:
@@ -163,7 +166,7 @@ def _body(row: _ClaimedRow) -> bytes | None:
             "metadata": orjson.loads(row.metadata) if row.metadata else None,
             "detail": orjson.loads(row.detail) if row.detail else None,
         }
-    return orjson.dumps({"type": row.type, "timestamp": clock.iso(row.at), "data": data})
+    return orjson.dumps({"type": row.type, "timestamp": clock.iso(at), "data": data})
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,18 @@ def replay_failed(endpoint: WebhookEndpoint) -> int:
     )
 
 
-# One statement inserts and revives: the ORM cannot select into an insert.
+# One statement inserts and revives: the ORM cannot select into an insert. Changes are in no table
+# of events: those that were queued for the endpoint are sent again.
 _REPLAY = f"""
+WITH changes AS (
+UPDATE {_W} SET status = 'PENDING', tries = 0,
+  due_at = statement_timestamp(), noted_at = statement_timestamp()
+WHERE id = ANY(ARRAY(
+  SELECT id FROM {_W} WHERE endpoint_id = %(endpoint)s
+    AND event_id >= %(since)s AND event_id < %(until)s
+    AND data IS NOT NULL AND type <> '{TEST_EVENT}' AND status <> 'PENDING'
+  ORDER BY event_id LIMIT {REPLAY_LIMIT})) RETURNING id
+), messages AS (
 INSERT INTO {_W} AS n (organization_id, endpoint_id, event_id, type)
 SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_E} e
 WHERE e.organization_id = %(organization)s AND e.id >= %(since)s AND e.id < %(until)s
@@ -47,14 +57,17 @@ WHERE e.organization_id = %(organization)s AND e.id >= %(since)s AND e.id < %(un
 ORDER BY e.id LIMIT {REPLAY_LIMIT}
 ON CONFLICT (endpoint_id, event_id) DO UPDATE SET status = 'PENDING', tries = 0,
   due_at = statement_timestamp(), noted_at = statement_timestamp()
-WHERE n.status <> 'PENDING'
+WHERE n.status <> 'PENDING' RETURNING n.id
+)
+SELECT (SELECT count(*) FROM changes) + (SELECT count(*) FROM messages)
 """
 
 
 def replay(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
     """Queue all events of a period for an endpoint, whether or not they were delivered before.
 
-    Return how many deliveries are queued: at most REPLAY_LIMIT, the earliest ones.
+    Of consent, suppressions and devices these are the events that were queued for it. Return how
+    many deliveries are queued: of messages and of changes at most REPLAY_LIMIT, the earliest ones.
     """
     parameters: dict[str, str | int | UUID | list[str]] = {
         "endpoint": endpoint.pk,
@@ -65,5 +78,5 @@ def replay(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
     }
     with connection.cursor() as cursor:
         cursor.execute(_REPLAY, parameters)
-        count: int = cursor.rowcount
-    return count
+        (count,) = cursor.fetchone()
+    return int(count)

@@ -59,7 +59,7 @@ def refusal(env: Mapping[str, str]) -> str | None:
 def web(env: Mapping[str, str]) -> list[str]:
     """Return the command of the web server."""
     return [
-        *(sys.executable, "-m", "granian", "--interface", "asginl", "rme.asgi:application"),
+        *(sys.executable, "-m", "rme.web", "--interface", "asginl", "rme.asgi:application"),
         *("--host", env.get("HOST") or "127.0.0.1", "--port", env.get("PORT") or "8000"),
         *("--workers", env.get("WEB_WORKERS") or NUMBERS["WEB_WORKERS"]),
         # Proxies use HTTP/1.1; HTTP/2 would need limits of its own.

@@ -14,10 +14,10 @@ from rme.transport.http2.stream import Stream
 from rme.transport.loop import Loop
 from rme.transport.messages import Request, Result
 from rme.transport.resolver import Resolver
-from rme.transport.smtp.connection import MailConnection
+from rme.transport.smtp.connection import Mail, TakeFollowing
 from rme.transport.smtp.pool import MailConnectionPool
 
-ActiveRequest = Exchange | MailConnection | Stream
+ActiveRequest = Exchange | Mail | Stream
 """A request in flight, by HTTP/1.1, SMTP or HTTP/2."""
 
 
@@ -37,10 +37,12 @@ class Connections:
         self._fallbacks: dict[Exchange, Stream] = {}
         """Requests for HTTP/2 that go by HTTP/1.1, because their host speaks nothing else."""
 
-    def start(self, request: Request, origin: Origin) -> ActiveRequest:
-        """Start a request; `step` returns its result."""
+    def start(
+        self, request: Request, origin: Origin, take_following: TakeFollowing | None = None
+    ) -> ActiveRequest:
+        """Start a request; `step` returns its result. A mail may take another one with it."""
         if request.envelope:
-            return self._mail.start(request, origin)
+            return self._mail.start(request, origin, take_following)
         if self._http2.accepts(request, origin):
             return self._http2.start(request, origin)
         return self._start_exchange(request, origin)
@@ -78,7 +80,7 @@ class Connections:
         """Cancel a request in flight, when an exception (such as a time limit) ends the call."""
         if isinstance(active, Stream) and active.fallback is None:
             self._http2.cancel(active)
-        elif isinstance(active, MailConnection):
+        elif isinstance(active, Mail):
             self._mail.cancel(active)
         else:
             exchange = active.fallback if isinstance(active, Stream) else active

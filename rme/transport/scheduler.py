@@ -4,12 +4,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rme.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.transport.connections import ActiveRequest, Connections
 from rme.transport.host_limits import HostLimits
 from rme.transport.http2.pool import BUSY
 from rme.transport.messages import NOT_STARTED, TIME_OUT, Failure, FailureKind, Request, Result
+from rme.transport.smtp.connection import Mail
 
 OnResults = Callable[[Sequence[tuple[int, Result]]], object]
 """Receives results while other requests are in flight: the place of each request, its result."""
@@ -35,10 +37,11 @@ class TransportLimits:
 class _HostQueue:
     """The requests to one host: how many are in flight, and which wait."""
 
-    __slots__ = ("in_flight", "origin", "reached", "waiting")
+    __slots__ = ("in_flight", "origin", "reached", "take_following", "waiting")
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, scheduler: "RequestScheduler") -> None:
         self.origin = origin
+        self.take_following = partial(scheduler.take_following, self)
         self.in_flight = 0
         self.reached = False
         """Whether the host accepted a connection."""
@@ -76,9 +79,11 @@ class RequestScheduler:
         try:
             self._run_all()
         finally:
+            following = {each.following for each in self.in_flight}
             for active, (_, host) in self.in_flight.items():
                 self.connections.cancel(active)
-                self._release(host)
+                if active not in following:
+                    self._release(host)
         return [result for result in self.results if result is not None]
 
     def _run_all(self) -> None:
@@ -108,6 +113,11 @@ class RequestScheduler:
             for index in host.waiting:
                 self.results[index] = NOT_STARTED
             host.waiting.clear()
+        for active in list(self.in_flight):
+            if active.following is not None:  # it has waited for a mail that was not answered
+                index, _ = self.in_flight.pop(active.following)
+                self.results[index] = NOT_STARTED
+                active.following = None
         self._report()
 
     def _report(self) -> None:
@@ -132,7 +142,7 @@ class RequestScheduler:
         if origin is None or refusal:
             self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
             return
-        host = self.hosts.setdefault(origin, _HostQueue(origin))
+        host = self.hosts.setdefault(origin, _HostQueue(origin, self))
         host.waiting.append(index)
         if not request.envelope:
             start = request.url.split("/", 3)[:3]
@@ -155,12 +165,24 @@ class RequestScheduler:
                 return
             index = host.waiting.popleft()
             try:
-                active = self.connections.start(request, host.origin)
+                active = self.connections.start(request, host.origin, host.take_following)
             except BaseException:
                 self._release(host)
                 raise
             host.in_flight += 1
             self.in_flight[active] = (index, host)
+
+    def take_following(self, host: _HostQueue, fits: Callable[[Request], bool]) -> Mail | None:
+        """Take the mail that waits next, if it fits, to leave with one that is in flight.
+
+        It takes that one's place in the limits when that one ends.
+        """
+        if not host.waiting or not fits(self.requests[host.waiting[0]]):
+            return None
+        index = host.waiting.popleft()
+        mail = Mail(self.requests[index], host.take_following)
+        self.in_flight[mail] = (index, host)
+        return mail
 
     def _acquire(self, request: Request, host: _HostQueue) -> bool:
         """Count a request in the limit that several transports share, if there is one."""
@@ -175,8 +197,9 @@ class RequestScheduler:
     def _finish(self, active: ActiveRequest, result: Result) -> _HostQueue:
         """Store the result of a request; return its host, which has room again."""
         index, host = self.in_flight.pop(active)
-        host.in_flight -= 1
-        self._release(host)
+        if active.following is None:
+            host.in_flight -= 1
+            self._release(host)
         self.results[index] = result
         late = isinstance(result, Failure) and result.reason == TIME_OUT
         if active.reached:

@@ -7,11 +7,13 @@ import pytest
 from django.db import transaction
 from django.urls import resolve
 
-from rme.tenants.models import Membership, User
+from rme.tenants.models import Membership, Organization, User
 from rme.tenants.roles import PERMISSIONS, Permission
 from tests import factories
 from tests.admin.addresses import Addresses
-from tests.admin.scene import fill, person
+from tests.admin.scene import MODELS, fill, page, person
+from tests.routes import every_route
+from tests.tenants.access.scene import CODE, browser, code_of, log_in, member, with_totp
 
 pytestmark = pytest.mark.django_db
 P = Permission
@@ -110,6 +112,15 @@ ROUTES = {
 }
 """By the name of a route: the permissions that GET and POST need."""
 
+SUPPORT_OPENS = (
+    *("/admin/login/", "/admin/logout/", "/admin/password_change/", "/admin/account/"),
+    "/admin/acting/end/",  # ends what whoever acts as another user began
+    "/admin/messaging/message/",
+    *(f"/admin/console/{page}/" for page in ("messages", "review", "outbox", "search")),
+    *("/admin/jsi18n/", "/admin/autocomplete/", "/admin/search/"),
+)
+"""What support may open, beside the first page."""
+
 
 @pytest.fixture
 def addresses(org):
@@ -173,3 +184,36 @@ def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     calls = [(method, path) for path in mixed for method in ("get", "post")]
     assert [call for call in calls if allowed(stranger, *call)] == []
     assert allowed(stranger, "get", f"{own}messages/")
+
+
+def test_support_with_a_second_factor_opens_its_own_area_alone(org, settings):
+    settings.MFA_TOTP_TOLERANCE = 20  # a code may be late on a machine with load
+    other = factories.organization("other")
+    for each in (org, other):
+        fill(each)
+    Organization.objects.filter(pk=org.pk).update(second_factor_required=True)
+    with_totp(member(org, Membership.Role.SUPPORT))
+    client = browser()
+    log_in(client)
+    assert client.post(CODE, {"code": code_of()})["Location"] == "/admin/"
+
+    def status(path):
+        # the address of a row leads to that of its page
+        return client.get(path, follow=True).status_code
+
+    routes = {each for each in every_route() if each.startswith("/admin/") and each != "/admin/"}
+    areas = sorted(each for each in routes if not each.startswith(SUPPORT_OPENS))
+    theirs = [
+        page(model, "change", row.pk)
+        for model in MODELS
+        for row in model._default_manager.all()
+        if getattr(row, "organization_id", None) == other.pk
+    ]
+    assert len(areas) + len(theirs) > 60
+    found = {path: status(path) for path in areas}
+    assert {path: each for path, each in found.items() if each not in (403, 404)} == {}
+    found = {path: status(path) for path in theirs}
+    assert {path: each for path, each in found.items() if each != 404} == {}
+    assert status("/admin/messaging/message/") == 200
+    assert status(f"/admin/console/{org.pk}/messages/") == 200
+    assert status(f"/admin/console/{other.pk}/messages/") == 404

@@ -98,20 +98,24 @@ def new_pages(client, left, seen):
 
 
 def faults(page, sidebars):
-    """Return what is wrong with a page at both widths and in both colours."""
+    """Return what is wrong with a page at both widths and in both colours.
+
+    The widths are the outer loop: another width costs a new layout, other colours do not.
+    """
     page.evaluate(_ADD_STYLE, STILL)
     found = []
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.evaluate("d => document.documentElement.classList.toggle('dark', d)", scheme == "dark")
-        for width in (1440, 390):
-            page.set_viewport_size({"width": width, "height": 900})
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            dark = scheme == "dark"
+            page.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
             # The sidebar is the same on all pages, but for which of its entries is the current one.
             sidebar = (scheme, width, page.evaluate(_SIDEBAR))
             known = ["#nav-sidebar"] if sidebar in sidebars else []
             sidebars.add(sidebar)
             context = {"exclude": [*known, *OTHERS]}
-            broken = violations(page, context, colours_only=scheme == "dark")
+            broken = violations(page, context, colours_only=dark)
             found += [(scheme, width, *each) for each in broken]
             found += [(scheme, width, "scrolls")] if scrolls_sideways(page) else []
     return found

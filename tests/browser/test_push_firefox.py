@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from messaging.feedback import tasks
 from messaging.models import Attempt, Delivery, Message, ProviderAccount
-from push import tasks
 from push.models import Device
 from rme.tenants.models import Membership, User
 from rme.transport import AddressPolicy, Transport

@@ -15,7 +15,7 @@ from rme.run.places import engine_env, sockets
 from tests.service import ROOT, Service
 
 POSTGRES = "-c unix_socket_directories="
-WORKER, WEB = "rme.workers", "granian"
+WORKER, WEB = "rme.workers", "rme.web"
 FROZEN_SECONDS = 3.0
 
 

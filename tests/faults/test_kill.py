@@ -79,7 +79,7 @@ def test_nothing_is_lost_and_doubles_are_bounded(sink):
                 if number == 2:
                     service.kill("rme.workers")
                 elif number == 5:
-                    service.kill("granian")
+                    service.kill("rme.web")
                 elif number == 7:
                     socket = sockets(service.var) / "valkey.sock"
                     Redis(unix_socket_path=str(socket)).flushall()

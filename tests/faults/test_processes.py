@@ -206,7 +206,7 @@ def test_half_sent_requests_do_not_delay_others(service):
 
 def test_death_of_one_web_process_leaves_the_others(service):
     for _ in range(2):
-        web = service.children("granian")
+        web = service.children("rme.web")
         main = next(each for each in web if each.ppid() == service.process.pid)
         victim = next(each for each in web if each.ppid() == main.pid)
         victim.kill()

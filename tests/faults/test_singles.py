@@ -156,7 +156,7 @@ def test_what_was_answered_before_a_kill_is_there_and_a_repeat_is_not_doubled(se
             while count(service) < reached and not over.is_set():
                 assert time.monotonic() < until
                 time.sleep(0.005)
-            service.kill("granian")
+            service.kill("rme.web")
 
     killer = threading.Thread(target=kill)
     killer.start()

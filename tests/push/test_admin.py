@@ -4,6 +4,7 @@ import pytest
 
 from messaging.models import ProviderAccount
 from messaging.policy.organization_policy import account_of
+from messaging.webhooks import device_events
 from push import feedback
 from push.feedback import DeviceOutcome
 from push.models import Device
@@ -83,7 +84,7 @@ def test_a_device_tells_its_history(owner, org):
     device = factories.device(org, factories.contact(org))
     at = clock.now()
     feedback.store([DeviceOutcome(org.pk, device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])
-    feedback.retire()
+    feedback.retire(device_events.write)
     shown = owner.get(page(Device, "change", device.pk)).content.decode()
     assert "devices (MSG_Device__c)" in owner.get(page(Device, "changelist")).content.decode()
     assert "DEACTIVATED UNREGISTERED" in shown

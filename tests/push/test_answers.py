@@ -10,8 +10,8 @@ import pytest
 
 from messaging.accept import send_push
 from messaging.delivery.accounts import circuits
+from messaging.feedback import tasks
 from messaging.models import Attempt, Delivery, ProviderAccount
-from push import tasks
 from push.models import Device
 from push.providers import apns, salesforce
 from rme.transport import AddressPolicy, Transport

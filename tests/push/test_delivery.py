@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import sweeper
+from messaging.feedback import tasks
 from messaging.models import Attempt, Delivery, Message, ProviderAccount
-from push import tasks
 from push.models import Device
 from rme.core.db import clock
 from rme.tenants.models import Membership

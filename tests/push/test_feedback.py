@@ -6,7 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from push import feedback, tasks
+from messaging.feedback import tasks
+from messaging.webhooks import device_events, endpoints
+from push import feedback
 from push.feedback import DeviceOutcome
 from push.models import Device, Feedback
 from rme.core.db import clock
@@ -115,9 +117,10 @@ def test_the_same_word_twice_is_one(org, person):
 def test_a_batch_is_one_statement(org, person, count):
     devices = [factories.device(org, person, f"token-{n}") for n in range(count)]
     everything = [device_outcome(device, at=now()) for device in devices]
+    endpoints.subscriptions([org.pk])  # known for two seconds
     with CaptureQueriesContext(connection) as captured:
         feedback.store(everything)
-        assert feedback.retire() == (count, count)
+        assert feedback.retire(device_events.write) == (count, count)
     assert len(captured) == 2
     assert not Device.objects.filter(active=True).exists()
 
@@ -135,6 +138,7 @@ def test_devices_not_seen_for_long_are_stale(org, person):
         Device.objects.filter(pk=device.pk).update(
             last_seen_at=today - ago, platform=platform, active=active
         )
+    endpoints.subscriptions([org.pk])  # known for two seconds
     with CaptureQueriesContext(connection) as captured:
         tasks.sweep_devices()
     assert len(captured) == 1

@@ -178,8 +178,8 @@ def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     with transaction.atomic():
         gate_lock.take_exclusive([action.organization_id])
         rows = Suppression.objects.filter(organization_id=action.organization_id, pk__in=targets)
-        audit.record(_actor(action), audit.deletions(rows, action.reason))
-        rows.delete()
+        removed = suppressions.remove(rows)
+        audit.record(_actor(action), audit.deletions(removed, action.reason))
     return []
 
 

@@ -69,7 +69,7 @@ _CHECKED = (
 
 def passes(environ: Mapping[str, object]) -> bool:
     """Return whether `check` lets a call of the REST API pass."""
-    return _passes(tuple(environ.get(name) for name in _CHECKED))
+    return _passes(tuple(map(environ.get, _CHECKED)))
 
 
 @lru_cache(maxsize=1024)

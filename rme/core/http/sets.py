@@ -100,13 +100,21 @@ class SetQueue:
         self.queue.append(waiting)
         if not self.running:
             self.running = True
-            loop.call_soon(self._begin, loop)  # with those that are there already
+            loop.call_soon(self._begin, loop)
         elif self.timer is None:
             self.timer = loop.call_at(waiting.until, self._refuse_late, loop)
         return await waiting.response
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the thread answer the requests that have waited longest."""
+    def _begin(self, loop: asyncio.AbstractEventLoop, before: int = 0) -> None:
+        """Let the thread answer the requests that have waited longest.
+
+        As long as each turn of the loop brings more of them, they are waited for. `before` is how
+        many there were a turn ago.
+        """
+        count = len(self.queue)
+        if before < count < SET_SIZE:
+            loop.call_soon(self._begin, loop, count)
+            return
         taken = [self.queue.popleft() for _ in range(min(len(self.queue), SET_SIZE))]
         self.running = bool(taken)
         if taken:
@@ -120,7 +128,7 @@ class SetQueue:
         taken: Sequence[_Waiting],
         done: "asyncio.Future[Sequence[SetResponse | Later]]",
     ) -> None:
-        self._begin(loop)
+        loop.call_soon(self._begin, loop)
         error = done.exception()
         if error is not None:
             for waiting in taken:

@@ -1,5 +1,6 @@
 """Memory of long-running processes: Python's cycle collector, and glibc's thresholds."""
 
+import atexit
 import ctypes
 import gc
 
@@ -9,15 +10,24 @@ _MEGABYTE = 1 << 20
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
+def collect_less_often() -> None:
+    """Collect less often than Python by default, and not at the end of the process.
+
+    A start makes 300,000 objects that stay, and each collection traverses those made before: that
+    is half of the time of a command that only starts and ends.
+    """
+    gc.set_threshold(*_THRESHOLDS)
+    atexit.register(gc.freeze)
+
+
 def freeze_startup_objects() -> None:
-    """Exclude all objects of the start from later collections, and collect less often.
+    """Exclude all objects of the start from later collections.
 
     The modules and classes of the service are 300,000 objects that never become garbage; to
     traverse them again and again costs a worker a tenth of its time.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
 
 
 def keep_memory() -> bool:

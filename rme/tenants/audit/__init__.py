@@ -11,6 +11,7 @@ from rme.tenants.audit.actors import (
     ActingRequest,
     Actor,
     actor_of,
+    application,
     person_behind,
     stranger,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "about_person",
     "actions_of",
     "actor_of",
+    "application",
     "deletions",
     "describe",
     "erase",

@@ -61,6 +61,11 @@ def stranger(request: HttpRequest | None) -> Actor:
     return Actor(**_origin(request)) if request else Actor()
 
 
+def application(request: HttpRequest, application_id: int) -> Actor:
+    """Return the actor of a REST call."""
+    return Actor(name=f"application {application_id}", **_origin(request))
+
+
 def _origin(request: HttpRequest) -> dict[str, Any]:
     return {
         "address": address_of(request)[:64],

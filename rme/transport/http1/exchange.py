@@ -29,6 +29,9 @@ request written at that moment would end as UNKNOWN."""
 class Exchange:
     """An easy handle and its callbacks, reused for one request at a time."""
 
+    following: None = None
+    """Nothing leaves with it; see `Mail.following`."""
+
     def __init__(
         self, policy: AddressPolicy, resolve: list[str], reused: ReusedConnections
     ) -> None:

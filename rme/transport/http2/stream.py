@@ -17,6 +17,9 @@ class Stream:
         "status", "unsent", "window",
     )  # fmt: skip
 
+    following: None = None
+    """Nothing leaves with it; see `Mail.following`."""
+
     def __init__(self, request: Request, origin: Origin) -> None:
         self.request = request
         self.origin = origin

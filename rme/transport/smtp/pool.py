@@ -8,7 +8,7 @@ from rme.transport.addresses import Origin
 from rme.transport.loop import Loop
 from rme.transport.messages import Envelope, Failure, Reply, Request
 from rme.transport.resolver import Addresses, Resolver
-from rme.transport.smtp.connection import MailConnection
+from rme.transport.smtp.connection import Mail, MailConnection, TakeFollowing
 
 _IDLE_SECONDS = 45
 _IDLE_CONNECTIONS = 50
@@ -21,26 +21,31 @@ class MailConnectionPool:
     """Start mails, each on a connection of its server and user; `ended` collects their results."""
 
     def __init__(self, loop: Loop, resolver: Resolver) -> None:
-        self.ended: list[tuple[MailConnection, Reply | Failure]] = []
+        self.ended: list[tuple[Mail, Reply | Failure]] = []
         self._loop = loop
         self._resolver = resolver
         self._busy: dict[MailConnection, ConnectionKey] = {}
         self._idle: deque[tuple[float, ConnectionKey, MailConnection]] = deque()
 
-    def start(self, request: Request, origin: Origin) -> MailConnection:
+    def start(
+        self, request: Request, origin: Origin, take_following: TakeFollowing | None = None
+    ) -> Mail:
         """Start a mail; its result goes to `ended`."""
-        assert request.envelope is not None  # only mails reach this pool
-        key = _key_of(request, request.envelope, origin)
+        mail = Mail(request, take_following)
+        self._start(mail, origin)
+        return mail
+
+    def _start(self, mail: Mail, origin: Origin) -> None:
+        key = _key_of(mail.request, mail.envelope, origin)
         connection = self._idle_connection(key)
         if connection is not None:
             self._busy[connection] = key
-            connection.start(request)
-            return connection
-        connection = MailConnection(self._loop, origin, self._on_result)
+            connection.start(mail)
+            return
+        connection = MailConnection(self._loop, origin, self._on_result, self._restart)
         self._busy[connection] = key
-        connection.start(request)
+        connection.start(mail)
         self._resolver.resolve(origin, lambda found: self._connect(connection, found))
-        return connection
 
     def next_deadline(self) -> float:
         """Return when `expire` has to be called at the latest (monotonic)."""
@@ -55,10 +60,11 @@ class MailConnectionPool:
         while self._idle and self._idle[0][0] + _IDLE_SECONDS < now:
             self._idle.popleft()[2].close()
 
-    def cancel(self, connection: MailConnection) -> None:
-        """Cancel a mail."""
-        self._busy.pop(connection, None)
-        connection.close()
+    def cancel(self, mail: Mail) -> None:
+        """Cancel a mail, and with it the other one on its connection."""
+        if mail.connection is not None:
+            self._busy.pop(mail.connection, None)
+            mail.connection.close()
 
     def close(self) -> None:
         for _, _, connection in self._idle:
@@ -86,13 +92,21 @@ class MailConnectionPool:
         else:
             connection.connect(found)
 
-    def _on_result(self, connection: MailConnection, result: Reply | Failure) -> None:
+    def _on_result(self, connection: MailConnection, mail: Mail, result: Reply | Failure) -> None:
+        self.ended.append((mail, result))
+        if mail.following is not None and connection.usable:
+            return  # it is on its way
         key = self._busy.pop(connection)
-        self.ended.append((connection, result))
         if connection.usable:
             self._idle.append((time.monotonic(), key, connection))
             if len(self._idle) > _IDLE_CONNECTIONS:
                 self._idle.popleft()[2].close()
+
+    def _restart(self, connection: MailConnection, mail: Mail) -> None:
+        """Start a mail on another connection; nothing follows it."""
+        self._busy.pop(connection, None)
+        mail.take_following = None
+        self._start(mail, connection.origin)
 
 
 def _key_of(request: Request, envelope: Envelope, origin: Origin) -> ConnectionKey:

@@ -2,13 +2,14 @@
 
 Each generator yields what is to be written and receives the reply. `open_session` takes a
 connection from the greeting to the log-in. `mail_transaction` sends one message: with PIPELINING
-(RFC 2920) in two round trips.
+(RFC 2920) in two round trips, or in one where it was announced with the message before it.
 """
 
 import base64
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rme.transport.messages import Envelope, Failure, FailureKind, MailSecurity, Reply, Stage
 
@@ -86,19 +87,31 @@ class ReplyReader:
             line = bytes(self._unread[:end])
             del self._unread[:end]
             self._searched = 0
+            reply, continues = _read_line(line)
+            if not (continues or self._lines):
+                return reply
             self._size += end
-            found = _REPLY_LINE.fullmatch(line)
-            if not found or self._size > _MAX_REPLY:
+            if self._size > _MAX_REPLY:
                 raise InvalidReply
-            self._lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-            if found[2] != b"-":
-                reply = SmtpReply(int(found[1]), tuple(self._lines))
+            self._lines += reply.lines
+            if not continues:
+                reply = SmtpReply(reply.status, tuple(self._lines))
                 self._lines, self._size = [], 0
                 return reply
         self._searched = len(self._unread)
         if self._size + self._searched > _MAX_REPLY:
             raise InvalidReply
         return None
+
+
+@lru_cache(maxsize=64)  # most lines of a server are the same
+def _read_line(line: bytes) -> tuple[SmtpReply, bool]:
+    """Return a line as a reply of its own, and whether others continue it. Raises InvalidReply."""
+    found = _REPLY_LINE.fullmatch(line)
+    if not found or len(line) > _MAX_REPLY:
+        raise InvalidReply
+    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    return SmtpReply(int(found[1]), (text,)), found[2] == b"-"
 
 
 def open_session(envelope: Envelope, name: str) -> Opening:
@@ -159,21 +172,33 @@ def _log_in(
             )
 
 
+def announcement(envelope: Envelope, message: bytes, offers: Offers) -> bytes:
+    """Return the commands before a message, to be written with the message before it.
+
+    A message's end may be the first of a group of commands, and DATA has to be the last
+    (RFC 2920 §3.1).
+    """
+    return "".join(command for _, command in _commands(envelope, message, offers)).encode()
+
+
 def mail_transaction(
-    envelope: Envelope, message: bytes, offers: Offers, *, reset: bool = False
+    envelope: Envelope,
+    message: bytes,
+    offers: Offers,
+    *,
+    reset: bool = False,
+    announced: bool = False,
 ) -> Transaction:
     """Send one message; return the reply that decides. `reset` ends an earlier transaction first.
+    With `announced` its `announcement` has been written.
 
     Raises SessionEnded if the connection cannot be used any more.
     """
-    size = f" SIZE={len(message)}" if "SIZE" in offers else ""
-    commands = [(Stage.MAIL, f"MAIL FROM:{_path(envelope.mail_from)}{size}\r\n")]
-    commands += [(Stage.RCPT, f"RCPT TO:{_path(to)}\r\n") for to in envelope.recipients]
-    commands.append((Stage.DATA, "DATA\r\n"))
+    commands = _commands(envelope, message, offers)
     if reset:
         commands.insert(0, (Stage.CONNECT, "RSET\r\n"))
     pipelining = "PIPELINING" in offers
-    unsent = "".join(command for _, command in commands).encode()
+    unsent = b"" if announced else "".join(command for _, command in commands).encode()
     decisive: Reply | None = None
     reply = SmtpReply(0, ())
     for stage, command in commands:
@@ -193,6 +218,15 @@ def mail_transaction(
             Failure(FailureKind.UNKNOWN, INVALID_REPLY, reply.status, reply.lines, Stage.END)
         )
     return _decided(reply, Stage.END)
+
+
+def _commands(envelope: Envelope, message: bytes, offers: Offers) -> list[tuple[Stage, str]]:
+    size = f" SIZE={len(message)}" if "SIZE" in offers else ""
+    return [
+        (Stage.MAIL, f"MAIL FROM:{_path(envelope.mail_from)}{size}\r\n"),
+        *((Stage.RCPT, f"RCPT TO:{_path(to)}\r\n") for to in envelope.recipients),
+        (Stage.DATA, "DATA\r\n"),
+    ]
 
 
 def noop() -> Transaction:

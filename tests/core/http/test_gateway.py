@@ -25,6 +25,7 @@ MEGABYTE = 1024 * 1024
 def port():
     number = free_port()
     command = programs.web({"PORT": str(number), "WEB_WORKERS": "1"})
+    command[command.index("rme.web")] = "granian"  # which loads nothing of the service
     command[command.index("rme.asgi:application")] = "tests.core.http.gateway_app:application"
     process = subprocess.Popen(command, cwd=ROOT)
     until = time.monotonic() + 30

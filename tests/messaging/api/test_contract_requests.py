@@ -12,6 +12,7 @@ from messaging.models import SendingRules
 from rme.core import errors
 from rme.core.cache import TtlCache
 from tests import factories
+from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import REQUEST_ID, Api, error, message
 
 pytestmark = pytest.mark.django_db
@@ -127,8 +128,10 @@ def test_the_examples_of_the_description_work(org, api, described):
     for channel in ("EMAIL", "SMS"):
         factories.template(org, channel, name="note")
     found = list(examples(described))
+    row = endpoint(org, "https://hooks.example.com/")
     for path, example in found:
-        answer = api.call("POST", path.removeprefix("/rme/v1").replace("{name}", "note"), example)
+        named = path.replace("{name}", "note").replace("{endpoint_id}", str(row.pk))
+        answer = api.call("POST", named.removeprefix("/rme/v1"), example)
         assert answer.status_code in (200, 201, 202), (path, answer.json())
     assert "/rme/v1/messages" in [path for path, _ in found]
 

@@ -136,7 +136,12 @@ ROUTES = {
     "/templates": "GET, HEAD",
     "/templates/x/render": "POST",
     "/suppressions": "GET, POST, DELETE, HEAD",
-    "/suppressions/x": "DELETE",
+    "/suppressions/x": "GET, DELETE, HEAD",
+    "/webhook-endpoints": "GET, POST, HEAD",
+    "/webhook-endpoints/x": "GET, PATCH, DELETE, HEAD",
+    "/webhook-endpoints/x/rotate-secret": "POST",
+    "/webhook-endpoints/x/test": "POST",
+    "/webhook-endpoints/x/replay": "POST",
 }
 """Every path below /rme/v1, and its methods."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]

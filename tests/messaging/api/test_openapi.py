@@ -44,7 +44,16 @@ OPERATIONS = [
     ("/rme/v1/suppressions", "POST"),
     ("/rme/v1/suppressions", "GET"),
     ("/rme/v1/suppressions", "DELETE"),
+    ("/rme/v1/suppressions/{suppression_id}", "GET"),
     ("/rme/v1/suppressions/{suppression_id}", "DELETE"),
+    ("/rme/v1/webhook-endpoints", "GET"),
+    ("/rme/v1/webhook-endpoints", "POST"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}", "GET"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}", "PATCH"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}", "DELETE"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}/rotate-secret", "POST"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}/test", "POST"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}/replay", "POST"),
 ]
 NOTHING_WRONG = {
     # Any text is an id as far as the description goes, and the others take nothing at all.
@@ -52,7 +61,12 @@ NOTHING_WRONG = {
     ("/rme/v1/devices/{device_id}", "DELETE"),
     ("/rme/v1/health", "GET"),
     ("/rme/v1/messages/{message_id}", "DELETE"),
+    ("/rme/v1/suppressions/{suppression_id}", "GET"),
     ("/rme/v1/suppressions/{suppression_id}", "DELETE"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}", "GET"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}", "DELETE"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}/rotate-secret", "POST"),
+    ("/rme/v1/webhook-endpoints/{endpoint_id}/test", "POST"),
 }
 POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
 MODES = [
@@ -79,6 +93,11 @@ SENDS = (
     r"schedule\.(at|date): (this time has passed|more than a year ahead|is out of range)",
     r"schedule\.time: this time has passed there",
 )
+WRONG_URL = (
+    "url: this is no address like https://hooks.example.com/rme",
+    "url: the address is not (https|public)",
+    "url: an organization has at most 20 endpoints",
+)
 REFUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ("/rme/v1/messages", "POST"): SENDS,
     ("/rme/v1/messages", "GET"): (CURSOR,),
@@ -102,6 +121,12 @@ REFUSES: dict[tuple[str, str], tuple[str, ...]] = {
         ADDRESS,
         # OpenAPI has no words for what one parameter asks of another.
         "id: give id, or channel with one of address and contactId",
+    ),
+    ("/rme/v1/webhook-endpoints", "GET"): (CURSOR,),
+    ("/rme/v1/webhook-endpoints", "POST"): WRONG_URL,
+    ("/rme/v1/webhook-endpoints/{endpoint_id}", "PATCH"): WRONG_URL,
+    ("/rme/v1/webhook-endpoints/{endpoint_id}/replay", "POST"): (
+        "until: (must be after since, by at most 3 days|lies in the future)",
     ),
 }
 """What INVALID_PAYLOAD may say of data that the description allows: what no schema can tell,

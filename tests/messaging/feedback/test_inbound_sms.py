@@ -11,6 +11,7 @@ from messaging.consent.gates import current_consent
 from messaging.consent.keywords import KEYWORDS, REPLIES, WORDS, Keyword, Word, find
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import Callback, ConsentEntry, Suppression
+from messaging.webhooks import endpoints
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
@@ -251,6 +252,7 @@ def test_replies_are_no_keywords(language):
 def test_statements_do_not_grow_with_the_sms(org, scene):
     write(scene, "+12025559999", "HELP")
     settle(scene)  # so that caches are warm
+    endpoints.subscriptions([org.pk])
     counts = []
     for count in (1, 20):
         people = factories.contacts(org, count)

@@ -13,7 +13,7 @@ from messaging.delivery import claims, deliver, sweeper
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, Event, WebhookDelivery, WebhookEndpoint
-from messaging.models.endpoints import TYPES
+from messaging.models.endpoints import TYPES, ChangeType
 from messaging.models.statuses import EventType
 from messaging.webhooks import endpoints
 from rme.core.db import clock
@@ -194,4 +194,4 @@ def test_no_events_need_no_statement(org):
 
 
 def test_the_types_are_those_of_events():
-    assert ("message.*", *(f"message.{kind}" for kind in EventType)) == TYPES
+    assert ("message.*", *(f"message.{kind}" for kind in EventType), *ChangeType) == TYPES

@@ -37,7 +37,7 @@ def web(program, redis):
     env = {**environment(port), "PORT": str(port)}
     process = subprocess.Popen(programs.web(env), cwd=ROOT, env=env)
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not answers(port):
             assert process.poll() is None
             assert time.monotonic() < until

@@ -4,11 +4,16 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 
+from messaging.webhooks import device_events
 from push import device_tokens
+from push.device_changes import DeviceChange, What
 from push.models import Device
 from rme.core.errors import InvalidPayload
 from rme.tenants.admin.base import TenantAdmin
@@ -52,6 +57,29 @@ class DeviceAdmin(TenantAdmin):
         "shown_history",
     )
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
+
+    def save_model(self, request: HttpRequest, obj: Device, form: ModelForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change:
+            what = What.REGISTERED if obj.active else What.DEACTIVATED
+        elif "active" in form.changed_data:
+            what = What.ACTIVATED if obj.active else What.DEACTIVATED
+        elif {"contact_id", "user_id"} & set(form.changed_data):
+            what = What.MOVED
+        else:
+            return
+        obj.refresh_from_db()
+        device_events.write([DeviceChange.of(obj, what)])
+
+    def delete_model(self, request: HttpRequest, obj: Device) -> None:
+        self.delete_queryset(request, Device.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Delete devices; Django's page may have no transaction open for several."""
+        with transaction.atomic():
+            rows = list(queryset.select_for_update(of=("self",)))
+            Device.objects.filter(pk__in=[row.pk for row in rows]).delete()
+            device_events.write([DeviceChange.of(row, What.REMOVED) for row in rows])
 
     @admin.display(description="history")
     def shown_history(self, row: Device) -> str:

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0022_manual_review_actions"),
+        ("messaging", "0023_changes"),
     ]
 
     operations = [

@@ -1,0 +1,1 @@
+"""Clients of the REST API, and the generator of their types and methods."""

@@ -1,0 +1,48 @@
+"""The webhook events of suppressions that were created, changed or lifted."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple, Self
+from uuid import UUID
+
+from messaging.models import Suppression
+from messaging.models.endpoints import ChangeType
+from messaging.webhooks import changes
+from rme.core.db import clock
+
+
+class ChangedSuppression(NamedTuple):
+    """The columns of an entry that its webhook event shows. Its address is not among them."""
+
+    id: UUID
+    organization_id: str
+    channel: str
+    contact_id: str
+    reason: str
+    source: str
+    created_at: datetime
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Suppression) -> Self:
+        """Return the columns of a stored entry."""
+        return cls(*(getattr(row, name) for name in cls._fields))
+
+
+def write_changes(changed: Iterable[tuple[ChangeType, ChangedSuppression]]) -> None:
+    """Write the webhook deliveries of changes, in the transaction of the change."""
+    changes.write_changes(
+        [changes.Change(each.organization_id, kind, _data(each)) for kind, each in changed]
+    )
+
+
+def _data(each: ChangedSuppression) -> dict[str, object]:
+    return {
+        "id": str(each.id),
+        "channel": each.channel,
+        "contactId": each.contact_id or None,
+        "reason": each.reason,
+        "source": each.source,
+        "createdAt": clock.iso(each.created_at),
+        "expiresAt": clock.iso(each.expires_at),
+    }

@@ -1,0 +1,58 @@
+"""What changed about devices: reported, in the transaction of the change, to the caller's function.
+
+Webhooks stand above this package, so whoever changes devices passes a function that writes them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+from uuid import UUID
+
+from push.models import Device
+
+
+class What(StrEnum):
+    """What happened to a device. The last two make it inactive, the others active."""
+
+    REGISTERED = "REGISTERED"
+    MOVED = "MOVED"
+    ACTIVATED = "ACTIVATED"
+    REPLACED = "REPLACED"
+    DEACTIVATED = "DEACTIVATED"
+    REMOVED = "REMOVED"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceChange:
+    """A change of one device, without its token. `reason`: why it is inactive, else empty."""
+
+    what: What
+    id: UUID
+    organization_id: str
+    contact_id: str
+    user_id: str
+    platform: str
+    app: str
+    registered_at: datetime
+    reason: str = ""
+
+    @classmethod
+    def of(cls, row: Device, what: What) -> Self:
+        """Return the change of a stored device."""
+        return cls(
+            what,
+            row.pk,
+            row.organization_id,
+            row.contact_id,
+            row.user_id,
+            row.platform,
+            row.app,
+            row.registered_at,
+            row.inactive_reason if what is What.DEACTIVATED else "",
+        )
+
+
+Report = Callable[[Sequence[DeviceChange]], None]
+"""A function that is called within the transaction of the changes."""

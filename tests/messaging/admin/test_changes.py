@@ -1,0 +1,37 @@
+"""Webhook events of what people change about suppressions and devices in the console."""
+
+import pytest
+
+from messaging.models import Suppression, WebhookDelivery
+from messaging.models.endpoints import ChangeType
+from push.models import Device
+from tests import factories
+from tests.admin.scene import page
+from tests.messaging.webhooks.webhook_scene import endpoint
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_people_do_in_the_console_is_queued(root, org):
+    endpoint(org, "https://hooks.example.com/", *ChangeType)
+    contact = factories.contact(org)
+    given = {"organization": org.pk, "channel": "EMAIL", "address": "", "reason": "MANUAL"}
+    root.post(page(Suppression, "add"), {**given, "contact_id": str(contact.pk)})
+    entry = Suppression.objects.get()
+    root.post(page(Suppression, "change", entry.pk), {"note": "by phone"})
+    root.post(page(Suppression, "delete", entry.pk), {"post": "yes"})
+    form = {"organization": org.pk, "platform": "ANDROID", "environment": "PRODUCTION"}
+    root.post(
+        page(Device, "add"), {**form, "contact_id": str(contact.pk), "token": "t", "active": "on"}
+    )
+    device = Device.objects.get()
+    root.post(page(Device, "change", device.pk), {**form, "contact_id": str(contact.pk)})
+    root.post(page(Device, "delete", device.pk), {"post": "yes"})
+    assert list(WebhookDelivery.objects.order_by("id").values_list("type", flat=True)) == [
+        "suppression.created",
+        "suppression.changed",
+        "suppression.lifted",
+        "device.registered",
+        "device.deactivated",
+        "device.deactivated",
+    ]

@@ -1,0 +1,1 @@
+"""Days that pass in seconds: rows with past moments, and the periodic jobs at past moments."""
