@@ -12,7 +12,7 @@ T ?= tests
 # a group is one worker's from beginning to end, so the longest of them bounds the whole run.
 WORKERS ?= 3
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker clients clients-node demo-json bench screenshots words lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -96,6 +96,9 @@ screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chr
 format: $(VENV)/.dev  ## bring the code into form
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+assets:  ## build the scripts of the console's pages from assets/ (needs node; the result is committed)
+	@cd assets && npm ci --silent && npm run --silent build
 
 words:  ## compile locale/, the wording of log-in (needs gettext)
 	@msgfmt --check -o locale/en_US/LC_MESSAGES/django.mo locale/en_US/LC_MESSAGES/django.po

@@ -65,7 +65,14 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Templates",
         "items": [
-            _page("Templates", "description", "messaging_template"),
+            _console(
+                "Templates",
+                "description",
+                "templates",
+                ("templates", "template"),
+                "may_see_templates",
+            ),
+            _page("Languages and channels", "translate", "messaging_template"),
             _page("Versions", "history", "messaging_templateversion"),
             _page("Partials", "extension", "messaging_partial"),
         ],

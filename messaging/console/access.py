@@ -37,6 +37,8 @@ class Viewer:
     organization: OrganizationRecord
     actor: Actor
     """The person, and the address of the request, as the audit records them."""
+    needed: Permission = Permission.SEE_MESSAGES
+    """The permission that the page asks for."""
 
     @property
     def organization_id(self) -> str:
@@ -89,28 +91,39 @@ View = Callable[..., HttpResponseBase]
 
 def page(view: View) -> View:
     """Return a view of an organization's page: it gets the Viewer in place of the id."""
-
-    @wraps(view)
-    def enter(
-        request: HttpRequest, organization_id: str, *args: object, **kwargs: object
-    ) -> HttpResponseBase:
-        return view(request, viewer_of(request, organization_id), *args, **kwargs)
-
-    guarded: View = admin.site.admin_view(enter)
-    return guarded
+    return page_for(Permission.SEE_MESSAGES)(view)
 
 
-def viewer_of(request: HttpRequest, organization_id: str) -> Viewer:
+def page_for(permission: Permission) -> Callable[[View], View]:
+    """Return a decorator like `page`, for pages that need another permission."""
+
+    def guard(view: View) -> View:
+        @wraps(view)
+        def enter(
+            request: HttpRequest, organization_id: str, *args: object, **kwargs: object
+        ) -> HttpResponseBase:
+            viewer = viewer_of(request, organization_id, permission)
+            return view(request, viewer, *args, **kwargs)
+
+        guarded: View = admin.site.admin_view(enter)
+        return guarded
+
+    return guard
+
+
+def viewer_of(
+    request: HttpRequest, organization_id: str, permission: Permission = Permission.SEE_MESSAGES
+) -> Viewer:
     """Return the person on an organization's pages. Raise Http404 for a stranger to it."""
     user = request.user
     assert isinstance(user, User)  # admin_view requires a logged-in user
-    if not may(user, organization_id, Permission.SEE_MESSAGES):
+    if not may(user, organization_id, permission):
         raise Http404
     try:
         organization = organizations.get(organization_id)
     except Organization.DoesNotExist:
         raise Http404 from None
-    return Viewer(user, organization, audit.actor_of(request))
+    return Viewer(user, organization, audit.actor_of(request), permission)
 
 
 def own_organizations(
@@ -155,6 +168,11 @@ def may_enter(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_MESSAGES))
 
 
+def may_see_templates(request: HttpRequest) -> bool:
+    """Return whether a person may see the templates of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_TEMPLATES))
+
+
 def may_audit(request: HttpRequest) -> bool:
     """Return whether a person may see the audit of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_AUDIT))
@@ -167,7 +185,7 @@ def show(
     match = request.resolver_match
     if viewer:
         latest_organization.remember(request, viewer.organization_id)
-    others = own_organizations(request)
+    others = own_organizations(request, viewer.needed if viewer else Permission.SEE_MESSAGES)
     common = {
         **admin.site.each_context(request),
         "title": title,

@@ -18,11 +18,13 @@ from messaging.consent import suppressions
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
+from messaging.console.studio import pieces
 from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
 from rme.core.channels import ALL
 from rme.crm import people
 from rme.tenants import latest
+from rme.tenants.roles import Permission
 
 LIMIT = 10
 """The most results of a kind."""
@@ -127,14 +129,17 @@ def _suppressions(viewer: Viewer, term: str) -> list[Result]:
 
 
 def _templates(viewer: Viewer, term: str) -> list[Result]:
-    if not viewer.sees_contents:
+    if not viewer.may(Permission.SEE_TEMPLATES):
         return []
     rows = Template.objects.filter(
         organization_id=viewer.organization_id, name__icontains=term
     ).order_by("name", "channel", "language")[:LIMIT]
-    url = "admin:messaging_template_change"
     return [
-        Result(row.name, f"{row.channel}, {row.language}", reverse(url, args=[row.pk]))
+        Result(
+            row.name,
+            f"{row.channel}, {row.language}",
+            pieces.url(viewer, row.name, row.language, row.channel),
+        )
         for row in rows
     ]
 

@@ -8,6 +8,7 @@ from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
 from messaging.console.people import person_page
+from messaging.console.studio import live, template_list, template_page
 from rme.tenants.roles import Permission
 
 app_name = "console"
@@ -15,6 +16,7 @@ urlpatterns = [
     path("messages/", access.first("messages"), name="first_messages"),
     path("review/", access.first("messages", query=f"status={HELD}"), name="first_review"),
     path("outbox/", access.first("messages", query="provider=simulator"), name="first_outbox"),
+    path("templates/", access.first("templates", Permission.SEE_TEMPLATES), name="first_templates"),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
@@ -34,6 +36,19 @@ urlpatterns = [
     path("<str:organization_id>/actions/", action_pages.history, name="actions"),
     path("<str:organization_id>/actions/<uuid:action_id>/", action_pages.progress, name="action"),
     path("<str:organization_id>/actions/<str:kind>/new/", action_pages.choose, name="choose"),
+    path("<str:organization_id>/templates/", template_list.show, name="templates"),
+    path("<str:organization_id>/templates/-/contacts/", live.contacts, name="sample_contacts"),
+    path("<str:organization_id>/templates/<str:name>/", template_page.show, name="template"),
+    path(
+        "<str:organization_id>/templates/<str:name>/publish/",
+        template_page.publish,
+        name="template_publish",
+    ),
+    path(
+        "<str:organization_id>/templates/<str:name>/preview/", live.preview, name="template_preview"
+    ),
+    path("<str:organization_id>/templates/<str:name>/frame/", live.frame, name="template_frame"),
+    path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
     path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
     path("<str:organization_id>/people/<path:contact_id>/", person_page.show, name="person"),
     path(

@@ -1,6 +1,7 @@
 """Templates and their versions, rendering, and the links in what is sent.
 
 Other packages use `templates` (find and activate versions), `compose` (render one delivery),
-`rendering` (render alone), `previews`, `catalog`, `inputs` (what callers send), `partials`,
-`links`, `tracked_links` and `brand`.
+`drafts` (written by people), `publishing` (reviews, and what becomes active when), `rendering`
+(render alone), `previews`, `samples` (values to try a template with), `catalog`, `inputs` (what
+callers send), `partials`, `links`, `tracked_links` and `brand`.
 """

@@ -1,15 +1,19 @@
 """Input of the template resource."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter
 
 from rme.core.http.fields import (
+    Badge,
     ChannelName,
     Cursor,
+    Data,
     Integer,
     Language,
     Limit,
+    Line,
+    LongText,
     Printable,
     Query,
     RecordId,
@@ -68,4 +72,21 @@ class RenderInput(Schema):
     )
 
 
+class DraftInput(Schema):
+    """The texts of a version as a person writes them; those of other channels are left out."""
+
+    subject: Line = ""
+    text: LongText = ""
+    html: LongText = ""
+    mjml: LongText = ""
+    title: Annotated[str, StringConstraints(max_length=1000)] = ""
+    body: LongText = ""
+    data: Data = Field(default_factory=dict)
+    badge: Badge | None = None
+    image: Annotated[str, StringConstraints(max_length=2000)] = ""
+    link: Annotated[str, StringConstraints(max_length=2000)] = ""
+    variables: dict[str, Any] = Field(default_factory=dict)
+
+
 RENDER = TypeAdapter(RenderInput)
+DRAFT = TypeAdapter(DraftInput)

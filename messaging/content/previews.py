@@ -36,7 +36,7 @@ class TemplatePreview:
     warnings: Sequence[rendering.Advice]
 
 
-class _Rendered(NamedTuple):
+class Rendered(NamedTuple):
     """What rendering returned, for any channel."""
 
     missing: Sequence[str]
@@ -48,6 +48,22 @@ class _Rendered(NamedTuple):
     body: str | None = None
     data: Mapping[str, str] | None = None
     sms: rendering.SmsSize | None = None
+    badge: int | None = None
+    image: str | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPreview:
+    """A text that nobody has saved yet: what is wrong with it, or what it looks like."""
+
+    problems: Sequence[rendering.TemplateProblem]
+    """Why it cannot be made active, each with its place."""
+    rendered: Rendered | None = None
+    failure: str = ""
+    """Why it cannot be rendered, though it parses."""
+    names: frozenset[str | None] = frozenset()
+    """The variables that it looks up."""
 
 
 def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) -> TemplatePreview:
@@ -86,6 +102,34 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
             *_variable_warnings(template, variables),
             *rendered.warnings,
         ],
+    )
+
+
+def preview_texts(
+    organization: OrganizationRecord,
+    version: TemplateVersion,
+    contact: ContactRecord | None,
+    variables: Mapping[str, object],
+) -> DraftPreview:
+    """Render a version that may not be stored, by the same rules as `preview`."""
+    written = {name: getattr(version, name) for name in (*templates.TEXTS, "variables")}
+    uses = rendering.used_partials(written, {})
+    known = templates.partials(organization.id) if uses else {}
+    problems = rendering.check(written, known)
+    if any(each.field != "variables" for each in problems):
+        return DraftPreview(problems)
+    try:
+        if problems:  # of the schema alone
+            version = TemplateVersion(template=version.template, **{**written, "variables": {}})
+        template = templates.compile_version(version)
+        context = _context(organization, contact, {}, variables, template)
+        rendered = _rendered(template, context)
+    except (rendering.TemplateSyntax, errors.InvalidPayload) as error:
+        details = error.details if isinstance(error, errors.InvalidPayload) else ()
+        return DraftPreview(problems, failure=details[0].message if details else str(error))
+    warnings = [*_variable_warnings(template, variables), *rendered.warnings]
+    return DraftPreview(
+        problems, rendered._replace(warnings=warnings), names=template.compiled.names
     )
 
 
@@ -187,25 +231,31 @@ def _context(
     return request.context if contact else {**request.context, "contact": {}}
 
 
-def _rendered(template: ActiveTemplate, context: Mapping[str, object]) -> _Rendered:
+def _rendered(template: ActiveTemplate, context: Mapping[str, object]) -> Rendered:
     """Render the version for its channel. Raises InvalidPayload."""
     try:
         match template.channel:
             case Channel.SMS:
                 sms = rendering.preview_sms(template.compiled, context)
-                return _Rendered(
-                    sms.missing, rendering.advise_sms(sms), text=sms.text, sms=sms.size
-                )
+                return Rendered(sms.missing, rendering.advise_sms(sms), text=sms.text, sms=sms.size)
             case Channel.PUSH:
                 push = rendering.render_push(template.compiled, context)
-                return _Rendered(push.missing, title=push.title, body=push.body, data=push.data)
+                return Rendered(
+                    push.missing,
+                    title=push.title,
+                    body=push.body,
+                    data=push.data,
+                    badge=push.badge,
+                    image=push.image,
+                    link=push.link,
+                )
         email = rendering.render_email(template.compiled, context)
     except (rendering.RenderFailed, rendering.RenderLimit) as error:
         raise errors.InvalidPayload(
             f"The template does not render: {error}",
             details=[errors.Detail("variables", str(error))],
         ) from error
-    return _Rendered(
+    return Rendered(
         email.missing,
         rendering.advise_email(email),
         subject=email.subject,

@@ -46,6 +46,7 @@ _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
 
 TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link")
 
+_WRITTEN = (*TEXTS, "variables")
 _TEMPLATE_COLUMNS = ("organization_id", "name", "language", "channel", "category")
 _VERSION_COLUMNS = ("id", "version", "variables", "compiled_html", *TEXTS)
 _VERSIONS = f"""
@@ -103,8 +104,17 @@ def partials(organization_id: str) -> dict[str, str]:
 
 def locked_partials(organization_id: str) -> dict[str, str]:
     """Return the partials as stored now, and lock them until the transaction ends."""
-    rows = Partial.objects.filter(organization_id=organization_id).order_by("pk")
-    return dict(rows.select_for_update().values_list("name", "text"))
+    return _locked_partials([organization_id]).get(organization_id, {})
+
+
+def _locked_partials(organization_ids: Collection[str]) -> dict[str, dict[str, str]]:
+    if not organization_ids:
+        return {}
+    rows = Partial.objects.filter(organization_id__in=organization_ids).order_by("pk")
+    found: dict[str, dict[str, str]] = {}
+    for owner, name, text in rows.select_for_update().values_list("organization", "name", "text"):
+        found.setdefault(owner, {})[name] = text
+    return found
 
 
 def forget_partials(organization_id: str) -> None:
@@ -216,21 +226,55 @@ def activate(version: TemplateVersion) -> None:
 
     Raises InvalidPayload if a text does not parse or a partial is missing.
     """
-    texts = {name: getattr(version, name) for name in (*TEXTS, "variables")}
-    with transaction.atomic():
-        template = Template.objects.select_for_update().get(pk=version.template_id)
-        used = rendering.used_partials(texts, {})
-        known = locked_partials(template.organization_id) if used else {}
-        problems = rendering.check(texts, known)
-        if problems:
-            details = [Detail(p.field, p.message) for p in problems]
-            raise InvalidPayload("The template does not parse.", details=details)
-        template.versions.filter(state=TemplateVersion.State.ACTIVE).exclude(pk=version.pk).update(
-            state=TemplateVersion.State.ARCHIVED
-        )
-        compiled = rendering.compile_mjml(version.mjml) if version.mjml else ""
-        TemplateVersion.objects.filter(pk=version.pk).update(
-            state=TemplateVersion.State.ACTIVE, activated_at=Now(), compiled_html=compiled
-        )
+    problems = activate_many([version]).get(version.pk)
+    if problems:
+        details = [Detail(p.field, p.message) for p in problems]
+        raise InvalidPayload("The template does not parse.", details=details)
     version.refresh_from_db()
+
+
+def activate_many(
+    versions: Sequence[TemplateVersion],
+) -> dict[int, list[rendering.TemplateProblem]]:
+    """Make versions active, each of another template; return what prevents it, by version.
+
+    The number of statements does not grow with the versions, nor with the organizations.
+    """
+    texts = {each.pk: {name: getattr(each, name) for name in _WRITTEN} for each in versions}
+    with transaction.atomic():
+        wanted = Template.objects.filter(pk__in={each.template_id for each in versions})
+        owners = {row.pk: row for row in wanted.select_for_update().order_by("pk")}
+        uses = any(rendering.used_partials(each, {}) for each in texts.values())
+        known = _locked_partials({row.organization_id for row in owners.values()} if uses else ())
+        problems = {
+            each.pk: rendering.check(
+                texts[each.pk], known.get(owners[each.template_id].organization_id, {})
+            )
+            for each in versions
+        }
+        _make_active([each for each in versions if not problems[each.pk]])
+    for row in owners.values():
+        forget(row)
+    return {key: found for key, found in problems.items() if found}
+
+
+def _make_active(versions: Sequence[TemplateVersion]) -> None:
+    """Make checked versions active, and archive those that were."""
+    owners = {each.template_id for each in versions}
+    before = TemplateVersion.objects.filter(
+        template__in=owners, state=TemplateVersion.State.ACTIVE
+    ).exclude(pk__in=[each.pk for each in versions])
+    before.update(state=TemplateVersion.State.ARCHIVED)
+    for each in versions:
+        each.state = TemplateVersion.State.ACTIVE
+        each.compiled_html = rendering.compile_mjml(each.mjml) if each.mjml else ""
+        each.activated_at = Now()
+        each.publish_at = None
+    columns = ["state", "compiled_html", "activated_at", "publish_at"]
+    TemplateVersion.objects.bulk_update(versions, columns)
+    Template.objects.filter(pk__in=owners, archived_at__isnull=False).update(archived_at=None)
+
+
+def forget(template: Template) -> None:
+    """Drop a template from the cache of this process; others see a change within two seconds."""
     _active.forget((template.organization_id, template.name))

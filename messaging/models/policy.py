@@ -101,6 +101,13 @@ class SendingRules(models.Model):
         help_text="Links in emails lead by way of us, which tells that they were followed.",
     )
 
+    review_templates = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="A version of a template is made active only with the consent of a person who "
+        "wrote none of it.",
+    )
+
     class Meta:
         verbose_name_plural = "sending rules"
 

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Now
@@ -23,6 +24,9 @@ class Template(models.Model):
     channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
     category = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    archived_at = models.DateTimeField(
+        null=True, editable=False, help_text="None: not archived. To make a version active ends it."
+    )
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
@@ -63,7 +67,31 @@ class TemplateVersion(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     activated_at = models.DateTimeField(null=True, editable=False)
 
+    # A draft: who wrote it, who is to look at it, and when it is made active.
+    revision = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    """Counts the changes of a draft, so that nobody overwrites what they have not seen."""
+    authors = ArrayField(models.BigIntegerField(), default=list, db_default=[], editable=False)
+    """The ids of all who wrote it: none of them may be its reviewer."""
+    edited_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    edited_at = models.DateTimeField(null=True, editable=False)
+    review_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    """Who asked for a review; empty: nobody did."""
+    approved_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    """Who approved it, having written none of it; a change ends that."""
+    publish_at = models.DateTimeField(null=True, editable=False)
+    publish_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    publish_by_id = models.BigIntegerField(null=True, editable=False)
+    publish_problem = models.CharField(max_length=500, default="", db_default="", editable=False)
+    """Why it could not be made active at its time."""
+
     class Meta:
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                fields=["publish_at"],
+                name="version_to_publish",
+                condition=models.Q(publish_at__isnull=False),
+            )
+        ]
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(fields=["template", "version"], name="version_once"),
             models.UniqueConstraint(

@@ -96,6 +96,8 @@ class SendingRulesRecord:
     double_opt_in: bool
     track_opens: bool
     track_clicks: bool
+    review_templates: bool = False
+    """Whether a second person must agree before a version of a template is made active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,7 @@ def _sending(row: SendingRules) -> SendingRulesRecord:
         double_opt_in=row.double_opt_in,
         track_opens=row.track_opens,
         track_clicks=row.track_clicks,
+        review_templates=row.review_templates,
     )
 
 
@@ -260,6 +263,7 @@ _QUERIES = (
             "double_opt_in",
             "track_opens",
             "track_clicks",
+            "review_templates",
         ),
     ),
 )

@@ -71,6 +71,8 @@ class Addresses:
             return "1"
         if name in ("object_id", "id") and prefix in self.models:
             return self._key(self.models[prefix])
+        if name == "name" and "/templates/" in prefix:
+            return "welcome"
         if name == "run_id":
             return self._run(prefix)
         if name == "token" and prefix.endswith("/invitation/"):

@@ -11,7 +11,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from messaging.admin.categories import check_category
-from messaging.admin.templates.versions import page_of
+from messaging.admin.templates.versions import page_of, studio_url
 from messaging.models import Category, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.tenants import languages
@@ -81,7 +81,7 @@ class TemplateAdmin(TenantAdmin):
     list_select_related = ("organization",)
     fixed_fields = ("organization", "name", "language", "channel")
     inlines: ClassVar[list[Any]] = [VersionInline]
-    actions_detail: ClassVar[list[str]] = ["new_version"]
+    actions_detail: ClassVar[list[str]] = ["studio", "new_version"]
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: object
@@ -131,6 +131,11 @@ class TemplateAdmin(TenantAdmin):
         reasons = [USED.format(row) for row in objs if row.pk in set(sent)]
         missing.discard(str(TemplateVersion._meta.verbose_name))
         return deleted, counts, missing, [*protected, *reasons]
+
+    @action(description="Open in the studio", permissions=["view"])
+    def studio(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Lead to the page where templates are written, tried and published."""
+        return HttpResponseRedirect(studio_url(self.get_object(request, object_id)))
 
     @action(description="New version", permissions=["change"])
     def new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -1,6 +1,7 @@
 """Pages for the versions of templates: editing, preview, test and activation."""
 
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.forms import ModelForm
@@ -17,7 +18,7 @@ from messaging.admin.templates.preview import (
     preview,
     sample_variables,
 )
-from messaging.content import rendering, templates
+from messaging.content import publishing, rendering, templates
 from messaging.models import Template, TemplateVersion
 from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants import audit
@@ -30,6 +31,13 @@ TEXTS = {
     "PUSH": ("title", "body", "data", "badge", "image", "link"),
 }
 """The texts of a version, by channel."""
+
+
+def studio_url(template: Template) -> str:
+    """Return the address of a template's page in the studio."""
+    args = [template.organization_id, template.name]
+    query = urlencode({"language": template.language, "channel": template.channel})
+    return f"{reverse('console:template', args=args)}?{query}"
 
 
 def page_of(version: TemplateVersion) -> str:
@@ -52,7 +60,7 @@ class TemplateVersionAdmin(TenantAdmin):
     ordering = ("-id",)
     autocomplete_fields = ("template",)
     readonly_fields = ("version", "state", "created_at", "activated_at", "shown")
-    actions_detail: ClassVar[list[str]] = ["preview", "send_test", "activate", "copy"]
+    actions_detail: ClassVar[list[str]] = ["studio", "preview", "send_test", "activate", "copy"]
 
     # --- the form -------------------------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
@@ -113,6 +121,12 @@ class TemplateVersionAdmin(TenantAdmin):
         return HttpResponseRedirect(page_of(obj))
 
     # --- buttons --------------------------------------------------------------------------------
+    @action(description="Open in the studio", permissions=["view"])
+    def studio(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Lead to the page where templates are written, tried and published."""
+        row = self.get_object(request, object_id)
+        return HttpResponseRedirect(f"{studio_url(row.template)}&version={row.version}")
+
     @action(description="Make active", permissions=["activate"])
     def activate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Activate a version, which may be an older one."""
@@ -120,7 +134,7 @@ class TemplateVersionAdmin(TenantAdmin):
         problems = _problems(row)
         if request.method == "POST" and not problems:
             try:
-                templates.activate(row)
+                publishing.publish(row, audit.actor_of(request))
             except InvalidPayload as error:
                 problems = [(each.field, "", each.message) for each in error.details]
             else:

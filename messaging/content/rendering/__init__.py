@@ -34,11 +34,14 @@ from messaging.content.rendering.compiled import (
 )
 from messaging.content.rendering.errors import RenderFailed, RenderLimit, TemplateSyntax
 from messaging.content.rendering.limits import Limits
+from messaging.content.rendering.liquid import FILTERS, TAGS
 from messaging.content.rendering.mjml import compile_mjml
-from messaging.content.rendering.segments import SmsSize, segments
+from messaging.content.rendering.segments import SmsSize, non_gsm_characters, segments
 from messaging.content.rendering.variables import defaults, missing_variables, schema_problem
 
 __all__ = [
+    "FILTERS",
+    "TAGS",
     "Advice",
     "Compiled",
     "Limits",
@@ -59,6 +62,7 @@ __all__ = [
     "compile_source",
     "defaults",
     "missing_variables",
+    "non_gsm_characters",
     "preview_sms",
     "render_email",
     "render_push",

@@ -1,0 +1,64 @@
+// The draft is saved when typing pauses. What somebody else has changed meanwhile is never overwritten.
+const say = (text) => { document.getElementById("studio-state").textContent = text; };
+
+export function makeDraft(form, address, { write, showProblems }) {
+  const notice = document.getElementById("studio-changed");
+  let dirty = false, saving = null, timer = 0, stopped = !address;
+
+  function adopt(found) {
+    for (const name of ["version", "revision"]) {
+      for (const each of document.querySelectorAll(`[data-flush] [name=${name}], #studio-form [name=${name}]`)) each.value = found[name];
+    }
+    for (const each of document.querySelectorAll("[data-draft]")) each.hidden = false;
+  }
+
+  async function send(anew) {
+    write();
+    dirty = false;
+    const body = new URLSearchParams(new FormData(form));
+    if (anew) body.set("anew", "1");
+    say("Saving …");
+    const answer = await fetch(address, { method: "POST", body }).catch(() => null);
+    if (!answer) { dirty = true; say("Not saved: the server does not answer. The next change tries again."); return false; }
+    if (answer.ok) {
+      const found = await answer.json();
+      adopt(found);
+      notice.hidden = true;
+      stopped = false;
+      say(`Draft ${found.version} is saved.`);
+      return true;
+    }
+    dirty = true;
+    const found = answer.headers.get("Content-Type")?.startsWith("application/json") ? await answer.json() : {};
+    if (found.changed) {
+      stopped = true;
+      notice.hidden = false;
+      notice.querySelector("span").textContent = `${found.changed.by} has changed this template meanwhile. Your text is not saved, and nothing was overwritten. `;
+    } else showProblems(found.errors || [], "");
+    say("Not saved.");
+    return false;
+  }
+
+  const save = (anew = false) => {
+    clearTimeout(timer);
+    saving = (saving || Promise.resolve()).then(() => send(anew));
+    return saving;
+  };
+  notice.querySelector("[data-load]").addEventListener("click", () => { dirty = false; window.location.reload(); });
+  notice.querySelector("[data-anew]").addEventListener("click", () => save(true));
+  window.addEventListener("beforeunload", (event) => { if (dirty && address) event.preventDefault(); });
+
+  return {
+    changed() {
+      dirty = true;
+      clearTimeout(timer);
+      if (!stopped) timer = setTimeout(() => save(), 1000);
+    },
+    // What a button does concerns the text as it stands in the editor, so that is saved first.
+    async flush() {
+      if (dirty && !stopped) return save();
+      return saving ? saving.then(() => !dirty) : !dirty;
+    },
+    leave() { dirty = false; },
+  };
+}

@@ -1,0 +1,55 @@
+// The rendering: asked for when typing pauses, shown beside the editor, its HTML in a frame.
+const show = (name, text) => {
+  for (const each of document.querySelectorAll(`[data-show="${name}"]`)) each.textContent = text ?? "";
+};
+
+const item = (text, tag = "li") => Object.assign(document.createElement(tag), { textContent: text });
+
+export function showRendering(found) {
+  for (const name of ["subject", "text", "title", "body", "image", "link", "badge"]) show(name, found[name]);
+  const { sms } = found;
+  show("size", sms && `${sms.encoding}, ${sms.characters} characters, ${sms.segments} segment${sms.segments === 1 ? "" : "s"}`);
+  show("forced", found.forced?.length ? `UCS-2 because of: ${found.forced.join(" ")}` : "");
+  show("data", found.data && Object.entries(found.data).map(([name, text]) => `${name}: ${text}`).join("\n"));
+  const missing = found.missing?.length ? [`Without a value: ${found.missing.join(", ")}`] : [];
+  const warnings = (found.warnings || []).map((each) => `${each.field}: ${each.message}`);
+  document.getElementById("studio-warnings").replaceChildren(...[...missing, ...warnings].map((text) => item(text)));
+}
+
+export function showProblems(problems, failure) {
+  const lines = problems.map((each) => `${each.field}${each.line ? `, line ${each.line}` : ""}: ${each.message}`);
+  if (failure) lines.push(failure);
+  const place = document.getElementById("studio-problems");
+  const text = lines.join("\n");
+  if (place.textContent === text) return;
+  place.className = text ? "c-error c-pre" : "";
+  place.textContent = text;
+}
+
+// The form itself goes to the frame: nothing is stored, and the document has its own policy.
+export function showFrame(form) {
+  if (!document.getElementsByName("studio-rendering").length) return;
+  const { action, target } = form;
+  form.action = form.dataset.frame;
+  form.target = "studio-rendering";
+  HTMLFormElement.prototype.submit.call(form);
+  form.action = action;
+  form.target = target;
+}
+
+export function chooseForms(form, changed) {
+  const frame = document.getElementsByName("studio-rendering")[0];
+  const text = document.getElementById("studio-text");
+  for (const button of document.querySelectorAll("[data-form]")) {
+    button.addEventListener("click", () => {
+      const kind = button.dataset.form;
+      for (const each of document.querySelectorAll("[data-form]")) each.setAttribute("aria-pressed", String(each === button));
+      form.elements.form.value = kind;
+      frame.hidden = kind === "text";
+      text.hidden = kind !== "text";
+      frame.classList.toggle("c-phone", kind === "phone");
+      frame.classList.toggle("c-dark-frame", kind === "dark");
+      changed();
+    });
+  }
+}

@@ -1,0 +1,22 @@
+// Rows of variables and of data: when the last one is filled in, an empty one follows it.
+export function growRows(root, changed) {
+  for (const place of root.querySelectorAll("[data-rows]")) {
+    place.addEventListener("input", () => {
+      const rows = [...place.querySelectorAll(".c-row")];
+      const last = rows.at(-1);
+      if (last.querySelector("input:not([type=hidden])").value) {
+        const next = last.cloneNode(true);
+        for (const each of next.querySelectorAll("[name]")) {
+          each.name = each.name.replace(/\d+/, (number) => String(Number(number) + 1));
+          each.value = each.tagName === "SELECT" ? each.options[0].value : "";
+        }
+        last.removeAttribute("data-empty");
+        place.append(next);
+      }
+      changed();
+    });
+  }
+}
+
+export const variableNames = (root) =>
+  [...root.querySelectorAll('[data-rows="v"] input[name$="_name"]')].map((each) => each.value.trim()).filter(Boolean);

@@ -1,0 +1,5 @@
+"""The template studio: the list of templates, and a page for each to write, try and publish it.
+
+Other packages use `pieces` (the address of a template's page), `template_list`, `template_page`
+(the page and its actions) and `live` (what the page's script asks for while somebody types).
+"""

@@ -1,0 +1,162 @@
+"""The pieces of a template: one for each language and channel, with their state."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.db.models import OuterRef, Q, Subquery
+from django.urls import reverse
+
+from messaging.console.access import Viewer
+from messaging.models import Template, TemplateVersion
+from rme.core.channels import Channel
+
+_ORDER = {each.value: place for place, each in enumerate(Channel)}
+_DRAFT = ("version", "review_by", "approved_by", "publish_at", "publish_problem", "edited_by")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A template in one language and for one channel."""
+
+    id: int
+    name: str
+    language: str
+    channel: str
+    category: str
+    active: int | None
+    """The number of the active version."""
+    activated_at: datetime | None
+    draft: int | None
+    """The number of the newest version, if that is a draft."""
+    review_by: str
+    approved_by: str
+    publish_at: datetime | None
+    problem: str
+    edited_by: str
+    is_archived: bool
+    lags: bool
+    """Whether the default language has had a newer active version since."""
+    url: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.language}, {self.channel}"
+
+    @property
+    def states(self) -> list[tuple[str, str]]:
+        """Return its state in words, each with the name of a colour."""
+        found = []
+        if self.is_archived:
+            found.append(("Archived", "muted-status"))
+        elif self.active:
+            found.append((f"Version {self.active} is active", "good"))
+        elif not self.draft:
+            found.append(("Nothing is active", "warn"))
+        if self.draft:
+            found.append((f"Draft {self.draft}", "info"))
+        if self.problem:
+            found.append(("Could not be published", "bad"))
+        elif self.publish_at:
+            found.append(("Will be published", "info"))
+        elif self.approved_by:
+            found.append(("Approved", "good"))
+        elif self.review_by:
+            found.append(("Waits for review", "warn"))
+        if self.lags:
+            found.append(("Behind the default language", "warn"))
+        return found
+
+
+def find(viewer: Viewer, names: Collection[str]) -> dict[str, list[Piece]]:
+    """Return the pieces of templates by name, those of the default language first; one query."""
+    found: dict[str, list[Mapping[str, object]]] = {}
+    for row in _rows(viewer.organization_id, names):
+        found.setdefault(str(row["name"]), []).append(row)
+    return {name: _pieces(viewer, found[name]) for name in names if name in found}
+
+
+def _rows(organization_id: str, names: Collection[str]) -> Iterable[Mapping[str, object]]:
+    versions = TemplateVersion.objects.filter(template=OuterRef("pk"))
+    active = versions.filter(state=TemplateVersion.State.ACTIVE)
+    newest = versions.order_by("-version")
+    rows: Iterable[Mapping[str, object]] = (
+        Template.objects.filter(organization_id=organization_id, name__in=names)
+        .annotate(
+            active=Subquery(active.values("version")),
+            activated_at=Subquery(active.values("activated_at")),
+            state=Subquery(newest.values("state")[:1]),
+            **{f"draft_{name}": Subquery(newest.values(name)[:1]) for name in _DRAFT},
+        )
+        .values(
+            *("id", "name", "language", "channel", "category", "archived_at"),
+            *("active", "activated_at", "state"),
+            *(f"draft_{name}" for name in _DRAFT),
+        )
+        .order_by("name", "language")
+    )
+    return rows
+
+
+def _pieces(viewer: Viewer, rows: Sequence[Mapping[str, object]]) -> list[Piece]:
+    default = viewer.organization.language
+    newest = {
+        row["channel"]: row["activated_at"]
+        for row in rows
+        if row["language"] == default and row["activated_at"]
+    }
+    made = [_piece(viewer, row, newest.get(row["channel"])) for row in rows]
+    return sorted(made, key=lambda p: (p.language != default, p.language, _ORDER[p.channel]))
+
+
+def _piece(viewer: Viewer, row: Mapping[str, object], default_at: object) -> Piece:
+    is_draft = row["state"] == TemplateVersion.State.DRAFT
+    draft = {name: row[f"draft_{name}"] if is_draft else None for name in _DRAFT}
+    at = row["activated_at"]
+    lags = isinstance(at, datetime) and isinstance(default_at, datetime) and at < default_at
+    name, language, channel = str(row["name"]), str(row["language"]), str(row["channel"])
+    publish_at = draft["publish_at"]
+    return Piece(
+        id=_number(row["id"]) or 0,
+        name=name,
+        language=language,
+        channel=channel,
+        category=str(row["category"]),
+        active=_number(row["active"]),
+        activated_at=at if isinstance(at, datetime) else None,
+        draft=_number(draft["version"]),
+        review_by=str(draft["review_by"] or ""),
+        approved_by=str(draft["approved_by"] or ""),
+        publish_at=publish_at if isinstance(publish_at, datetime) else None,
+        problem=str(draft["publish_problem"] or ""),
+        edited_by=str(draft["edited_by"] or ""),
+        is_archived=row["archived_at"] is not None,
+        lags=lags,
+        url=url(viewer, name, language, channel),
+    )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def url(viewer: Viewer, name: str, language: str, channel: str, **more: object) -> str:
+    """Return the address of a piece's page."""
+    query = urlencode({"language": language, "channel": channel, **more})
+    return f"{reverse('console:template', args=[viewer.organization_id, name])}?{query}"
+
+
+def choose(pieces: Iterable[Piece], language: str, channel: str) -> Piece | None:
+    """Return the piece with a language and channel, or the first that has one of them."""
+    there = list(pieces)
+    for wanted in ((language, channel), (language, ""), ("", channel), ("", "")):
+        for each in there:
+            if wanted[0] in ("", each.language) and wanted[1] in ("", each.channel):
+                return each
+    return None
+
+
+def waiting() -> Q:
+    """Return the condition for templates that wait for a review."""
+    return Q(versions__state=TemplateVersion.State.DRAFT) & ~Q(versions__review_by="")

@@ -1,0 +1,72 @@
+"""The list of templates, by name, with the state of each language and channel."""
+
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.studio import pieces
+from messaging.console.studio.studio_forms import NewTemplateForm
+from messaging.content import drafts
+from messaging.models import Template
+from rme.core import errors
+from rme.tenants.audit import Action
+from rme.tenants.roles import Permission
+
+SHOWN = 50
+
+
+@access.page_for(Permission.SEE_TEMPLATES)
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the list; a POST adds a template and leads to its page."""
+    form = NewTemplateForm(viewer)
+    if request.method == "POST":
+        viewer.require(Permission.CHANGE_TEMPLATES)
+        form = NewTemplateForm(viewer, request.POST)
+        if form.is_valid() and (made := _add(viewer, form)):
+            to = pieces.url(viewer, made.name, made.language, made.channel)
+            return HttpResponseRedirect(to)
+    term = request.GET.get("q", "").replace("\0", "").strip()[:200]
+    shown = request.GET.get("show", "")
+    names = _names(viewer, term, shown, request.GET.get("after", "").replace("\0", ""))
+    found = pieces.find(viewer, names[:SHOWN])
+    return access.show(
+        request,
+        viewer,
+        "studio/list",
+        "Templates",
+        others_page="console:templates",
+        templates=found.items(),
+        following=names[SHOWN - 1] if len(names) > SHOWN else "",
+        term=term,
+        shown=shown,
+        form=form,
+        may_change=viewer.may(Permission.CHANGE_TEMPLATES),
+    )
+
+
+def _names(viewer: Viewer, term: str, shown: str, after: str) -> list[str]:
+    """Return the names of a page of templates, and one more if there are more; one query."""
+    rows = Template.objects.filter(organization_id=viewer.organization_id)
+    if shown == "review":
+        rows = rows.filter(pieces.waiting())
+    else:
+        rows = rows.filter(archived_at__isnull=shown != "archived")
+    if term:
+        rows = rows.filter(name__icontains=term)
+    if after:
+        rows = rows.filter(name__gt=after)
+    names = rows.order_by("name").values_list("name", flat=True).distinct()
+    return list(names[: SHOWN + 1])
+
+
+def _add(viewer: Viewer, form: NewTemplateForm) -> Template | None:
+    """Add the template with an empty draft; None if it exists, with the form's error."""
+    new = Template(organization_id=viewer.organization_id, **form.cleaned_data)
+    try:
+        drafts.add_template(new, viewer.actor)
+    except errors.InvalidPayload as error:
+        for each in error.details:
+            form.add_error("name" if "exists" in each.message else each.field, each.message)
+        return None
+    access.note(viewer, Action.ADDED, new)
+    return new

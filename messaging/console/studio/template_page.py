@@ -1,0 +1,175 @@
+"""A template's page: its pieces as tabs, the editor, the rendering, and the history."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.studio import actions, live, pieces, versions, written
+from messaging.console.studio.pieces import Piece
+from messaging.console.studio.studio_forms import AnotherForm, PublishForm
+from messaging.content import drafts, publishing
+from messaging.models import Template, TemplateVersion
+from rme.core import errors
+from rme.tenants.roles import Permission
+
+FIELD_LABELS = {
+    "subject": "Subject",
+    "html": "HTML",
+    "mjml": "MJML",
+    "text": "Plain text",
+    "title": "Title",
+    "body": "Text",
+    "image": "Picture (address)",
+    "link": "Link (address)",
+    "badge": "Badge",
+}
+ONE_LINE = ("subject", "title", "image", "link", "badge")
+FORMS = [("desktop", "Desktop"), ("phone", "Phone"), ("dark", "Dark"), ("text", "Plain text")]
+LANGUAGES = {"html": "html", "mjml": "html"}
+"""The language around the Liquid, by field; plain text in all others."""
+
+
+@access.page_for(Permission.SEE_TEMPLATES)
+def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
+    """Return a template's page; a POST writes: it saves, copies, tests, or asks for a review."""
+    if request.method != "POST":
+        return _page(request, viewer, name)
+    viewer.require(Permission.CHANGE_TEMPLATES)
+    return _act(request, viewer, name, actions.WRITING)
+
+
+@access.page_for(Permission.SEE_TEMPLATES)
+@require_POST
+def publish(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
+    """Do what changes the text that is sent: publish, roll back, approve, archive."""
+    viewer.require(Permission.PUBLISH_TEMPLATES)
+    return _act(request, viewer, name, actions.PUBLISHING)
+
+
+def _act(
+    request: HttpRequest, viewer: Viewer, name: str, known: dict[str, actions.Act]
+) -> HttpResponseBase:
+    """Do one action, and lead back to the page; a reload does not do it twice."""
+    template = live.template_of(request, viewer, name)
+    do = known.get(request.POST.get("do", ""))
+    to = pieces.url(viewer, name, template.language, template.channel)
+    if do is None:
+        messages.error(request, "Nothing was done: choose one of the buttons.")
+        return HttpResponseRedirect(to)
+    try:
+        done = do(request, viewer, template)
+    except errors.ApiError as error:
+        lines = [f"{each.field}: {each.message}" for each in error.details] or [error.message]
+        return _page(request, viewer, name, problems=lines)
+    except drafts.DraftChanged as error:
+        by = (error.row and error.row.edited_by) or "Somebody else"
+        line = f"{by} has changed it meanwhile. Nothing was overwritten; this is how it is now."
+        return _page(request, viewer, name, problems=[line])
+    messages.success(request, done.text)
+    return HttpResponseRedirect(done.url or to)
+
+
+def _page(
+    request: HttpRequest, viewer: Viewer, name: str, problems: Sequence[str] = ()
+) -> HttpResponseBase:
+    template = live.template_of(request, viewer, name)
+    every = pieces.find(viewer, [name])[name]
+    piece = next(each for each in every if each.id == template.pk)
+    shown = live.shown_version(template, _number(request.GET.get("version", "")))
+    if shown is None and request.GET.get("version"):
+        raise Http404
+    may_change = viewer.may(Permission.CHANGE_TEMPLATES)
+    return access.show(
+        request,
+        viewer,
+        "studio/template",
+        name,
+        others_page="console:templates",
+        piece=piece,
+        pieces=every,
+        version=shown,
+        is_draft=shown is not None and shown.state == TemplateVersion.State.DRAFT,
+        problems=problems,
+        may_change=may_change,
+        may_publish=viewer.may(Permission.PUBLISH_TEMPLATES),
+        history=versions.history(template),
+        fields=_fields(template, shown, request),
+        rows=written.schema_rows(shown.variables if shown else {}),
+        kinds=written.KIND_LABELS.items(),
+        data=shown.data.items() if shown and template.channel == "PUSH" else None,
+        another=AnotherForm(template),
+        publish_form=PublishForm(),
+        review=_review(viewer, every, shown),
+        forms_of_rendering=FORMS,
+        studio=_studio(viewer, name, template, shown, may_change=may_change),
+    )
+
+
+def _fields(
+    template: Template, shown: TemplateVersion | None, request: HttpRequest
+) -> list[dict[str, Any]]:
+    """Return the texts of the form: as they were sent, if they were, else as they are stored."""
+    texts = drafts.texts_of(shown)
+    is_sent = request.method == "POST" and request.POST.get("do") == "save"
+    return [
+        {
+            "name": name,
+            "label": FIELD_LABELS[name],
+            "text": request.POST.get(name, "") if is_sent else _text(texts[name]),
+            "is_line": name in ONE_LINE,
+            "language": LANGUAGES.get(name, ""),
+        }
+        for name in drafts.BY_CHANNEL[template.channel]
+        if name in FIELD_LABELS
+    ]
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _review(
+    viewer: Viewer, every: Sequence[Piece], shown: TemplateVersion | None
+) -> dict[str, object]:
+    """Return what the page says about the review of the version, and of all pieces."""
+    waiting = [each for each in every if each.review_by and not each.approved_by]
+    return {
+        "is_required": publishing.review_is_required(viewer.organization_id),
+        "is_free": shown is not None and publishing.is_free(shown, viewer.actor),
+        "may_review": shown is not None and publishing.may_review(shown, viewer.actor),
+        "waiting": waiting,
+        "drafts": [each for each in every if each.draft],
+    }
+
+
+def _studio(
+    viewer: Viewer,
+    name: str,
+    template: Template,
+    shown: TemplateVersion | None,
+    *,
+    may_change: bool,
+) -> dict[str, object]:
+    """Return what the page's script needs to know."""
+    args = [viewer.organization_id, name]
+    is_draft = shown is not None and shown.state == TemplateVersion.State.DRAFT
+    return {
+        "preview": reverse("console:template_preview", args=args),
+        "draft": reverse("console:template_draft", args=args) if may_change else "",
+        "contacts": reverse("console:sample_contacts", args=args[:1])
+        if viewer.may(Permission.SEE_MESSAGES)
+        else "",
+        "channel": template.channel,
+        "isDraft": is_draft,
+        "completion": versions.completion(viewer.organization_id),
+    }
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0

@@ -1,0 +1,226 @@
+"""What stands in the studio's form: the texts, the rows of the schema, and the sample values."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from messaging.content import drafts
+from messaging.content.inputs import DRAFT
+from messaging.models import Template, TemplateVersion
+from rme.core import errors
+from rme.core.http.parsing import parse, refuse_nul
+
+KINDS: Mapping[str, Mapping[str, object]] = {
+    "text": {"type": "string"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
+    "choice": {"type": "string"},
+    "list": {"type": "array", "items": {"type": "string"}},
+    "numbers": {"type": "array", "items": {"type": "number"}},
+    "other": {},
+}
+KIND_LABELS = {
+    "text": "Text",
+    "integer": "Whole number",
+    "number": "Number",
+    "boolean": "Yes or no",
+    "choice": "Choice",
+    "list": "List of texts",
+    "numbers": "List of numbers",
+    "other": "As in the schema",
+}
+"""The types of variables. `other` is what only a schema describes; it is kept as it is."""
+_ROW = re.compile(r"v(\d{1,4})_name")
+_DATA = re.compile(r"d(\d{1,4})_name")
+SAMPLE = "s:"
+"""Begins the name of a sample value's field; its path follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRow:
+    """A variable of the schema. Of a choice the example is all choices, separated by commas."""
+
+    name: str
+    kind: str
+    is_required: bool
+    example: str
+
+
+def schema_rows(schema: Mapping[str, object]) -> list[SchemaRow]:
+    """Return the variables that a schema describes."""
+    properties, required = schema.get("properties"), schema.get("required")
+    names = required if isinstance(required, list) else []
+    return [
+        SchemaRow(name, _kind(rule), name in names, _example(rule))
+        for name, rule in (properties.items() if isinstance(properties, dict) else ())
+    ]
+
+
+def _kind(rule: object) -> str:
+    if not isinstance(rule, dict):
+        return "other"
+    if isinstance(rule.get("enum"), list):
+        texts = all(isinstance(each, str) and "," not in each for each in rule["enum"])
+        return "choice" if texts else "other"
+    items = rule.get("items")
+    shape = {"type": rule.get("type")}
+    if shape["type"] == "array":
+        shape["items"] = {"type": items.get("type")} if isinstance(items, dict) else None
+        if isinstance(items, dict) and items.get("type") == "integer":
+            return "numbers"
+    found = [kind for kind, given in KINDS.items() if given == shape and kind != "choice"]
+    return found[0] if found else "other"
+
+
+def _example(rule: object) -> str:
+    if not isinstance(rule, dict):
+        return ""
+    if isinstance(rule.get("enum"), list):
+        return ", ".join(map(str, rule["enum"]))
+    examples = rule.get("examples")
+    first = examples[0] if isinstance(examples, list) and examples else rule.get("default", "")
+    if isinstance(first, list):
+        return ", ".join(map(str, first))
+    return "" if isinstance(first, dict) else _text(first)
+
+
+def _text(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def schema_of(form: QueryDict, before: Mapping[str, object]) -> dict[str, object]:
+    """Return the schema by the form's rows. What rows do not show is kept as it was before.
+
+    Raise InvalidPayload, which names the row's field.
+    """
+    if "rows" not in form:
+        return dict(before)
+    known = before.get("properties")
+    rules = known if isinstance(known, dict) else {}
+    properties: dict[str, object] = {}
+    required: list[str] = []
+    for number in _numbers(form, _ROW):
+        name = form.get(f"v{number}_name", "").strip()
+        if not name:
+            continue
+        if not name.isidentifier() or name in properties:
+            why = "stands twice" if name in properties else "is not a name like order_number"
+            raise errors.InvalidPayload.at(f"variables.{name}", why)
+        old = rules.get(form.get(f"v{number}_was", name))
+        kind = form.get(f"v{number}_kind", "text")
+        example = form.get(f"v{number}_example", "").strip()
+        properties[name] = _rule(name, kind, example, old if isinstance(old, dict) else {})
+        if form.get(f"v{number}_required") == "yes":
+            required.append(name)
+    rest = {name: value for name, value in before.items() if name not in _OWN}
+    if not properties and not rest:
+        return {}
+    own: dict[str, object] = {"type": "object", "properties": properties}
+    return {**rest, **own, **({"required": required} if required else {})}
+
+
+_OWN = ("type", "properties", "required")
+
+
+def _rule(name: str, kind: str, example: str, old: Mapping[str, object]) -> dict[str, object]:
+    """Return the rule of a variable: as it was, with what the row has changed."""
+    if kind not in KINDS:
+        raise errors.InvalidPayload.at(f"variables.{name}", "there is no such type")
+    if kind == "other" or (_kind(old) == kind and _example(old) == example):
+        return dict(old)
+    kept = dict(old) if _kind(old) == kind else _described(old)
+    rule = {**kept, **KINDS[kind]}
+    rule.pop("default" if not example or "default" in rule else "", None)
+    words = [each.strip() for each in example.split(",") if each.strip()]
+    if kind == "choice":
+        if not words:
+            raise errors.InvalidPayload.at(f"variables.{name}", "needs its choices, with commas")
+        return {**rule, "enum": words}
+    rule.pop("examples", None)
+    return {**rule, "examples": [_value(name, kind, example, words)]} if example else rule
+
+
+def _described(old: Mapping[str, object]) -> dict[str, object]:
+    return {key: old[key] for key in ("title", "description") if key in old}
+
+
+def _value(name: str, kind: str, example: str, words: list[str]) -> object:
+    try:
+        match kind:
+            case "integer":
+                return int(example)
+            case "number":
+                return float(example)
+            case "boolean":
+                return example.lower() in ("yes", "true", "1")
+            case "list":
+                return words
+            case "numbers":
+                return [float(each) for each in words]
+    except ValueError:
+        raise errors.InvalidPayload.at(f"variables.{name}", "the example is no number") from None
+    return example
+
+
+def texts(form: QueryDict, template: Template, before: Mapping[str, object]) -> dict[str, object]:
+    """Return what the form says of a version. Raise InvalidPayload, which names the fields."""
+    given: dict[str, object] = {}
+    for name in drafts.BY_CHANNEL[template.channel]:
+        if name == "data":
+            given[name] = dict(_data(form)) if "rows" in form else before.get("data", {})
+        elif name == "badge":
+            given[name] = _badge(form.get("badge", ""))
+        else:
+            given[name] = form.get(name, "").replace("\r\n", "\n")
+    variables = before.get("variables")
+    given["variables"] = schema_of(form, variables if isinstance(variables, dict) else {})
+    refuse_nul(given)
+    parsed = parse(DRAFT, given).model_dump()
+    return {name: parsed[name] for name in given}
+
+
+def version(form: QueryDict, template: Template, before: TemplateVersion | None) -> TemplateVersion:
+    """Return a version that is not stored, by the form. Raise InvalidPayload."""
+    return TemplateVersion(template=template, **texts(form, template, drafts.texts_of(before)))
+
+
+def sample_values(form: QueryDict) -> dict[str, str]:
+    """Return the sample values by path."""
+    return {
+        name.removeprefix(SAMPLE): form.get(name, "")
+        for name in form
+        if isinstance(name, str) and name.startswith(SAMPLE)
+    }
+
+
+def seen(form: QueryDict) -> drafts.Seen:
+    """Return the version that the person has before them."""
+    return drafts.Seen(
+        _int(form.get("version", "")), _int(form.get("revision", "")), form.get("anew") == "1"
+    )
+
+
+def _int(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+def _badge(text: str) -> int | None:
+    if not text.strip():
+        return None
+    if not text.strip().isdecimal() or len(text) > 9:
+        raise errors.InvalidPayload.at("badge", "is not a number")
+    return int(text)
+
+
+def _data(form: QueryDict) -> Iterator[tuple[str, str]]:
+    for number in _numbers(form, _DATA):
+        if name := form.get(f"d{number}_name", "").strip():
+            yield name, form.get(f"d{number}_text", "").replace("\r\n", "\n")
+
+
+def _numbers(form: QueryDict, pattern: re.Pattern[str]) -> list[int]:
+    found = (pattern.fullmatch(name) for name in form if isinstance(name, str))
+    return sorted(int(each[1]) for each in found if each)

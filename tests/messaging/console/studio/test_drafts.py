@@ -1,0 +1,229 @@
+"""A draft is saved while somebody types, and nobody's text is overwritten."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from messaging.models import Template, TemplateVersion
+from rme.core.db import clock
+from tests import audited, factories
+from tests.messaging.console.conftest import url
+from tests.messaging.console.studio.scene import at, client_of, do, draft_of, form, save, words
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def row(org):
+    return factories.template(org, name="order", html="<p>{{ note }}</p>")
+
+
+@pytest.fixture
+def ann(org):
+    return client_of(Client, org, "ann")
+
+
+@pytest.fixture
+def ben(org):
+    return client_of(Client, org, "ben")
+
+
+def test_a_template_is_added_by_its_name_and_begins_with_an_empty_draft(ann, org):
+    new = {"name": "note", "language": "de", "channel": "SMS", "category": "TRANSACTIONAL"}
+    answer = ann.post(url("templates"), new)
+    assert answer["Location"] == f"{url('template', 'note')}?language=de&channel=SMS"
+    made = Template.objects.get(name="note")
+    assert (made.language, made.channel, made.category) == ("de", "SMS", "TRANSACTIONAL")
+    assert [(each.version, each.state, each.text) for each in made.versions.all()] == [
+        (1, "DRAFT", "")
+    ]
+    assert ann.post(url("templates"), new).context["form"].errors == {
+        "name": ["note exists already in de for SMS."]
+    }
+    wrong = {**new, "name": "a b", "language": "xx", "category": "NONE"}
+    assert set(ann.post(url("templates"), wrong).context["form"].errors) == {
+        "name", "language", "category",
+    }  # fmt: skip
+
+
+def test_the_first_change_of_what_is_active_makes_a_draft_and_the_next_ones_change_it(ann, row):
+    made = save(ann, row, subject="New").json()
+    assert made == {"version": 2, "revision": 1, "by": "ann"}
+    draft = draft_of(row)
+    assert (draft.subject, draft.html, draft.state) == ("New", row.html, "DRAFT")
+    assert save(ann, draft, subject="Newer").json() == {"version": 2, "revision": 2, "by": "ann"}
+    assert draft_of(row).subject == "Newer"
+    row.refresh_from_db()
+    assert (row.subject, row.state) == (factories.TEXTS["EMAIL"]["subject"], "ACTIVE")
+    assert audited.told(action="ADDED", kind="messaging.templateversion") == [
+        ("ann", "ADDED", "draft")
+    ]
+
+
+def test_what_somebody_else_has_changed_is_not_overwritten(ann, ben, row):
+    save(ann, row, subject="Ann's")
+    seen = draft_of(row)
+    save(ben, seen, subject="Ben's")
+    answer = save(ann, seen, subject="Ann's again")
+    assert (answer.status_code, answer.json()) == (409, {"changed": {"by": "ben", "version": 2}})
+    answer = save(ann, row, subject="of the version that is active")
+    assert (answer.status_code, answer.json()["changed"]["version"]) == (409, 2)
+    assert draft_of(row).subject == "Ben's"
+    assert save(ann, seen, subject="Ann's again", anew="1").json()["version"] == 3
+    assert draft_of(row).subject == "Ann's again"
+    late = do(ann, "publish", seen)
+    assert words(late) == [
+        "ben has changed it meanwhile. Nothing was overwritten; this is how it is now."
+    ]
+    row.refresh_from_db()
+    assert row.state == "ACTIVE"
+
+
+def test_a_save_that_changes_nothing_leaves_review_and_time_as_they_are(ann, row):
+    save(ann, row, subject="New")
+    draft = draft_of(row)
+    TemplateVersion.objects.filter(pk=draft.pk).update(
+        review_by="ann", approved_by="ben", publish_at=clock.now()
+    )
+    save(ann, draft)
+    assert draft_of(row).approved_by == "ben"
+    save(ann, draft, subject="Newer")
+    after = draft_of(row)
+    assert (after.review_by, after.approved_by, after.publish_at) == ("", "", None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"subject": "x" * 999}, "subject"),
+        ({"subject": "a\0b"}, "subject"),
+        ({"rows": "1", "v0_name": "a b"}, "variables.a b"),
+        ({"rows": "1", "v0_name": "n", "v0_kind": "integer", "v0_example": "x"}, "variables.n"),
+        ({"rows": "1", "v0_name": "n", "v0_kind": "choice"}, "variables.n"),
+    ],
+)
+def test_bad_input_names_its_field_and_nothing_is_saved(ann, row, fields, named):
+    answer = save(ann, row, **fields)
+    assert answer.status_code == 400
+    assert [each["field"] for each in answer.json()["errors"]] == [named]
+    assert draft_of(row) == row
+
+
+def test_without_a_script_the_form_saves_and_says_what_is_wrong(ann, row):
+    assert words(do(ann, "save", row, publish=False, subject="New")) == ["Draft 2 is saved."]
+    shown = do(ann, "save", draft_of(row), publish=False, subject="x" * 999)
+    assert words(shown)[0].startswith("subject: ")
+    assert "x" * 999 in shown.content.decode()  # what was typed is not lost
+
+
+def test_the_schema_is_edited_as_rows_and_what_they_do_not_show_is_kept(ann, row):
+    known = {
+        "type": "object",
+        "properties": {
+            "code": {"type": "string", "description": "The code.", "maxLength": 6},
+            "guest": {"type": "object", "properties": {"name": {"type": "string"}}},
+        },
+        "required": ["code"],
+        "$defs": {"x": {}},
+    }
+    TemplateVersion.objects.filter(pk=row.pk).update(variables=known)
+    shown = ann.get(at(row)).context["rows"]
+    assert [(each.name, each.kind, each.is_required) for each in shown] == [
+        ("code", "text", True), ("guest", "other", False),
+    ]  # fmt: skip
+    rows = {
+        "rows": "1",
+        "v0_was": "code",
+        "v0_name": "pin",
+        "v0_kind": "text",
+        "v0_example": "123456",
+        "v1_was": "guest",
+        "v1_name": "guest",
+        "v1_kind": "other",
+        "v1_required": "yes",
+        "v7_name": "size",
+        "v7_kind": "choice",
+        "v7_example": "S, M, L",
+        "v8_name": "",
+        "v8_kind": "text",
+    }
+    save(ann, row, **rows)
+    assert draft_of(row).variables == {
+        "$defs": {"x": {}},
+        "type": "object",
+        "properties": {
+            "pin": {
+                "type": "string",
+                "description": "The code.",
+                "maxLength": 6,
+                "examples": ["123456"],
+            },
+            "guest": known["properties"]["guest"],
+            "size": {"type": "string", "enum": ["S", "M", "L"]},
+        },
+        "required": ["guest"],
+    }
+
+
+def test_another_language_begins_with_the_texts_and_another_channel_without(ann, row):
+    fields = {"to_language": "de", "to_channel": "EMAIL"}
+    assert words(do(ann, "another", row, publish=False, **fields)) == [
+        "order (de, EMAIL) v1 is a draft with the texts of en_US."
+    ]
+    copy = TemplateVersion.objects.get(template__language="de")
+    assert (copy.html, copy.state, copy.template.category) == (row.html, "DRAFT", "TRANSACTIONAL")
+    assert words(do(ann, "another", row, publish=False, **fields)) == [
+        "language: order exists already in de for EMAIL."
+    ]
+    do(ann, "another", row, publish=False, to_language="de", to_channel="SMS")
+    assert TemplateVersion.objects.get(template__channel="SMS", template__name="order").text == ""
+    nothing = do(ann, "another", row, publish=False, to_language="xx", to_channel="SMS")
+    assert words(nothing)[0].startswith("Language: ")
+
+
+def test_a_draft_is_deleted_and_an_active_version_never(ann, row):
+    save(ann, row, subject="New")
+    assert words(do(ann, "discard", draft_of(row), publish=False)) == ["Draft 2 is deleted."]
+    assert draft_of(row) == row
+    do(ann, "discard", row, publish=False)
+    assert draft_of(row) == row
+
+
+def test_the_list_has_all_pieces_and_says_which_lag(ann, org, row):
+    factories.template(org, name="order", language="de")
+    factories.template(org, name="order", language="en_US", channel="SMS")
+    save(ann, row, subject="New")
+    do(ann, "publish", draft_of(row))
+    found = dict(ann.get(url("templates")).context["templates"])
+    assert [(each.title, each.active, each.lags) for each in found["order"]] == [
+        ("en_US, EMAIL", 2, False), ("en_US, SMS", 1, False), ("de, EMAIL", 1, True),
+    ]  # fmt: skip
+    assert list(dict(ann.get(url("templates") + "?q=rde").context["templates"])) == ["order"]
+    assert list(ann.get(url("templates") + "?after=order").context["templates"]) != []
+
+
+def test_the_list_and_the_page_ask_no_more_for_more(ann, org, row):
+    def count(path):
+        ann.get(path)
+        with CaptureQueriesContext(
+            connection,
+        ) as asked:
+            assert ann.get(path).status_code == 200
+        return len(asked)
+
+    save(ann, row, subject="0")
+    before = count(url("templates")), count(at(row))
+    for number in range(3):
+        factories.template(org, name=f"more{number}")
+        save(ann, draft_of(row), subject=f"{number}", anew="1")
+        factories.template(org, name="order", language=("de", "fr", "it")[number])
+    assert (count(url("templates")), count(at(row))) == before == (6, 9)
+
+
+def test_a_stranger_and_a_name_that_is_not_there_are_404(org, row, ann):
+    other = client_of(Client, factories.organization("other"), "eve")
+    for name in ("template", "template_preview", "template_frame", "template_draft"):
+        assert other.post(url(name, "order"), form(row)).status_code == 404
+        assert ann.post(url(name, "nothing"), form()).status_code == 404
+    assert other.get(at(row)).status_code == other.get(url("templates")).status_code == 404
