@@ -24,14 +24,14 @@ def read(file: ArchiveFile) -> pa.Table:
 def messages_to(file: ArchiveFile, contacts: Collection[str]) -> list[ArchivedMessage]:
     """Return the messages of a file to some people. Raises StoreFailed."""
     table = read(file)
-    return parquet.records_of(table.filter(_is_to(table, contacts)), file.organization_id)
+    return parquet.records_of(table.filter(is_to(table, contacts)), file.organization_id)
 
 
 def without(table: pa.Table, organization_id: str, contacts: Collection[str]) -> pa.Table:
     """Return a file's messages without what they hold of some people."""
     if not contacts or not table.num_rows:
         return table
-    concerned = _is_to(table, contacts)
+    concerned = is_to(table, contacts)
     changed = parquet.records_of(table.filter(concerned), organization_id)
     if not changed:
         return table
@@ -40,7 +40,7 @@ def without(table: pa.Table, organization_id: str, contacts: Collection[str]) ->
     return parquet.merge([table.filter(pc.invert(concerned)), parquet.table_of(changed)])
 
 
-def _is_to(table: pa.Table, contacts: Collection[str]) -> pa.Array:
+def is_to(table: pa.Table, contacts: Collection[str]) -> pa.Array:
     """Return for each message whether one of its deliveries is to one of the people."""
     deliveries = table.column("deliveries").combine_chunks()
     found = pc.is_in(

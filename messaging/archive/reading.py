@@ -94,10 +94,11 @@ def page(
         return ArchivedPage([], None)
     from messaging.archive.scan import Scan  # it imports pyarrow
 
-    scan = Scan(chain([first], files), since, end, monotonic() + settings.ARCHIVE_SECONDS)
+    until = monotonic() + settings.ARCHIVE_SECONDS
+    scan = Scan(chain([first], files), since, end, until, contacts)
     found: list[ArchivedMessage] = []
     while len(found) < wanted and (record := scan.next()):
-        if _is_to(record, contacts) and matches(record):
+        if matches(record):
             found.append(record)
     _hide(organization_id, found)
     return ArchivedPage(found, scan.border)
@@ -133,10 +134,6 @@ def _one_by_one(files: QuerySet[ArchiveFile]) -> Iterator[ArchiveFile]:
         yield from found
         if len(found) < FILES:
             return
-
-
-def _is_to(record: ArchivedMessage, contacts: Sequence[str]) -> bool:
-    return not contacts or any(row.contact_id in contacts for row in record.deliveries)
 
 
 def _hide(organization_id: str, found: Sequence[ArchivedMessage]) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from messaging.archive import file_reader, parquet
+from messaging.archive import contact_files, file_reader, parquet
 from messaging.archive.file_reader import RowGroup
 from messaging.archive.records import ArchivedMessage
 from messaging.models import ArchiveFile
@@ -51,6 +51,8 @@ class Scan:
     since: UUID
     end: UUID
     until: float
+    contacts: Sequence[str] = ()
+    """The people to whom messages are; empty: to anybody."""
     columns: Sequence[str] = parquet.LISTED
     _units: list[_Unit] = field(default_factory=list)
     _start: UUID | None = None
@@ -112,7 +114,10 @@ class Scan:
         table = file_reader.read(unit.file, group, self.until, self.columns)
         keys = table.column("id")
         wanted = pc.and_(pc.greater_equal(keys, str(self.since)), pc.less(keys, str(self.end)))
-        self._push_rows(unit, table.filter(wanted))
+        table = table.filter(wanted)
+        if self.contacts and table.num_rows:
+            table = table.filter(contact_files.is_to(table, self.contacts))
+        self._push_rows(unit, table)
 
     def _push_rows(self, unit: _Unit, rows: pa.Table) -> None:
         if rows.num_rows:
