@@ -17,9 +17,9 @@ PAUSE_SECONDS = 0.05
 """Between two of them: the worker is idle again."""
 
 _LATENCY = """
-SELECT extract(epoch FROM sent.at - accepted.at)::float8
-FROM messaging_event accepted JOIN messaging_event sent USING (delivery_id)
-WHERE accepted.type = 'accepted' AND sent.type = 'sent'
+SELECT extract(epoch FROM sent_at - accepted_at)::float8
+FROM messaging_delivery d JOIN messaging_attempt a ON a.delivery_id = d.id
+WHERE sent_at IS NOT NULL
 """
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from messaging.delivery import claims, deliver
 from messaging.feedback import receipts
-from messaging.models import Event
+from messaging.models import Event, derived_events
 from rme.core.channels import Channel
 from rme.core.outbound import outbound_transport
 from rme.tenants import applications
@@ -110,6 +110,11 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
 
 def events(message_id: str) -> list[str]:
     """Return the types of a message's events, in their order."""
-    return list(
-        Event.objects.filter(message_id=message_id).order_by("id").values_list("type", flat=True)
-    )
+    return [each.type for each in all_events() if str(each.message_id) == str(message_id)]
+
+
+def all_events(*types: str) -> list[Event]:
+    """Return the events of all messages, of these types if any are named, by id."""
+    events = derived_events.select("true", "true", "true")
+    found = Event.objects.raw(f"SELECT * FROM {events} found ORDER BY id")
+    return [each for each in found if not types or each.type in types]

@@ -27,18 +27,33 @@ EARLY = 1_600_000_000_000
 """In 2020, in milliseconds: the default partition has the rows of that time."""
 
 # A lock that lasts as long as a table is large would pass in these small ones. So each change of
-# the schema is asked what its transaction has read of a table that it keeps writers from.
+# the schema is asked what its transaction has read of a table that it keeps writers from. What the
+# session read before is known at the first change: PostgreSQL counts it here too, for a second.
 _GUARD = f"""
+CREATE VIEW reads AS
+  SELECT relid, relname, seq_tup_read + coalesce(idx_tup_fetch, 0) AS tuples
+  FROM pg_stat_xact_user_tables WHERE relname ~ '^messaging_({"|".join(release.TABLES)})(_|$)';
+CREATE FUNCTION remember_reads() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF coalesce(current_setting('guard.reads', true), '') = '' THEN
+    PERFORM set_config('guard.reads', coalesce(json_object_agg(relid, tuples), '{{}}')::text, true)
+    FROM reads;
+  END IF;
+END $$;
 CREATE FUNCTION refuse_long_locks() RETURNS event_trigger LANGUAGE plpgsql AS $$
-DECLARE found text; BEGIN
-  SELECT string_agg(s.relname || ' under ' || l.mode, ', ' ORDER BY s.relname) INTO found
-  FROM pg_locks l JOIN pg_stat_xact_user_tables s ON s.relid = l.relation
-  WHERE l.pid = pg_backend_pid() AND l.granted AND seq_tup_read + coalesce(idx_tup_fetch, 0) > 0
+DECLARE
+  before json := coalesce(nullif(current_setting('guard.reads', true), ''), '{{}}');
+  found text;
+BEGIN
+  SELECT string_agg(r.relname || ' under ' || l.mode, ', ' ORDER BY r.relname) INTO found
+  FROM pg_locks l JOIN reads r ON r.relid = l.relation
+  WHERE l.pid = pg_backend_pid() AND l.granted
+    AND r.tuples > coalesce((before ->> r.relid::text)::bigint, 0)
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-    AND s.relname ~ '^messaging_({"|".join(release.TABLES)})(_|$)';
+    AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock');
   IF found IS NOT NULL THEN RAISE EXCEPTION 'rows were read of %', found; END IF;
 END $$;
+CREATE EVENT TRIGGER remember_reads ON ddl_command_start EXECUTE FUNCTION remember_reads();
 CREATE EVENT TRIGGER refuse_long_locks ON ddl_command_end EXECUTE FUNCTION refuse_long_locks();
 """
 LONG_LOCKS = [

@@ -34,6 +34,7 @@ HOT_PATH = {
     "messaging/feedback/provider_references.py",
     "messaging/feedback/receipts.py",
     "messaging/feedback/tracking.py",
+    "messaging/models/derived_events.py",
     "messaging/models/transitions.py",
     "messaging/policy/organization_policy.py",
     "messaging/webhooks/outbox.py",

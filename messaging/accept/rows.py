@@ -14,19 +14,18 @@ from messaging.accept.plans import Plan, Recipient
 from messaging.accept.results import BulkResult, Result
 from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
 from messaging.models.statuses import EventType, Status
-from messaging.webhooks.events import EventRow, event_tables
+from messaging.webhooks.events import DerivedEvent, EventRow, event_tables
 from rme.core import ids
 from rme.core.db import clock, sql
 from rme.tenants.authentication import Caller
 
 FIRST_EVENTS = {
-    Status.ACCEPTED: [EventType.ACCEPTED],
-    Status.SCHEDULED: [EventType.ACCEPTED, EventType.SCHEDULED],
-    Status.BLOCKED: [EventType.BLOCKED],
-    Status.FAILED: [EventType.FAILED],
-    Status.EXPIRED: [EventType.EXPIRED],
+    Status.SCHEDULED: EventType.SCHEDULED,
+    Status.BLOCKED: EventType.BLOCKED,
+    Status.FAILED: EventType.FAILED,
+    Status.EXPIRED: EventType.EXPIRED,
 }
-"""The events with which a delivery of each status begins."""
+"""The event that is stored with a delivery of each status; for `accepted` the delivery stands."""
 
 
 class Rows:
@@ -42,6 +41,7 @@ class Rows:
         self._contents: list[sql.Row] = []
         self._deliveries: list[sql.Row] = []
         self._events: list[EventRow] = []
+        self._derived: list[DerivedEvent] = []
         self._keys: dict[idempotency.KeyScope, sql.Row] = {}
 
     def add(self, message_id: str, each: Plan) -> None:
@@ -55,8 +55,8 @@ class Rows:
                 "organization_id": organization_id,
                 "application_id": caller.application_id,
                 "category": given.category,
-                "channels": each.channels,
-                "strategy": given.strategy,
+                "channels": each.channels if len(each.channels) > 1 else None,
+                "strategy": given.strategy if given.strategy != Message.USUAL_STRATEGY else None,
                 "fallback_after": given.fallback_after,
                 "template": template.name if template else None,
                 "language": template.language if template else None,
@@ -117,12 +117,15 @@ class Rows:
             "test": each.caller.test,
             "trace": recipient.trace,
             "updated_at": self.now,
+            "accepted_at": self.now if error is None else None,
         }
 
     def _add_events(
         self, organization_id: str, delivery_id: str, message_id: str, recipient: Recipient
     ) -> None:
-        for kind in FIRST_EVENTS[recipient.status]:
+        if recipient.error is None:
+            self._derived.append(DerivedEvent(organization_id, EventType.ACCEPTED, delivery_id))
+        if kind := FIRST_EVENTS.get(recipient.status):
             self._events.append(
                 EventRow(
                     organization_id,
@@ -162,7 +165,7 @@ class Rows:
                 Message: self._messages,
                 MessageContent: self._contents,
                 Delivery: self._deliveries,
-                **event_tables(self._events),
+                **event_tables(self._events, self._derived),
                 # In one order everywhere, so that two bulks with the same keys cannot deadlock.
                 IdempotencyKey: [self._keys[scope] for scope in sorted(self._keys)],
             }

@@ -18,10 +18,10 @@ from messaging.models import (
     Attempt,
     Category,
     Delivery,
-    Event,
     Message,
     MessageContent,
     ProviderAccount,
+    derived_events,
 )
 from messaging.models.statuses import Status, aggregate
 from messaging.policy.organization_policy import BUILT_IN
@@ -178,8 +178,8 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         "organization_id",
         "created_at",
         "category",
-        "channels",
-        "strategy",
+        "channels_to_choose",
+        "strategy_or_usual",
         "fallback_after",
         "template",
         "language",
@@ -231,6 +231,15 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         of_contact = queryset.filter(pk__in=found.values("message_id"))
         return (of_contact | queryset.filter(pk=identifier) if identifier else of_contact), False
 
+    @admin.display(description="channels")
+    def channels_to_choose(self, row: Any) -> str:
+        deliveries = _of(Delivery, row).values_list("channel", flat=True)[:1]
+        return ", ".join(row.channels or deliveries)
+
+    @admin.display(description="strategy")
+    def strategy_or_usual(self, row: Any) -> str:
+        return row.strategy or Message.USUAL_STRATEGY
+
     @admin.display(description="recipients")
     def recipients(self, row: Any) -> int:
         return len(row.statuses)
@@ -267,7 +276,10 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="events")
     def events(self, row: Any) -> str:
         names = ("at", "type", "channel", "provider", "detail", "delivery_id")
-        return _table(names, _of(Event, row).order_by("id"), row.hidden)
+        deliveries = _of(Delivery, row).values_list("pk", flat=True)
+        events = derived_events.of_message(row.pk, deliveries)
+        rows = [[getattr(event, name) for name in names] for event in events[:ROWS]]
+        return _shown(names, rows, row.hidden)
 
     @admin.display(description="content as accepted")
     def content(self, row: Message) -> str:

@@ -25,6 +25,7 @@ from messaging.models import (
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    derived_events,
 )
 from push.models import Device
 from rme.core.db import clock
@@ -32,18 +33,18 @@ from rme.core.db.clock import iso
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
 from rme.tenants.models import AuditEntry, AuditValues
 
-_MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT, _EVENT = (
-    model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt, Event)
+_MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT = (
+    model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt)
+)
+_EVENTS = derived_events.select(
+    "stored.message_id = t.message_id AND stored.delivery_id = t.id",
+    "accepted.id = t.id",
+    "sent.delivery_id = t.id",
 )
 _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _CONTACT = Contact._meta.db_table
 _ORGANIZATION = "organization_id"
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
-
-
-def _of_delivery(table: str) -> str:
-    return f"""(SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
-      FROM {table} x WHERE x.message_id = t.message_id AND x.delivery_id = t.id)"""
 
 
 _MESSAGES = f"""
@@ -52,12 +53,13 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
       jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
     ELSE c.body END,
-  'attempts', {_of_delivery(_ATTEMPT)},
-  'events', {_of_delivery(_EVENT)},
+  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
+    FROM {_ATTEMPT} x WHERE x.message_id = t.message_id AND x.delivery_id = t.id),
+  'events', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
+    FROM {_EVENTS} x),
   'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
-    FROM {_EVENT} x JOIN {_ENDPOINT} w ON w.organization_id = t.organization_id
-    JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id
-    WHERE x.message_id = t.message_id AND x.delivery_id = t.id))
+    FROM {_EVENTS} x JOIN {_ENDPOINT} w ON w.organization_id = t.organization_id
+    JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id))
 FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
 LEFT JOIN {_CONTENT} c ON c.id = t.message_id
 WHERE {_OWN} ORDER BY t.message_id
@@ -132,11 +134,15 @@ def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
         "attempts": [_columns(row) for row in archived.attempts if row.delivery_id == own.pk],
         "events": [
             _columns(row)
-            for row in sorted(archived.events, key=attrgetter("pk"))
+            for row in sorted(_events(archived), key=attrgetter("pk"))
             if row.delivery_id == own.pk
         ],
         "notices": [],
     }
+
+
+def _events(archived: ArchivedMessage) -> list[Event]:
+    return derived_events.of_rows(archived.deliveries, archived.attempts, archived.events)
 
 
 def _columns(row: models.Model) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from messaging.models import (
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    derived_events,
 )
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
@@ -50,6 +51,12 @@ _DELIVERIES = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
 _SOLE_DELIVERIES = f"""{_DELIVERIES} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
   WHERE other.message_id = d.message_id AND other.contact_id <> d.contact_id)"""
 
+_EVENTS = derived_events.select(
+    "stored.message_id = own.message_id AND stored.delivery_id = own.id",
+    "accepted.id = own.id",
+    "sent.delivery_id = own.id",
+)
+
 _ERASE = {
     # messages to this person alone: everything
     "contents": f"""UPDATE {MessageContent._meta.db_table} c SET body = '{{}}'
@@ -68,9 +75,8 @@ _ERASE = {
       AND e.detail IS NOT NULL""",
     # webhook deliveries, done and waiting: the payloads and the answers may name the person
     "notices": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
-      USING ({_DELIVERIES}) own, {Event._meta.db_table} e, {WebhookEndpoint._meta.db_table} w
-      WHERE e.message_id = own.message_id AND e.delivery_id = own.id
-      AND w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
+      USING ({_DELIVERIES}) own, LATERAL {_EVENTS} e, {WebhookEndpoint._meta.db_table} w
+      WHERE w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
     # and those of the person's consent, suppressions and devices
     "changes": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
       USING {WebhookEndpoint._meta.db_table} w

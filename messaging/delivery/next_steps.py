@@ -101,6 +101,8 @@ class OutgoingDelivery:
     previous_account: Account | None = None
     """The account of the try before the last."""
     events: list[DeliveryEvent] = field(default_factory=list)
+    sent_by: str | None = None
+    """The id of the attempt that stands for the event `sent`; None if that is one of `events`."""
     hard_bounced: bool = False
     status: Status | None = None
     """The next status; None until it is decided."""
@@ -251,7 +253,12 @@ class OutgoingDelivery:
                 self.untried[attempt.device_id] = []  # no other account would reach it
         match outcome:
             case Accepted():
-                self._add_event(EventType.SENT)
+                last = self.attempts[-1]
+                # events that came before would follow, since the attempt's id is older than theirs
+                if self.events or not isinstance(last.outcome, Accepted):
+                    self._add_event(EventType.SENT)
+                else:
+                    self.sent_by = last.id
                 self.status = Status.SENT
                 if self.channels and self.claimed.fallback_after:
                     self.due_at = now + timedelta(seconds=self.claimed.fallback_after)

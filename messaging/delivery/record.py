@@ -12,13 +12,20 @@ from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt, storabl
 from messaging.feedback import provider_references
 from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, ProviderReference
+from messaging.models.statuses import EventType
 from messaging.models.transitions import transition_step
-from messaging.webhooks.events import event_steps
+from messaging.webhooks.events import DerivedEvent, event_steps
 from push import feedback
 from rme.core.db import clock, prepared_statements, sql
 from rme.core.outcomes import NOT_TRIED, Accepted
 
 log = structlog.get_logger(__name__)
+
+_TRANSITIONS, _OUTCOMES = "transitions", "outcomes"
+"""The names of two steps."""
+# An attempt stands for the event `sent` if its delivery became SENT by the same statement.
+_SENT_AT = f"CASE WHEN t.delivery_id = ANY(ARRAY(SELECT id FROM {_TRANSITIONS})) THEN r.sent_at END"
+_SENT = "RETURNING CASE WHEN t.sent_at IS NOT NULL THEN t.id END AS id"
 
 
 class Answered(NamedTuple):
@@ -56,6 +63,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
     """Return the steps that write the outcomes of attempts, and which push tokens are dead."""
     rows, reported, references = [], [], []
     not_made: list[str] = []
+    now = clock.now()
     for delivery, attempts in answered:
         organization_id = delivery.claimed.organization_id
         for attempt in attempts:
@@ -85,10 +93,14 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
                     "reason": storable(reason[:200]) or None,
                     "provider_id": storable(provider_id[:255]) or None,
                     "latency_ms": attempt.latency_ms,
+                    "sent_at": now if attempt.id == delivery.sent_by else None,
                 }
             )
+    any_sent = any(row["sent_at"] for row in rows)
     return {
-        "outcomes": sql.update_step(Attempt, rows, setting=sql.BY_INDEX),
+        _OUTCOMES: sql.update_step(
+            Attempt, rows, {"sent_at": _SENT_AT} if any_sent else {}, _SENT, setting=sql.BY_INDEX
+        ),
         "provider_references": sql.insert_step(
             ProviderReference, references, "ON CONFLICT DO NOTHING"
         ),
@@ -116,12 +128,19 @@ def record(
     now = clock.now()
     changed = sql.send(
         {
+            _TRANSITIONS: transition_step([delivery.transition() for delivery in decided]),
             **steps,
-            "transitions": transition_step([delivery.transition() for delivery in decided]),
             **event_steps(
-                [row for delivery in decided for row in delivery.event_rows(now)], "transitions"
+                [row for delivery in decided for row in delivery.event_rows(now)],
+                _TRANSITIONS,
+                [
+                    DerivedEvent(each.claimed.organization_id, EventType.SENT, each.sent_by)
+                    for each in decided
+                    if each.sent_by
+                ],
+                _OUTCOMES,
             ),
-            "answer": sql.Step("SELECT count(*) FROM transitions") if decided else None,
+            "answer": sql.Step(f"SELECT count(*) FROM {_TRANSITIONS}") if decided else None,
         }
     )
     if bounced := [each for each in decided if each.hard_bounced]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.models import Attempt, Delivery, Event
+from messaging.models import Attempt, Delivery, derived_events
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
@@ -57,8 +57,13 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
   d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
   array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
         || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
-        FROM {Event._meta.db_table} e
-        WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
+        FROM {
+    derived_events.select(
+        "stored.message_id = d.message_id AND stored.delivery_id = d.id",
+        "accepted.id = d.id",
+        "sent.delivery_id = d.id",
+    )
+} e)
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
 _ORGANIZATIONS = (

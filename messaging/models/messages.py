@@ -19,12 +19,16 @@ from rme.core.db.periods import Period
 class Message(models.Model):
     """One accepted request: what is the same for all its recipients."""
 
+    USUAL_STRATEGY = "FIRST_REACHABLE"
+
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
     application_id = models.BigIntegerField(null=True)
     category = models.CharField(max_length=64)
-    channels = ArrayField(models.CharField(max_length=10))
-    strategy = models.CharField(max_length=16)
+    channels = ArrayField(models.CharField(max_length=10), null=True)
+    """The channels to choose from; None: there is one, that of its deliveries."""
+    strategy = models.CharField(max_length=16, null=True)
+    """None: the usual one."""
     fallback_after = models.IntegerField(null=True)
     template = models.CharField(max_length=200, null=True)
     language = models.CharField(max_length=16, null=True)
@@ -35,7 +39,7 @@ class Message(models.Model):
     class Meta:
         indexes: ClassVar[list[Any]] = [
             # read by queries.history: an organization's messages, newest first
-            models.Index(fields=["organization_id", "-id"], name="message_history"),
+            models.Index(fields=["organization_id", "id"], name="message_newest"),
         ]
 
     def __str__(self) -> str:
@@ -95,6 +99,11 @@ class Delivery(models.Model):
         null=True
     )  # how accept decided; its format is in messaging.reports.trace
     updated_at = models.DateTimeField(db_default=Now())
+    accepted_at = models.DateTimeField(null=True)
+    """With this, the row stands for its event `accepted` too (`derived_events`)."""
+    accepted_channel = models.CharField(max_length=10, null=True)
+    accepted_provider = models.CharField(max_length=64, null=True)
+    """What channel and provider were when it was accepted, once they have changed."""
 
     class Meta:
         verbose_name_plural = "deliveries"
@@ -170,6 +179,8 @@ class Attempt(models.Model):
     provider_id = models.CharField(max_length=255, null=True)
     started_at = models.DateTimeField(db_default=Now())
     latency_ms = models.IntegerField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    """With this, the row stands for its delivery's event `sent` too (`derived_events`)."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
@@ -184,7 +195,7 @@ class Attempt(models.Model):
 
 
 class Event(models.Model):
-    """An entry of a delivery's history."""
+    """An entry of a delivery's history. Some have no row: see `messaging.models.derived_events`."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)

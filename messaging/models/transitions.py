@@ -79,6 +79,12 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> str:
     assignments = [f'"{name}" = r."{name}"' for name in columns if name not in ("id", "fence")]
+    assignments += [
+        f"accepted_{name} = coalesce(t.accepted_{name}, CASE WHEN t.accepted_at IS NOT NULL "
+        f"AND t.{name} IS DISTINCT FROM r.{name} THEN t.{name} END)"
+        for name in ("channel", "provider")
+        if name in columns
+    ]
     assignments.append("updated_at = now()")
     fenced = " AND t.fence = r.fence" if "fence" in columns else ""
     return (

@@ -1,7 +1,7 @@
 """Why a message was sent as it was: the steps of each recipient, in order of time.
 
 The decisions of accept are stored on the delivery (`messaging.models.decisions`). All other steps
-are read from the attempts and events, which are stored anyway. The fields of a step that are not
+are read from the attempts and events, which are recorded anyway. The fields of a step that are not
 None, besides `at`, `step`, `channel` and `result`:
 
 | step | result | more |
@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from messaging.archive.records import ArchivedMessage
-from messaging.models import Attempt, Delivery, Event
+from messaging.models import Attempt, Delivery, Event, derived_events
 from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
-from rme.core import ids
 from rme.core.db.clock import iso
 
 
@@ -80,8 +79,7 @@ def record_of(message_id: UUID) -> MessageRecord:
     deliveries = {
         row.pk: row for row in Delivery.objects.filter(message_id=message_id).order_by("position")
     }
-    since = ids.earliest_concurrent(message_id)
-    events = Event.objects.filter(message_id=message_id, pk__gte=since).order_by("at", "pk")
+    events = derived_events.of_message(message_id, list(deliveries))
     known = [(row, deliveries[row.delivery_id]) for row in events if row.delivery_id in deliveries]
     return MessageRecord(list(deliveries.values()), known)
 
@@ -89,7 +87,8 @@ def record_of(message_id: UUID) -> MessageRecord:
 def of_archived(archived: ArchivedMessage) -> MessageRecord:
     """Return what the archive has of a message."""
     by_id = {row.pk: row for row in archived.deliveries}
-    events = [(row, by_id[row.delivery_id]) for row in archived.events]
+    found = derived_events.of_rows(archived.deliveries, archived.attempts, archived.events)
+    events = [(row, by_id[row.delivery_id]) for row in found]
     return MessageRecord(archived.deliveries, events, archived.attempts)
 
 

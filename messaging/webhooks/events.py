@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from messaging.models import Event, WebhookDelivery
@@ -30,17 +31,33 @@ class EventRow:
     id: str = field(default_factory=ids.new_text_id)
 
 
+class DerivedEvent(NamedTuple):
+    """An event for which another row stands (`messaging.models.derived_events`)."""
+
+    organization_id: str
+    type: EventType
+    id: str
+
+
 def write_events(rows: Sequence[EventRow]) -> None:
     """Write events and their webhook deliveries, by one statement."""
     sql.insert(event_tables(rows))
 
 
-def event_steps(rows: Sequence[EventRow], transitions: str) -> sql.Steps:
+def event_steps(
+    rows: Sequence[EventRow], transitions: str, derived: Sequence[DerivedEvent], attempts: str
+) -> sql.Steps:
     """Return the steps that write the events of those deliveries whose ids another step returned.
 
-    `transitions` is the name of that step.
+    `transitions` is the name of that step, and `attempts` of the one that returned the ids of
+    attempts that stand for an event.
     """
     return {
+        "derived_webhook_deliveries": sql.insert_step(
+            WebhookDelivery,
+            _webhook_deliveries(derived),
+            f"WHERE event_id = ANY(ARRAY(SELECT id FROM {attempts}))",
+        ),
         "events": sql.insert_step(
             Event,
             rows,
@@ -54,12 +71,12 @@ def event_steps(rows: Sequence[EventRow], transitions: str) -> sql.Steps:
     }
 
 
-def event_tables(rows: Sequence[EventRow]) -> sql.Tables:
-    """Return events and their webhook deliveries, for `sql.insert`."""
-    return {Event: rows, WebhookDelivery: _webhook_deliveries(rows)}
+def event_tables(rows: Sequence[EventRow], derived: Sequence[DerivedEvent] = ()) -> sql.Tables:
+    """Return events and the webhook deliveries, for `sql.insert`: of derived events first."""
+    return {Event: rows, WebhookDelivery: _webhook_deliveries([*derived, *rows])}
 
 
-def _webhook_deliveries(rows: Sequence[EventRow]) -> list[sql.Row]:
+def _webhook_deliveries(rows: Sequence[EventRow | DerivedEvent]) -> list[sql.Row]:
     subscribed = endpoints.subscriptions({row.organization_id for row in rows}) if rows else {}
     if not any(subscribed.values()):
         return []

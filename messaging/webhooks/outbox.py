@@ -16,7 +16,14 @@ import orjson
 import structlog
 from django.db import connection
 
-from messaging.models import Delivery, Event, Message, WebhookDelivery, WebhookEndpoint
+from messaging.models import (
+    Delivery,
+    Message,
+    WebhookDelivery,
+    WebhookEndpoint,
+    derived_events,
+)
+from messaging.models.statuses import EventType
 from rme.core import ids
 from rme.core.db import clock, sql
 
@@ -32,7 +39,12 @@ DISABLE_AFTER = timedelta(days=5)
 """An endpoint that has failed for this time, without a success, is disabled."""
 
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
-_E, _D, _M = (model._meta.db_table for model in (Event, Delivery, Message))
+_D, _M = (model._meta.db_table for model in (Delivery, Message))
+_EVENT = derived_events.select(
+    "stored.id = n.event_id",
+    f"n.type = 'message.{EventType.ACCEPTED}' AND {sql.by_key('accepted.id', 'n.event_id')}",
+    f"n.type = 'message.{EventType.SENT}' AND {sql.by_key('sent.id', 'n.event_id')}",
+)
 
 # The index is notice_due: one step an endpoint, however many deliveries each has. The order of
 # endpoints is random, so that all are served.
@@ -56,7 +68,7 @@ FROM claimed CROSS JOIN LATERAL (
   SELECT * FROM {_N} WHERE endpoint_id = claimed.id AND due_at <= statement_timestamp()
   ORDER BY due_at LIMIT {PAGE}
 ) n
-LEFT JOIN {_E} e ON e.id = n.event_id AND e.organization_id = n.organization_id
+LEFT JOIN LATERAL {_EVENT} e ON e.organization_id = n.organization_id
 LEFT JOIN {_D} d ON d.id = e.delivery_id
 LEFT JOIN {_M} m ON m.id = e.message_id AND m.organization_id = e.organization_id
 ORDER BY claimed.id, n.due_at, n.id

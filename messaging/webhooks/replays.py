@@ -6,13 +6,17 @@ from uuid import UUID
 from django.db import connection
 from django.db.models.functions import Now
 
-from messaging.models import Event, WebhookDelivery, WebhookEndpoint
+from messaging.models import WebhookDelivery, WebhookEndpoint, derived_events
 from messaging.models.endpoints import ALL_EVENTS
 from rme.core import ids
 
 REPLAY_LIMIT = 100_000
 TEST_EVENT = "webhook.test"
-_W, _E = WebhookDelivery._meta.db_table, Event._meta.db_table
+_W = WebhookDelivery._meta.db_table
+_OF_PERIOD = (
+    "{0}.organization_id = %(organization)s AND {0}.id >= %(since)s AND {0}.id < %(until)s".format
+)
+_EVENTS = derived_events.select(*map(_OF_PERIOD, ("stored", "accepted", "sent")))
 
 
 def queue_test(endpoint: WebhookEndpoint) -> UUID:
@@ -51,9 +55,8 @@ WHERE id = ANY(ARRAY(
   ORDER BY event_id LIMIT {REPLAY_LIMIT})) RETURNING id
 ), messages AS (
 INSERT INTO {_W} AS n (organization_id, endpoint_id, event_id, type)
-SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_E} e
-WHERE e.organization_id = %(organization)s AND e.id >= %(since)s AND e.id < %(until)s
-  AND (%(types)s::text[] && ARRAY['{ALL_EVENTS}', 'message.' || e.type])
+SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_EVENTS} e
+WHERE %(types)s::text[] && ARRAY['{ALL_EVENTS}', 'message.' || e.type]
 ORDER BY e.id LIMIT {REPLAY_LIMIT}
 ON CONFLICT (endpoint_id, event_id) DO UPDATE SET status = 'PENDING', tries = 0,
   due_at = statement_timestamp(), noted_at = statement_timestamp()

@@ -259,7 +259,7 @@ def _request(message: Message, row: Delivery, body: dict[str, Any]) -> dict[str,
     template = {"name": message.template, "language": message.language}
     variables = body.get("recipients", {}).get(str(row.pk), {})
     parts: dict[str, object] = {
-        "channels": message.channels,
+        "channels": message.channels or [row.channel],
         "strategy": message.strategy,
         "fallbackAfter": message.fallback_after,
         "category": message.category,

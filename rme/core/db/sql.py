@@ -164,26 +164,40 @@ def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
 
 
 def update_step(
-    model: type[models.Model], rows: Sequence[Row], *, setting: str = ""
+    model: type[models.Model],
+    rows: Sequence[Row],
+    values: Mapping[str, str] | None = None,
+    tail: str = "",
+    *,
+    setting: str = "",
 ) -> Step | None:
     """Return the UPDATE of many rows by `id`. All rows have the same keys.
 
+    `values` are expressions of columns that do not become what the row has: `t` is the table, `r`
+    the row. `tail` follows the WHERE, such as RETURNING.
     Rows of a table that has an index on organization and id need `organization_id` too, which is
     compared and not set: either index then finds one row.
     """
     if not rows:
         return None
-    return Step(_update(model._meta.db_table, tuple(rows[0])), [as_json(rows)], setting)
+    text = _update(model._meta.db_table, tuple(rows[0]), tuple((values or {}).items()), tail)
+    return Step(text, [as_json(rows)], setting)
 
 
 @lru_cache(maxsize=512)
-def _update(table: str, columns: tuple[str, ...]) -> str:
-    given = [column for column in columns if column not in ("id", "organization_id")]
-    assignments = ", ".join(f'"{column}" = r."{column}"' for column in given)
+def _update(
+    table: str, columns: tuple[str, ...], values: tuple[tuple[str, str], ...], tail: str
+) -> str:
+    new = {column: f'r."{column}"' for column in columns} | dict(values)
+    assignments = ", ".join(
+        f'"{column}" = {value}'
+        for column, value in new.items()
+        if column not in ("id", "organization_id")
+    )
     found = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
     return (
         f'UPDATE "{table}" t SET {assignments} '
-        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found}'
+        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found} {tail}'
     )
 
 

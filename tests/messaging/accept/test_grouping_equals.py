@@ -13,7 +13,6 @@ from messaging.accept.requests import MESSAGE
 from messaging.models import (
     Category,
     Delivery,
-    Event,
     IdempotencyKey,
     MessageContent,
     SendingRules,
@@ -25,7 +24,7 @@ from rme.core.cache import TtlCache
 from rme.core.http.parsing import parse
 from rme.core.redis.rate_limits import Limit, limiter
 from tests import factories
-from tests.rest import message
+from tests.rest import all_events, message
 
 import pytest  # isort: skip
 
@@ -123,12 +122,12 @@ def stored():
         "organization_id", "contact_id", "channel", "channels", "address", "category", "status",
         "reason", "detail", "provider", "test", "trace", "priority",
     )  # fmt: skip
-    events = Event.objects.order_by("id").values_list("organization_id", "type", "detail")
+    events = [(each.organization_id, each.type, each.detail) for each in all_events()]
     keys = IdempotencyKey.objects.order_by("organization_id", "key")
     bodies = MessageContent.objects.order_by("id").values_list("body", flat=True)
     return (
         list(deliveries),
-        list(events),
+        events,
         list(bodies),
         [(k.organization_id, k.key, k.digest, k.status, UUID.sub(b"ID", k.body.encode()))
          for k in keys],

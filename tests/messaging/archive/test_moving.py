@@ -64,7 +64,7 @@ def test_what_has_not_ended_stays(org, ada, archive, fields):
 
 def test_what_has_a_content_or_a_late_event_stays(api, org, ada, archive):
     scene.send(org, [ada])
-    Event.objects.filter(type="sent").update(at=clock.now() + timedelta(days=50))
+    Event.objects.filter(type="delivered").update(at=clock.now() + timedelta(days=50))
     api.send(message(ada))
     work()
     scene.move()

@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 
 from messaging.feedback import callbacks
-from messaging.models import Attempt, Callback, Delivery, Event, ProviderAccount, Suppression
+from messaging.models import Attempt, Callback, Delivery, ProviderAccount, Suppression
 from messaging.models.statuses import Status
 from messaging.models.transitions import Transition, apply_transitions
 from rme.core import ids
 from rme.core.db import sql
+from tests.rest import all_events
 
 pytestmark = pytest.mark.django_db
 MESSAGES = 10_000
@@ -130,9 +131,9 @@ def state_of(deliveries):
     """
     number = {one: place for place, one in enumerate(deliveries)}
     found = defaultdict(list)
-    for one, kind in Event.objects.values_list("delivery_id", "type"):
-        if one in number:
-            found[number[one]].append(kind)
+    for event in all_events():
+        if event.delivery_id in number:
+            found[number[event.delivery_id]].append(event.type)
     rows = Delivery.objects.filter(pk__in=deliveries).values_list("pk", "status", "reason")
     return {number[pk]: (status, reason, Counter(found[number[pk]])) for pk, status, reason in rows}
 

@@ -6,7 +6,7 @@ from django.test import Client
 from messaging.consent import ledger
 from messaging.content import links
 from messaging.content.links import BadLink, Confirmation, PreferenceLink
-from messaging.models import ConsentEntry, Event
+from messaging.models import ConsentEntry, Delivery
 from messaging.pages.wording import LANGUAGES
 from tests import factories
 from tests.rest import message, work
@@ -166,7 +166,7 @@ def test_unsubscribing_adds_an_event_to_the_message(api, org, person):
     news = {"name": "news", "language": "en_US"}
     sent = api.send(message(person, category="MARKETING", template=news)).json()
     work()
-    delivery_id = Event.objects.filter(message_id=sent["messageId"]).first().delivery_id
+    delivery_id = Delivery.objects.get(message_id=sent["messageId"]).pk
     link = PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING", str(delivery_id))
     for _ in range(2):
         Client().post(f"/p/u/{link.token}", ONE_CLICK)

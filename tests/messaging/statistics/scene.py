@@ -29,7 +29,7 @@ def new_id(moment):
     return UUID(int=ids.at_least(moment).int + next(_numbers))
 
 
-def delivery(accepted_at, *, status="SENT", organization="acme", test=False, **fields):
+def delivery(accepted_at, /, *, status="SENT", organization="acme", test=False, **fields):
     """Store a message with one delivery, and return its row as a dictionary."""
     message_id = new_id(accepted_at)
     row = {
@@ -50,6 +50,8 @@ def delivery(accepted_at, *, status="SENT", organization="acme", test=False, **f
         "tries": 0,
         "test": test,
         "updated_at": accepted_at,
+        "accepted_at": None,
+        "accepted_channel": None,
         **fields,
     }
     own = {"id": message_id, "organization_id": organization, "category": "MARKETING"}
@@ -76,13 +78,13 @@ def event(row, kind, at, **detail):
     sql.insert({Event: [values]})
 
 
-def attempt(row, outcome, at, account_id=7):
+def attempt(row, outcome, at, account_id=7, sent_at=None):
     """Store an attempt of a delivery."""
     values = {
         "id": new_id(at), "organization_id": row["organization_id"],
         "message_id": row["message_id"], "delivery_id": row["id"], "fence": 1,
         "channel": row["channel"], "provider": "p", "account_id": account_id,
-        "outcome": outcome, "started_at": at,
+        "outcome": outcome, "started_at": at, "sent_at": sent_at,
     }  # fmt: skip
     sql.insert({Attempt: [values]})
 

@@ -35,7 +35,7 @@ from tests.messaging.statistics.scene import (
     stored,
     totals,
 )
-from tests.rest import Api, message, work
+from tests.rest import Api, all_events, message, work
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +50,7 @@ REASONS = ("", "SUPPRESSED", "PROVIDER_ERROR", "550 no such user ada@x.example")
 def naive():
     """Return what the job should store, counted row by row."""
     deliveries = {row.pk: row for row in Delivery.objects.all()}
-    events = list(Event.objects.all())
+    events = all_events()
     has_failed = {each.delivery_id for each in events if each.type == "failed"}
     found, timed = Counter(), Counter()
     for each in events:
@@ -101,6 +101,8 @@ def fill(chance, size):
             organization=chance.choice(("acme", "other")),
             test=chance.random() < 0.3,
             channel=chance.choice(("EMAIL", "SMS")),
+            accepted_at=START if chance.random() < 0.5 else None,
+            accepted_channel=chance.choice((None, "PUSH")),
             account_id=chance.choice((None, 3, 4)),
             status=chance.choice(("SENT", "FAILED")),
         )
@@ -110,7 +112,8 @@ def fill(chance, size):
             event(row, kind, at, **({"reason": reason} if reason else {}))
         for outcome in chance.sample(["Accepted", "Retryable", "Gone", None], 2):
             at = START + chance.random() * 9 * MINUTE
-            attempt(row, outcome, at, account_id=chance.choice((None, 3, 4)))
+            sent_at = at if outcome == "Accepted" and chance.random() < 0.5 else None
+            attempt(row, outcome, at, account_id=chance.choice((None, 3, 4)), sent_at=sent_at)
 
 
 def test_what_is_sent_is_what_its_events_tell(org, api):
@@ -211,6 +214,7 @@ def test_the_first_run_begins_with_the_first_event():
     )
     CountedUntil.objects.all().delete()
     Event.objects.all().delete()
+    Delivery.objects.all().delete()
     run()
     assert CountedUntil.objects.get().first_until == NOW.replace(second=0)
 
@@ -302,7 +306,7 @@ def test_what_is_read_does_not_depend_on_statistics(age):
 def test_the_task_counts_to_the_last_minute(org, api):
     api.send(message(factories.contact(org)))
     with connection.cursor() as cursor:
-        cursor.execute(f"UPDATE {Event._meta.db_table} SET id = %s", [
+        cursor.execute(f"UPDATE {Delivery._meta.db_table} SET id = %s", [
             ids.at_least(clock.now() - 3 * MINUTE)])  # fmt: skip
     count_minutes()
     assert totals() == {"accepted": 1}

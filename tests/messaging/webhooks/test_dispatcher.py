@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from messaging.models import Delivery, Event, Message, WebhookDelivery, WebhookEndpoint
+from messaging.models import Delivery, Message, WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints
 from rme.core import ids
 from rme.core.db.clock import iso
@@ -17,7 +17,7 @@ from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.messaging.webhooks.dispatcher_scene import queue, states
 from tests.messaging.webhooks.webhook_scene import Receiver, dispatch_all, endpoint, verified
-from tests.rest import message, work
+from tests.rest import all_events, message, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = WebhookDelivery.Status
@@ -33,7 +33,7 @@ def test_a_payload_holds_the_whole_event(api, org, receiver):
     work()
     dispatch_all()
     (seen,) = receiver.seen
-    event = Event.objects.get(type="sent")
+    (event,) = all_events("sent")
     assert (seen.method, seen.path) == ("POST", "/hook?a=1")
     assert seen.header("content-type") == "application/json"
     assert seen.header("webhook-id") == str(event.pk)
@@ -115,8 +115,8 @@ def test_a_delivery_whose_event_is_gone_is_given_up(api, org, receiver):
     endpoint(org, receiver.url, "message.accepted")
     for _ in range(3):
         api.send(message(factories.contact(org)))
-    first, second, _ = Event.objects.filter(type="accepted").order_by("id")
-    Event.objects.filter(pk=first.pk).delete()
+    first, second, _ = all_events("accepted")
+    Delivery.objects.filter(pk=first.pk).delete()
     Message.objects.filter(pk=second.message_id).delete()
     dispatch_all()
     assert states() == [(S.FAILED, 1), (S.FAILED, 1), (S.DELIVERED, 1)]
@@ -182,8 +182,9 @@ def test_an_invalid_url_fails_alone(org, receiver):
 def test_another_organizations_event_is_not_delivered(org, api, receiver):
     endpoint(org, receiver.url)
     api.send(message(factories.contact(org)))
-    Event.objects.update(organization_id="other")
+    (event,) = all_events()
+    Delivery.objects.update(organization_id="other")
     dispatch_all()
     assert receiver.seen == []
     assert Delivery.objects.count() == 1
-    assert uuid.UUID(str(WebhookDelivery.objects.get().event_id)) == Event.objects.get().pk
+    assert uuid.UUID(str(WebhookDelivery.objects.get().event_id)) == event.pk

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from messaging.delivery import claims, deliver, sweeper
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
-from messaging.models import Attempt, Delivery, Event, WebhookDelivery, WebhookEndpoint
+from messaging.models import Attempt, Delivery, WebhookDelivery, WebhookEndpoint
 from messaging.models.endpoints import TYPES, ChangeType
 from messaging.models.statuses import EventType
 from messaging.webhooks import endpoints
@@ -20,7 +20,7 @@ from rme.core.db import clock
 from rme.transport import Transport
 from tests import factories
 from tests.messaging.webhooks.webhook_scene import endpoint
-from tests.rest import message, work
+from tests.rest import all_events, message, work
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
@@ -50,10 +50,7 @@ def test_every_event_of_a_message_is_queued(api, org):
     assert queued_types(row) == ["accepted", "sent", "delivered"]
     assert list(
         WebhookDelivery.objects.values_list("event_id", "organization_id", "status", "tries")
-    ) == [
-        (event_id, "acme", "PENDING", 0)
-        for event_id in Event.objects.order_by("id").values_list("id", flat=True)
-    ]
+    ) == [(event_id, "acme", "PENDING", 0) for event_id in (each.pk for each in all_events())]
 
 
 def test_a_delivery_claimed_by_another_worker_gets_no_event_and_queues_nothing(api, org):
@@ -70,7 +67,7 @@ def test_a_delivery_claimed_by_another_worker_gets_no_event_and_queues_nothing(a
     assert [each for each in logs if each["event"] == "deliver.fenced"] == [
         {"event": "deliver.fenced", "log_level": "warning", "count": 1, "channel": "EMAIL"}
     ]
-    sent = Event.objects.get(type="sent")
+    (sent,) = all_events("sent")
     assert str(sent.delivery_id) == moved.id
     assert queued_types(row) == ["accepted", "accepted", "sent"]
     assert WebhookDelivery.objects.get(type="message.sent").event_id == sent.pk

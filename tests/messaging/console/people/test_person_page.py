@@ -155,7 +155,7 @@ def test_a_test_is_sent_by_the_way_of_every_message(root, org, ada):
     done = root.post(url("person", ada.pk), form)
     sent = Message.objects.get()
     assert (done.status_code, done["Location"]) == (302, url("message", sent.pk))
-    assert (sent.template, sent.channels, sent.test) == ("welcome", ["SMS"], False)
+    assert (sent.template, sent.channels, sent.test) == ("welcome", None, False)
     Suppression.objects.create(organization=org, channel="SMS", address=ada.mobile, reason="STOP")
     shown = root.post(url("person", ada.pk), form)
     assert "The recipient is on a suppression list." in shown.content.decode()

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0024_template_drafts"),
+        ("messaging", "0028_room_for_outcomes"),
     ]
 
     operations = [

@@ -1,0 +1,114 @@
+"""The template studio in a real Chromium: what a person does there, counted, and what it shows."""
+
+import pytest
+from playwright.sync_api import expect
+
+from messaging.content import templates
+from messaging.models import SendingRules, Template, TemplateVersion
+from messaging.policy import organization_policy
+from rme.tenants.models import Membership, User
+from tests import factories
+from tests.browser.hostile import HOSTILE, PICTURE
+from tests.browser.test_console import cookie, org, tab
+
+__all__ = ["cookie", "org", "tab"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+
+def second_person(org, client):
+    """Log in another owner; return the session's cookie."""
+    user = User.objects.create_user("ben", "ben@example.com", "secret", is_staff=True)
+    Membership.objects.create(organization=org, user=user, role=Membership.Role.OWNER)
+    client.force_login(user)
+    return client.cookies["sessionid"].value
+
+
+def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
+    tab, journey, org, live_server, client
+):
+    SendingRules.objects.create(organization=org, review_templates=True)
+    organization_policy.forget(org.pk)
+    User.objects.filter(username="owner").update(email="owner@example.com")
+    factories.contact(org, first_name="Olga", email="owner@example.com")
+    journey.click("link", "Templates")
+    journey.fill(tab.locator("#new_name"), "order")
+    journey.click("button", "Add template")
+    journey.fill("Subject", "Your order")
+    journey.fill("HTML", "<p>Dear {{ contact.first_name }}</p>")
+    rendering = tab.frame_locator("iframe[name=studio-rendering]")
+    expect(rendering.locator("p")).to_have_text("Dear Ada")
+    journey.click("button", "Send a test to me")
+    expect(tab.get_by_text("Version 1 is on its way to owner@example.com.")).to_be_visible()
+    journey.choose(tab.locator("#another_to_language"), "German")
+    journey.click("button", "Copy")
+    journey.fill("Subject", "Ihre Bestellung")
+    journey.fill("HTML", "<p>Guten Tag {{ contact.first_name }}</p>")
+    expect(rendering.locator("p")).to_have_text("Guten Tag Ada")
+    journey.click("button", "Ask for a review")
+    expect(
+        tab.get_by_text("2 drafts are for review. Another person may now approve.")
+    ).to_be_visible()
+    tab.goto("about:blank")  # the page left, whose session ends here
+    value = second_person(org, client)
+    tab.context.add_cookies([{"name": "sessionid", "value": value, "url": live_server.url}])
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/?show=review")
+    journey.click("link", "order")
+    journey.click("button", "Approve and publish")
+    expect(tab.get_by_text("2 drafts are approved, and active now.")).to_be_visible()
+    active = TemplateVersion.objects.filter(template__name="order", state="ACTIVE")
+    assert dict(active.values_list("template__language", "subject")) == {
+        "en_US": "Your order", "de": "Ihre Bestellung",
+    }  # fmt: skip
+    assert journey.count <= 14
+
+
+def test_the_version_that_broke_a_variable_is_found_and_rolled_back(tab, journey, org):
+    first = factories.template(org, name="order", html="<p>{{ number }}</p>")
+    broken = {"subject": "S", "html": "<p>{{ numbr }}</p>"}
+    templates.activate(templates.add_draft(first.template, broken))
+    journey.search("order")
+    line = tab.get_by_role("row").filter(has_text="− number")
+    expect(line).to_contain_text("Version 2")
+    journey.click("button", "Roll back to version 1")
+    expect(tab.get_by_text("Version 1 is active.", exact=True)).to_be_visible()
+    assert TemplateVersion.objects.get(state="ACTIVE", template__name="order").version == 1
+    assert journey.count <= 4
+
+
+def test_nothing_in_a_rendering_runs_or_reaches_the_console(chromium, cookie, org, live_server):
+    """Sixty hostile pieces in one document: only pictures over TLS are asked for."""
+    console = live_server.url
+    assert len(HOSTILE) >= 60
+    html = "\n".join(HOSTILE).replace("CONSOLE", console) + f'<img src="{PICTURE}">'
+    made = Template.objects.create(
+        organization=org,
+        name="hostile",
+        language="en_US",
+        channel="EMAIL",
+        category="TRANSACTIONAL",
+    )
+    TemplateVersion.objects.create(
+        template=made,
+        version=1,
+        state="ACTIVE",
+        subject="S",
+        html="{% raw %}" + html + "{% endraw %}",
+    )
+    answered = []
+    context = chromium.new_context(locale="en-GB")
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": console}])
+    tab = context.new_page()
+    # What the policy blocks is announced as a request too, but nothing answers it.
+    tab.on("requestfinished", lambda each: answered.append((each.url, each.frame.name)))
+    context.route("https://**", lambda route: route.fulfill(body=b"", content_type="image/png"))
+    with tab.expect_request(PICTURE):
+        tab.goto(f"{console}/admin/console/acme/templates/hostile/")
+    tab.frame_locator("iframe[name=studio-rendering]").locator("#last").wait_for(state="attached")
+    inside = [url for url, frame in answered if frame == "studio-rendering"]
+    own = {f"{console}/admin/console/acme/templates/hostile/frame/"}
+    others = [url for url in inside if url not in own]
+    assert [url for url in others if not url.startswith("https://")] == []
+    assert [url for url in others if url.startswith(console)] == []
+    assert tab.url == f"{console}/admin/console/acme/templates/hostile/"
+    assert tab.evaluate("window.reached === undefined")
+    context.close()
