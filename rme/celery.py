@@ -32,6 +32,7 @@ app.conf.beat_schedule = {
     "sweep_devices": {"task": "push.sweep_devices", "schedule": 300.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 300.0},
     "contents": {"task": "messaging.drop_contents", "schedule": 300.0},
+    "archive": {"task": "messaging.archive", "schedule": 60.0},
     "idempotency-keys": {"task": "messaging.purge_idempotency_keys", "schedule": 300.0},
     "callbacks": {"task": "messaging.apply_callbacks", "schedule": 2.0},
     "poll": {"task": "messaging.poll", "schedule": 5.0},
@@ -59,11 +60,13 @@ app.conf.task_annotations = {
     "messaging.count_minutes": {"at_most_every": 7.0},
     "messaging.housekeeping": _HOUR,
     "messaging.drop_contents": {"at_most_every": 280.0},
+    "messaging.archive": {"at_most_every": 50.0},
     "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
 MESSAGING = (
     "accept",
+    "archive",
     "console.actions",
     "consent",
     "content",

@@ -14,6 +14,7 @@ import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
+from rme.core import archive_settings
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
 from rme.core.logs import logging_config
@@ -391,6 +392,15 @@ PARTITION_PERIOD = Period(ENV.get("PARTITION_PERIOD", "month"))
 """`day`, `week` or `month`: the length of the partitions of messages and their rows."""
 CONTENT_PARTITION_PERIOD = Period(ENV.get("CONTENT_PARTITION_PERIOD", "week"))
 """The length of the partitions of contents, which are dropped whole: `day` above 30 M a day."""
+
+ARCHIVE = archive_settings.read(ENV)
+"""Where old messages are archived; None: nowhere."""
+ARCHIVE_AFTER_DAYS = archive_settings.read_days(ENV, MESSAGE_RETENTION_DAYS)
+"""How long after its last change an ended message is moved to the archive."""
+ARCHIVE_RETENTION_DAYS = int(ENV.get("ARCHIVE_RETENTION_DAYS", "0"))
+"""How long messages are kept in the archive; 0: without limit."""
+ARCHIVE_SECONDS = float(ENV.get("ARCHIVE_SECONDS", "3"))
+"""How long a call may wait for the archive's store; after that it gets 503."""
 
 # --- browsers -----------------------------------------------------------------------------------
 SECURE_CONTENT_TYPE_NOSNIFF = True

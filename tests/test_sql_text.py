@@ -49,6 +49,7 @@ HOT_PATH = {
 }
 """What each request, message, receipt, webhook delivery or bot call waits for."""
 MANY_ROWS = {
+    "messaging/archive/ended.py",
     "messaging/consent/data_export.py",
     "messaging/consent/erasure.py",
     "messaging/consent/retention/job.py",

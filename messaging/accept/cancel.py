@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
+from messaging.archive import reading as archive
 from messaging.models import Delivery
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
@@ -27,7 +28,8 @@ def cancel(organization_id: str, message_id: str) -> UUID:
     with transaction.atomic():
         if not _cancel(organization_id, deliveries):
             # read after the lock, so that another cancel's result is seen
-            _require_cancelled(message_id, set(deliveries.values_list("status", flat=True)))
+            statuses = set(deliveries.values_list("status", flat=True))
+            _require_cancelled(message_id, statuses or _archived(organization_id, found))
     return found
 
 
@@ -56,6 +58,12 @@ def _cancel(organization_id: str, deliveries: QuerySet[Delivery]) -> set[UUID]:
         ]
     )
     return cancelled
+
+
+def _archived(organization_id: str, message_id: UUID) -> set[str]:
+    """Return the statuses of an archived message; empty if there is none."""
+    archived = archive.find(organization_id, message_id)
+    return {row.status for row in archived.deliveries} if archived else set()
 
 
 def _require_cancelled(message_id: str, statuses: set[str]) -> None:

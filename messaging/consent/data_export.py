@@ -5,16 +5,21 @@ included without a change here. Not included are the tokens of devices, which ar
 data about other people.
 """
 
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import orjson
 from django.contrib.admin.models import LogEntry
-from django.db import connection
+from django.db import connection, models
 
+from messaging.archive import reading as archive
+from messaging.archive.records import ArchivedMessage
 from messaging.models import (
     Attempt,
     ConsentEntry,
     Delivery,
+    Event,
     Message,
     MessageContent,
     Suppression,
@@ -38,6 +43,7 @@ _EVENTS = derived_events.select(
 )
 _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _CONTACT = Contact._meta.db_table
+_ORGANIZATION = "organization_id"
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
 
 
@@ -65,6 +71,7 @@ SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
 UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN}
+UNION SELECT unnest(%(archived)s::text[])
 """
 
 
@@ -105,20 +112,66 @@ _PARTS = {
     f"JOIN {_CONTACT} own ON own.id::text = t.object_id "
     "WHERE k.app_label = 'crm' AND k.model = 'contact' AND t.object_id = %(contact)s "
     "AND own.organization_id = %(organization)s ORDER BY t.id",
-    "messages": _MESSAGES,
 }
+
+
+def _parsed(row: tuple[str]) -> Any:
+    return orjson.loads(row[0])
+
+
+def _addresses(messages: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the addresses to which messages went."""
+    return sorted({each["delivery"]["address"] for each in messages} - {None})
+
+
+def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
+    """Return an archived message as `_MESSAGES` returns one of PostgreSQL."""
+    own = next(row for row in archived.deliveries if row.contact_id == contact_id)
+    return {
+        **_columns(archived.message),
+        "delivery": _columns(own),
+        "content": None,
+        "attempts": [_columns(row) for row in archived.attempts if row.delivery_id == own.pk],
+        "events": [
+            _columns(row)
+            for row in sorted(_events(archived), key=attrgetter("pk"))
+            if row.delivery_id == own.pk
+        ],
+        "notices": [],
+    }
+
+
+def _events(archived: ArchivedMessage) -> list[Event]:
+    return derived_events.of_rows(archived.deliveries, archived.attempts, archived.events)
+
+
+def _columns(row: models.Model) -> dict[str, Any]:
+    names = [each.attname for each in row._meta.concrete_fields if each.attname != _ORGANIZATION]
+    columns: dict[str, Any] = orjson.loads(
+        orjson.dumps({name: row.__dict__[name] for name in names})
+    )
+    return columns
 
 
 def export_contact(organization_id: str, contact_id: str) -> dict[str, object] | None:
     """Return everything that is stored about a person of one organization, None if nothing is.
 
-    One statement for each kind of record.
+    One statement for each kind of record, and what the archive needs, which comes last: a message
+    that is moved meanwhile is then found twice, and taken once.
     """
+    values: dict[str, str | list[str]] = {"organization": organization_id, "contact": contact_id}
+    found: dict[str, list[Any]] = {}
     with connection.cursor() as cursor:
-        found: dict[str, list[Any]] = {}
+        cursor.execute(_MESSAGES, values)
+        messages = {each["id"]: each for each in map(_parsed, cursor.fetchall())}
+    for each in archive.of_contact(organization_id, contact_id):
+        messages.setdefault(str(each.message.pk), _archived(each, contact_id))
+    values["archived"] = _addresses(messages.values())
+    with connection.cursor() as cursor:
         for name, statement in _PARTS.items():
-            cursor.execute(statement, {"organization": organization_id, "contact": contact_id})
-            found[name] = [orjson.loads(text) for (text,) in cursor.fetchall()]
+            cursor.execute(statement, values)
+            found[name] = [_parsed(row) for row in cursor.fetchall()]
+    found["messages"] = [messages[key] for key in sorted(messages)]
     if not any(found.values()):
         return None
     return {

@@ -18,6 +18,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models, transaction
 
+from messaging.archive import erasures as archive
 from messaging.consent import ledger
 from messaging.models import (
     Attempt,
@@ -111,6 +112,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
     """
     own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
     with transaction.atomic():
+        archive.hold(organization_id)  # nothing is moved to the archive meanwhile
         counts = {
             **_erase_platform(organization_id, contact_id),
             "devices": _delete(Device.objects.filter(**own)),
@@ -123,6 +125,8 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
             .update(scope=ERASED, reason=ERASED),
             "audit": audit.erase(organization_id, contact_id),
         }
+        if files := archive.request(organization_id, contact_id):
+            counts["archive files"] = files
         _record(actor, organization_id, contact_id, counts)
         under_way = Delivery.objects.filter(**own, status=Status.SENDING).count()
     return Erased(counts, under_way)

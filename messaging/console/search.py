@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from messaging.archive import reading as archive
 from messaging.consent import suppressions
 from messaging.console import access
 from messaging.console.access import Viewer
@@ -106,6 +107,8 @@ def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
     if not found:
         deliveries = Delivery.objects.filter(own, pk=identifier)
         found = list(deliveries.values_list("message_id", "organization_id"))
+    if not found and (archived := archive.find_anywhere(own, identifier)):
+        found = [(archived.message.pk, archived.message.organization_id)]
     return [
         Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in found
     ]

@@ -4,6 +4,7 @@ Other packages import the models from here, and use `statuses`, `transitions`, `
 `decisions` (the reasons in a plan) and `endpoints`.
 """
 
+from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress
 from messaging.models.bulk_actions import BulkAction
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.imports import SuppressionImport, SuppressionImportPart
@@ -26,6 +27,9 @@ from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
     "PARTITIONED",
+    "ArchiveErasure",
+    "ArchiveFile",
+    "ArchiveProgress",
     "Attempt",
     "BulkAction",
     "Callback",

@@ -10,7 +10,7 @@ before that failed, a receipt for an attempt without an outcome. All reading of 
 here; `messaging.webhooks.events` writes them.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from messaging.models.messages import Attempt, Delivery, Event
@@ -33,6 +33,41 @@ def select(stored: str, accepted: str, sent: str) -> str:
   SELECT id, organization_id, message_id, delivery_id, '{EventType.SENT}', sent_at, channel,
     provider, NULL
   FROM {Attempt._meta.db_table} sent WHERE sent_at IS NOT NULL AND {sent})"""
+
+
+def of_rows(
+    deliveries: Sequence[Delivery], attempts: Sequence[Attempt], stored: Sequence[Event]
+) -> list[Event]:
+    """Return the events of rows that are not in a table, in the order of time: as `select` does."""
+    accepted = [
+        Event(
+            id=row.pk,
+            organization_id=row.organization_id,
+            message_id=row.message_id,
+            delivery_id=row.pk,
+            type=EventType.ACCEPTED,
+            at=row.accepted_at,
+            channel=row.accepted_channel or row.channel,
+            provider=row.accepted_provider or row.provider,
+        )
+        for row in deliveries
+        if row.accepted_at
+    ]
+    sent = [
+        Event(
+            id=row.pk,
+            organization_id=row.organization_id,
+            message_id=row.message_id,
+            delivery_id=row.delivery_id,
+            type=EventType.SENT,
+            at=row.sent_at,
+            channel=row.channel,
+            provider=row.provider,
+        )
+        for row in attempts
+        if row.sent_at
+    ]
+    return sorted([*stored, *accepted, *sent], key=lambda row: (row.at, row.pk))
 
 
 _OF_MESSAGE = f"""SELECT * FROM {

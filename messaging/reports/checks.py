@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 from celery import current_app
+from django.conf import settings
 from django.db import Error
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from rme.core.db import availability
+from messaging.archive import job as archive
+from rme.core.db import availability, clock
 from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
 
@@ -40,6 +42,7 @@ def run() -> dict[str, Check]:
         "redis": _check(_ask_redis, RedisError),
         "broker": _check(_ask_broker, RedisError, KombuError, OSError),
         **_check_heartbeats(),
+        **_check_archive(),
     }
 
 
@@ -72,6 +75,22 @@ def _ask_redis() -> None:
 def _ask_broker() -> None:
     with current_app.connection_for_write() as broker:
         broker.ensure_connection(max_retries=0, reraise_as_library_errors=False)
+
+
+def _check_archive() -> dict[str, Check]:
+    """Check whether the archive keeps up, if there is one."""
+    if settings.ARCHIVE is None:
+        return {}
+    started = time.perf_counter()
+    try:
+        with availability.within(DATABASE_SECONDS):
+            detail = archive.problem(clock.now())
+    except Error:
+        detail = "not known: the database does not answer"
+    status = DEGRADED if detail else OK
+    return {
+        "archive": {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
+    }
 
 
 def _check_heartbeats() -> dict[str, Check]:

@@ -15,6 +15,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from messaging.archive import reading as archive
+from messaging.archive.records import ArchivedMessage
 from messaging.models import Delivery, Message
 from messaging.models.statuses import Status
 from rme.core import ids
@@ -49,6 +51,19 @@ class DeliveryFilter:
     since: datetime | None = None
     until: datetime | None = None
     test: bool | None = None
+
+    def matches(self, row: "DeliveryRow") -> bool:
+        """Return whether a delivery that is not in a table is meant; the range of ids is known."""
+        return (
+            (not self.statuses or row.status in self.statuses)
+            and (not self.channel or row.channel == self.channel)
+            and (not self.category or row.category == self.category)
+            and (not self.template or row.template == self.template)
+            and (not self.provider or row.provider == self.provider)
+            and (not self.reason or row.reason == self.reason)
+            and (not self.contact_ids or row.contact_id in self.contact_ids)
+            and (self.test is None or row.test is self.test)
+        )
 
     @property
     def has_no_index(self) -> bool:
@@ -131,8 +146,22 @@ def find(
     limit: int,
     cursor: Cursor | None = None,
     scan: int = SCAN_LIMIT,
+    archived: bool = True,
 ) -> DeliveryPage:
-    """Return a page of deliveries: one query, two with a filter that has no index."""
+    """Return a page of deliveries: one query, two with a filter that has no index.
+
+    With an archive, one more, or two; without those in it if they are not wanted.
+    """
+    page = _stored(organization_id, wanted, limit, cursor, scan)
+    if not archived or wanted.held or not archive.is_on():
+        return page
+    return _with_archived(organization_id, wanted, limit, cursor, page)
+
+
+def _stored(
+    organization_id: str, wanted: DeliveryFilter, limit: int, cursor: Cursor | None, scan: int
+) -> DeliveryPage:
+    """Return a page of the deliveries that PostgreSQL has."""
     conditions = _conditions(organization_id, wanted, cursor)
     border = None
     if wanted.has_no_index and not wanted.contact_ids and not wanted.held:
@@ -153,6 +182,73 @@ def find(
     if len(rows) > limit:
         return DeliveryPage(rows[:limit], rows[limit - 1].cursor)
     return DeliveryPage(rows, Cursor(border, 32_767) if border else None)
+
+
+def _order(cursor: Cursor) -> tuple[int, int]:
+    return -cursor.message_id.int, cursor.position
+
+
+def _with_archived(
+    organization_id: str,
+    wanted: DeliveryFilter,
+    limit: int,
+    cursor: Cursor | None,
+    page: DeliveryPage,
+) -> DeliveryPage:
+    """Return a page with the deliveries of the archive that belong on it, as in the history."""
+    since, end = archive.LEAST, archive.GREATEST
+    if wanted.message_id:
+        since, end = wanted.message_id, UUID(int=wanted.message_id.int + 1)
+    if wanted.since:
+        since = max(since, ids.at_least(wanted.since))
+    if wanted.until:
+        end = min(end, ids.at_least(wanted.until))
+    if cursor:
+        end = min(end, UUID(int=cursor.message_id.int + 1))
+    if page.following:
+        since = max(since, page.following.message_id)
+    archived = archive.page(
+        organization_id,
+        since=since,
+        end=end,
+        contacts=wanted.contact_ids,
+        matches=lambda record: bool(_rows(record, wanted, cursor)),
+        wanted=limit + 1,
+    )
+    found = {row.cursor: row for each in archived.records for row in _rows(each, wanted, cursor)}
+    found |= {row.cursor: row for row in page.rows}
+    borders = [page.following] if page.following else []
+    if archived.border:
+        borders.append(Cursor(archived.border, 32_767))
+    border = min(borders, key=_order, default=None)
+    rows = sorted(found.values(), key=lambda row: _order(row.cursor))
+    if border:
+        rows = [row for row in rows if _order(row.cursor) <= _order(border)]
+    if len(rows) > limit:
+        return DeliveryPage(rows[:limit], rows[limit - 1].cursor)
+    return DeliveryPage(rows, border)
+
+
+def _rows(
+    record: ArchivedMessage, wanted: DeliveryFilter, cursor: Cursor | None
+) -> list[DeliveryRow]:
+    """Return those of an archived message's deliveries that match."""
+    message = record.message
+    of_message = {name: getattr(message, name) for name in _OF_MESSAGE}
+    rows = [
+        DeliveryRow(
+            **{
+                name: of_message[name] if name in _OF_MESSAGE else getattr(delivery, name)
+                for name in DeliveryRow._fields
+            }
+        )
+        for delivery in record.deliveries
+    ]
+    return [
+        row
+        for row in rows
+        if wanted.matches(row) and (not cursor or _order(row.cursor) > _order(cursor))
+    ]
 
 
 def of_message(

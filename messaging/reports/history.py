@@ -41,6 +41,14 @@ class HistoryFilter:
     def has_no_index(self) -> bool:
         return bool(self.status or self.channel or self.category)
 
+    def matches(self, message: Message, deliveries: Sequence[Delivery]) -> bool:
+        """Return what the conditions without an index say of a message that is not in a table."""
+        return (
+            (not self.category or message.category == self.category)
+            and (not self.channel or any(row.channel == self.channel for row in deliveries))
+            and (not self.status or aggregate(row.status for row in deliveries) == self.status)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Condition:

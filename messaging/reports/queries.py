@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from messaging.archive import reading as archive
 from messaging.models import Delivery, Event, Message
 from messaging.models.statuses import Status, aggregate
 from messaging.reports import trace
@@ -95,6 +96,7 @@ class MessageDetail:
     message: MessageSummary
     events: Sequence[MessageEvent]
     trace: Sequence[RecipientTrace] | None = None
+    archived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,33 +108,74 @@ class HistoryPage:
 
 
 def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -> MessageDetail:
-    """Return one message with its events; three queries, four with its trace. Raises NotFound."""
+    """Return one message with its events; three queries, four with its trace. Raises NotFound.
+
+    A message that is not in PostgreSQL is looked for in the archive, if there is one.
+    """
     key = ids.parse(message_id)
-    own = Message.objects.filter(organization_id=organization_id)
-    message = own.filter(pk=key).first() if key else None
-    if message is None:
+    if key is None:
         raise errors.NotFound("There is no such message.")
-    recorded = trace.record_of(message.pk)
+    own = Message.objects.filter(organization_id=organization_id, pk=key)
+    message, archived = own.first(), None
+    recorded = trace.record_of(key) if message else None
+    if message is None or (archive.may_be_moving(key) and not own.exists()):
+        archived = archive.find(organization_id, key)
+        if archived is not None:
+            message, recorded = archived.message, trace.of_archived(archived)
+    if message is None or recorded is None:
+        raise errors.NotFound("There is no such message.")
     return MessageDetail(
         message=_summary(message, recorded.deliveries),
         events=[_event(event, delivery) for event, delivery in recorded.events],
         trace=trace.of_record(recorded) if with_trace else None,
+        archived=archived is not None,
     )
 
 
 def history(organization_id: str, wanted: HistoryFilter) -> HistoryPage:
     """Return a page of messages, newest first.
 
-    Three queries; a fourth with a filter that has no index.
+    Three queries; a fourth with a filter that has no index. With an archive, one more, or two.
     """
     page, following = find(organization_id, wanted)
     messages = Message.objects.filter(organization_id=organization_id, pk__in=page)
     deliveries: dict[UUID, list[Delivery]] = {identifier: [] for identifier in page}
     for row in Delivery.objects.filter(message_id__in=page).defer("trace").order_by("position"):
         deliveries[row.message_id].append(row)
-    return HistoryPage(
-        [_summary(row, deliveries[row.pk]) for row in messages.order_by("-pk")], following
+    # A message that is archived in this moment may have lost its deliveries.
+    found = [_summary(row, own) for row in messages.order_by("-pk") if (own := deliveries[row.pk])]
+    if not archive.is_on():
+        return HistoryPage(found, following)
+    return _with_archived(organization_id, wanted, HistoryPage(found, following))
+
+
+def _with_archived(organization_id: str, wanted: HistoryFilter, page: HistoryPage) -> HistoryPage:
+    """Return a page with the messages of the archive that belong on it.
+
+    They may lie between those of PostgreSQL, which keeps old messages that ended late. A page ends
+    where either of the two has not been read further.
+    """
+    end = wanted.cursor or archive.GREATEST
+    if wanted.until:
+        end = min(end, ids.at_least(wanted.until))
+    since = ids.at_least(wanted.since) if wanted.since else archive.LEAST
+    archived = archive.page(
+        organization_id,
+        since=max(since, page.following or archive.LEAST),
+        end=end,
+        contacts=[wanted.contact_id] if wanted.contact_id else [],
+        matches=lambda record: wanted.matches(record.message, record.deliveries),
+        wanted=wanted.limit + 1,
     )
+    by_id = {each.message.pk: _summary(each.message, each.deliveries) for each in archived.records}
+    by_id |= {each.message_id: each for each in page.messages}
+    borders = [each for each in (page.following, archived.border) if each is not None]
+    border = max(borders, default=None)
+    keys = sorted((key for key in by_id if border is None or key >= border), reverse=True)
+    if len(keys) > wanted.limit:
+        keys = keys[: wanted.limit]
+        border = keys[-1]
+    return HistoryPage([by_id[key] for key in keys], border)
 
 
 def _summary(message: Message, deliveries: Sequence[Delivery]) -> MessageSummary:

@@ -24,6 +24,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from messaging.archive.records import ArchivedMessage
 from messaging.models import Attempt, Delivery, Event, derived_events
 from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
@@ -61,6 +62,8 @@ class MessageRecord(NamedTuple):
 
     deliveries: Sequence[Delivery]
     events: Sequence[tuple[Event, Delivery]]
+    attempts: Sequence[Attempt] | None = None
+    """Of an archived message; None: they are in PostgreSQL."""
 
 
 _EVENTS = {
@@ -81,14 +84,25 @@ def record_of(message_id: UUID) -> MessageRecord:
     return MessageRecord(list(deliveries.values()), known)
 
 
+def of_archived(archived: ArchivedMessage) -> MessageRecord:
+    """Return what the archive has of a message."""
+    by_id = {row.pk: row for row in archived.deliveries}
+    found = derived_events.of_rows(archived.deliveries, archived.attempts, archived.events)
+    events = [(row, by_id[row.delivery_id]) for row in found]
+    return MessageRecord(archived.deliveries, events, archived.attempts)
+
+
 def of_record(record: MessageRecord) -> list[RecipientTrace]:
-    """Return the trace of each recipient, in their order; one query."""
+    """Return the trace of each recipient, in their order; one query, none for an archived one."""
     first = {delivery.pk: event for event, delivery in reversed(record.events)}  # written by accept
     steps = {row.pk: _of_delivery(row, first[row.pk]) for row in record.deliveries}
     for event, delivery in record.events:
         if event is not first[delivery.pk] and (step := _of_event(event)):
             steps[delivery.pk].append(step)
-    for attempt in Attempt.objects.filter(delivery_id__in=steps).order_by("pk"):
+    attempts = record.attempts
+    if attempts is None:
+        attempts = list(Attempt.objects.filter(delivery_id__in=steps).order_by("pk"))
+    for attempt in attempts:
         steps[attempt.delivery_id].append(_of_attempt(attempt))
     return [
         RecipientTrace(row.contact_id, sorted(steps[row.pk], key=attrgetter("at")))

@@ -160,7 +160,11 @@ def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
         return ActionChoice([], scope, is_cut=False, contact_id=contact_id)
     wanted = delivery_list.within(wanted, statuses)
     rows = delivery_list.find(
-        viewer.organization_id, wanted, limit=limit, scan=bulk_actions.SCAN_LIMIT
+        viewer.organization_id,
+        wanted,
+        limit=limit,
+        scan=bulk_actions.SCAN_LIMIT,
+        archived=False,  # what is archived is only read
     )
     targets = [row.id for row in rows.rows]
     if kind is ActionKind.LIFT:

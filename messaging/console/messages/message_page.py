@@ -76,7 +76,9 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         content=_content(viewer, row) if viewer.sees_contents else None,
         raw=_raw(found, row) if viewer.sees_contents and viewer.sees_addresses else "",
         scheduled=counts[Status.SCHEDULED],
-        resendable=sum(counts[status] for status in RESENDABLE),
+        # what is archived is only read
+        resendable=0 if found.archived else sum(counts[status] for status in RESENDABLE),
+        is_archived=found.archived,
         held=sum(row.is_held for row in recipients.rows),
     )
 

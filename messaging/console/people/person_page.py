@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from messaging.accept import Call, Submission, accept, results
 from messaging.accept.requests import MESSAGE
+from messaging.archive import reading as archive
 from messaging.consent import entries, suppressions
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
@@ -320,7 +321,11 @@ def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
     row = next(iter(unsent or rows), None)
     if row is None:
         return None
-    traces = trace.of_record(trace.record_of(row.message_id))
+    recorded = trace.record_of(row.message_id)
+    if not recorded.deliveries:  # it is in the archive
+        archived = archive.find(viewer.organization_id, row.message_id)
+        recorded = trace.of_archived(archived) if archived else recorded
+    traces = trace.of_record(recorded)
     own = next((each for each in traces if each.contact_id == row.contact_id), None)
     named = explanations.entries(viewer.organization_id, [own] if own else [])
     steps = own.steps if own else []

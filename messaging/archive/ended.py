@@ -1,0 +1,81 @@
+"""Messages that may be archived: finding them, and deleting them once they are in a file.
+
+SQL, because a batch is found and deleted by one statement each, and rows are compared by their
+versions.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from messaging.archive.records import RowVersions
+from messaging.models import Attempt, Delivery, Event, Message, MessageContent
+from messaging.models.statuses import Status
+from rme.core import ids
+from rme.core.db import sql
+
+_M, _D, _A, _E = (model._meta.db_table for model in (Message, Delivery, Attempt, Event))
+_UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
+
+_NEXT = f"""SELECT m.id FROM {_M} m WHERE m.organization_id = %s AND m.id >= %s AND m.id < %s
+ORDER BY m.id LIMIT 1"""
+_ENDED = f"""SELECT m.id FROM {_M} m WHERE m.organization_id = %s AND m.id >= %s AND m.id < %s
+AND NOT EXISTS (SELECT FROM {_D} d WHERE d.message_id = m.id
+  AND (d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s))
+AND NOT EXISTS (SELECT FROM {_E} e WHERE e.message_id = m.id AND e.at >= %s)
+AND NOT EXISTS (SELECT FROM {MessageContent._meta.db_table} c WHERE c.id = m.id)
+ORDER BY m.id LIMIT %s"""
+
+
+def first(organization_id: str, start: UUID, end: UUID) -> UUID | None:
+    """Return the oldest message of an organization, of those between two ids."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.BY_INDEX)
+        cursor.execute(_NEXT, [organization_id, start, end])
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def find(
+    organization_id: str, start: UUID, end: UUID, *, before: datetime, limit: int
+) -> list[UUID]:
+    """Return messages that have ended, and did not change since a moment, oldest first.
+
+    Those whose content is still kept wait: erasure and export find it by the delivery.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.BY_INDEX)
+        cursor.execute(_ENDED, [organization_id, start, end, _UNFINISHED, before, before, limit])
+        return [key for (key,) in cursor.fetchall()]
+
+
+_DELETE = {
+    # The deliveries first: a receipt that is being applied holds their locks.
+    "deliveries": f"""DELETE FROM {_D} WHERE id >= %(since)s AND message_id = ANY(%(keys)s)
+      RETURNING id, xmin::text::bigint AS version""",
+    "attempts": f"""DELETE FROM {_A} WHERE id >= %(since)s AND delivery_id = ANY(%(deliveries)s)
+      RETURNING id, xmin::text::bigint AS version""",
+    "events": f"""DELETE FROM {_E} WHERE id >= %(since)s AND message_id = ANY(%(keys)s)
+      RETURNING id, xmin::text::bigint AS version""",
+    "messages": f"""DELETE FROM {_M} WHERE id = ANY(%(keys)s)
+      RETURNING id, xmin::text::bigint AS version""",
+}
+
+
+def delete(keys: Sequence[UUID]) -> RowVersions:
+    """Delete messages with all their rows; return what was deleted. Four statements."""
+    found: dict[str, tuple[int, int]] = {}
+    values: dict[str, UUID | list[UUID]] = {
+        "since": ids.earliest_concurrent(min(keys)),
+        "keys": list(keys),
+    }
+    with connection.cursor() as cursor:
+        for name, statement in _DELETE.items():
+            cursor.execute(statement, values)
+            rows = cursor.fetchall()
+            found[name] = len(rows), sum(version for _, version in rows)
+            if name == "deliveries":
+                values["deliveries"] = [key for key, _ in rows]
+    return RowVersions(**found)

@@ -1,0 +1,90 @@
+"""The job that moves ended messages into files, erases people in files, and deletes old files.
+
+It works in steps that each end with a transaction, until its time is over; the next run goes on.
+Only one runs at a time.
+"""
+
+from bisect import bisect_left
+from datetime import datetime, timedelta
+from time import monotonic
+
+import structlog
+from django.conf import settings
+
+from messaging.archive import reading
+from messaging.models import ArchiveProgress
+from rme.core.db import locks
+from rme.tenants.models import Organization
+
+log = structlog.get_logger(__name__)
+
+TURN_SECONDS = 20.0
+"""How long one run takes at most, but for the step that it is in."""
+PAUSE = timedelta(hours=1)
+"""How long messages are not looked for after all were moved: each organization costs a query."""
+LATE = timedelta(days=1)
+"""How far the job may be behind before health tells of it."""
+LOCK = "archive"
+
+
+def run(*, now: datetime, at_once: bool = False) -> None:
+    """Delete files that are to go, erase people in files, and move messages into files.
+
+    After a run that moved all there was, messages are looked for an hour later, or at once.
+    """
+    if not reading.is_on():
+        return
+    from messaging.archive import stores  # it and what it is for import pyarrow
+
+    with locks.alone(LOCK) as is_alone:
+        if not is_alone:
+            return
+        progress, _ = ArchiveProgress.objects.get_or_create(pk=1)
+        progress.failed_at, progress.failure = None, ""
+        try:
+            _work(progress, now, monotonic() + TURN_SECONDS, at_once)
+        except stores.StoreFailed as error:
+            log.warning("archive.failed", error=str(error))
+            progress.failed_at, progress.failure = now, str(error)[:200]
+        progress.save()
+
+
+def _work(progress: ArchiveProgress, now: datetime, until: float, at_once: bool) -> None:
+    from messaging.archive import moving, removal, rewriting  # they import pyarrow
+
+    removal.claim_unfinished()
+    if settings.ARCHIVE_RETENTION_DAYS:
+        removal.claim_expired(now - timedelta(days=settings.ARCHIVE_RETENTION_DAYS))
+    removal.delete()
+    is_done = rewriting.erase(until)
+    if not at_once and progress.up_to_date_at and now - progress.up_to_date_at < PAUSE:
+        return
+    before = now - timedelta(days=settings.ARCHIVE_AFTER_DAYS)
+    for organization_id in _from(progress.reached):
+        if monotonic() > until:
+            progress.reached = organization_id
+            return
+        is_done = moving.move(organization_id, before, until) and is_done
+    progress.reached = ""
+    if is_done:
+        progress.up_to_date_at = now
+
+
+def _from(reached: str) -> list[str]:
+    """Return the organizations, from the one on that the last run did not come to."""
+    found = list(Organization.objects.order_by("pk").values_list("pk", flat=True))
+    start = bisect_left(found, reached)
+    return found[start:] + found[:start]
+
+
+def problem(now: datetime) -> str | None:
+    """Return what is wrong with the archive, None if nothing is; one query."""
+    row = ArchiveProgress.objects.filter(pk=1).first()
+    if row is None:
+        return None  # no run yet: the check of the workers tells if there will be none
+    if row.failed_at is not None:
+        return f"its store fails: {row.failure}"
+    since = row.up_to_date_at or row.started_at
+    if now - since > LATE:
+        return f"is behind since {since:%Y-%m-%d %H:%M} UTC"
+    return None

@@ -1,0 +1,104 @@
+"""An archived message: its rows as model instances, as they are read from PostgreSQL.
+
+So whoever reads messages reads archived ones by the same code.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
+
+from messaging.models import Attempt, Delivery, Event, Message
+from rme.core import ids
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class ArchivedMessage(NamedTuple):
+    """A message with all its rows; contents are not archived."""
+
+    message: Message
+    deliveries: Sequence[Delivery]
+    """In the order of the recipients."""
+    attempts: Sequence[Attempt]
+    events: Sequence[Event]
+    """By time."""
+
+
+class RowVersions(NamedTuple):
+    """The number of rows of each table and the sum of their versions (`xmin`).
+
+    Any change of a row, any new row and any deleted row changes it.
+    """
+
+    messages: tuple[int, int]
+    deliveries: tuple[int, int]
+    attempts: tuple[int, int]
+    events: tuple[int, int]
+
+
+def load(keys: Sequence[UUID]) -> tuple[list[ArchivedMessage], RowVersions]:
+    """Read messages from PostgreSQL, by id; four queries."""
+    since = ids.earliest_concurrent(min(keys))
+    messages = _read(Message.objects.filter(pk__in=keys).order_by("pk"))
+    deliveries = _read(
+        Delivery.objects.filter(pk__gte=since, message_id__in=keys).order_by("position", "pk")
+    )
+    attempts = _read(
+        Attempt.objects.filter(
+            pk__gte=since, delivery_id__in=[row.pk for row in deliveries]
+        ).order_by("pk")
+    )
+    events = _read(Event.objects.filter(pk__gte=since, message_id__in=keys).order_by("at", "pk"))
+    versions = RowVersions(*(_versions(each) for each in (messages, deliveries, attempts, events)))
+    deliveries_of, attempts_of, events_of = (
+        _by_message(deliveries),
+        _by_message(attempts),
+        _by_message(events),
+    )
+    return [
+        ArchivedMessage(row, deliveries_of[row.pk], attempts_of[row.pk], events_of[row.pk])
+        for row in messages
+    ], versions
+
+
+def _read(rows: models.QuerySet[Row]) -> list[Row]:
+    table = rows.model._meta.db_table
+    version = RawSQL(  # noqa: S611 (a table's name)
+        f'"{table}".xmin::text::bigint', [], output_field=BigIntegerField()
+    )
+    return list(rows.annotate(row_version=version))
+
+
+def _versions(rows: Sequence[models.Model]) -> tuple[int, int]:
+    return len(rows), sum(row.__dict__["row_version"] for row in rows)
+
+
+def _by_message(rows: Sequence[Row]) -> dict[UUID, list[Row]]:
+    found: dict[UUID, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.__dict__["message_id"]].append(row)
+    return found
+
+
+def erase(record: ArchivedMessage, contacts: Collection[str]) -> bool:
+    """Erase what a message holds of people, as `messaging.consent.erasure` does in PostgreSQL.
+
+    Return whether it is to one of them.
+    """
+    own = {row.pk: row for row in record.deliveries if row.contact_id in contacts}
+    if len(own) == len(record.deliveries):  # to nobody else
+        record.message.metadata = None
+    for delivery in own.values():
+        delivery.address = delivery.detail = delivery.trace = delivery.due_at = None
+    for attempt in record.attempts:
+        if attempt.delivery_id in own:
+            attempt.reason = None
+    for event in record.events:
+        if event.delivery_id in own:
+            event.detail = None
+    return bool(own)

@@ -1,0 +1,41 @@
+"""Deleting files: replaced ones, those that a crash left behind, and those that are too old."""
+
+from datetime import datetime, timedelta
+
+from django.db.models.functions import Now
+
+from messaging.archive import stores
+from messaging.models import ArchiveFile
+from rme.core import ids
+
+GRACE = timedelta(minutes=2)
+"""How long a replaced file stays for calls that read the index before."""
+BATCH = 100
+
+
+def claim_unfinished() -> None:
+    """Mark the files that a run before did not finish. Only the job may call it, which is alone."""
+    ArchiveFile.objects.filter(state=ArchiveFile.State.WRITING).update(
+        state=ArchiveFile.State.REMOVED, changed_at=Now()
+    )
+
+
+def claim_expired(before: datetime) -> None:
+    """Mark the files whose messages were all accepted before a moment."""
+    ArchiveFile.objects.filter(
+        state=ArchiveFile.State.LIVE, last_id__lt=ids.at_least(before)
+    ).update(state=ArchiveFile.State.REMOVED, changed_at=Now())
+
+
+def delete(*, grace: timedelta = GRACE) -> int:
+    """Delete files that were marked a while ago; return how many. Raises StoreFailed.
+
+    The row is deleted after the file, so a file is never forgotten.
+    """
+    marked = ArchiveFile.objects.filter(
+        state=ArchiveFile.State.REMOVED, changed_at__lt=Now() - grace
+    )
+    found = list(marked.order_by("changed_at").values_list("pk", "path")[:BATCH])
+    stores.delete([path for _, path in found])
+    ArchiveFile.objects.filter(pk__in=[key for key, _ in found]).delete()
+    return len(found)
