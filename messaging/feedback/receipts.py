@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.models import Attempt, Delivery, derived_events
+from messaging.models import Attempt, Delivery, Event
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
@@ -52,18 +52,19 @@ BY_MACHINE = " by machine"
 BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
 """Events that are recorded once for a person and once for a machine."""
 
+# A delivery that is SENT or DELIVERED, and has had one channel, was sent on it: its attempts, which
+# stand for that event, need not be looked up.
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
   d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
   array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
         || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
-        FROM {
-    derived_events.select(
-        "stored.message_id = d.message_id AND stored.delivery_id = d.id",
-        "accepted.id = d.id",
-        "sent.delivery_id = d.id",
-    )
-} e)
+        FROM {Event._meta.db_table} e
+        WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
+  || CASE WHEN d.status IN ('SENT', 'DELIVERED') AND d.accepted_channel IS NULL
+     THEN ARRAY[d.channel || ' {E.SENT}']
+     ELSE array(SELECT a.channel || ' {E.SENT}' FROM {Attempt._meta.db_table} a
+                WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL) END
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
 _ORGANIZATIONS = (

@@ -90,18 +90,23 @@ def test_a_refusal_is_said(tab, journey):
 def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
     tab.evaluate("navigator.serviceWorker.ready.then(() => true)")
     session = tab.context.new_cdp_session(tab)
-    registrations = []
+    versions = {}
     session.on(
-        "ServiceWorker.workerRegistrationUpdated",
-        lambda event: registrations.extend(event["registrations"]),
+        "ServiceWorker.workerVersionUpdated",
+        lambda event: versions.update((each["versionId"], each) for each in event["versions"]),
     )
     session.send("ServiceWorker.enable")
-    tab.wait_for_timeout(300)
+    for _ in range(200):
+        active = [each for each in versions.values() if each["status"] == "activated"]
+        if active:
+            break
+        tab.wait_for_timeout(100)
+    (worker,) = active
     session.send(
         "ServiceWorker.deliverPushMessage",
         {
             "origin": live_server.url,
-            "registrationId": registrations[-1]["registrationId"],
+            "registrationId": worker["registrationId"],
             "data": pushed,
         },
     )

@@ -36,7 +36,7 @@ BASE = '<base href="https://rendering.invalid/" target="_blank">'
 """Leads relative addresses, which no mail resolves either, to a host that does not exist, and links
 to a window that the sandbox does not open. Only the first of a document's bases counts."""
 DARK = '<meta name="color-scheme" content="dark">'
-_HEAD = re.compile(r"\A(?:\s|<!--.*?-->)*<!doctype[^>]*>", re.IGNORECASE | re.DOTALL)
+_HEAD = re.compile(r"\A(?:\s++|<!--.*?-->)*+<!doctype[^>]*+>", re.IGNORECASE | re.DOTALL)
 UNPARSED = "This is no template yet: see the problems."
 _STRANGER = "You may not see contacts, so the sample person is shown."
 

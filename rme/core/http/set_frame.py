@@ -83,13 +83,13 @@ class FramedSets:
         """Return the response to a request whose set has failed."""
         return self._answer(request, error if isinstance(error, Exception) else _busy())
 
-    def refuse(self, request: SetRequest) -> SetResponse:
-        """Return the response to a request that cannot wait any longer."""
-        return self._answer(request, _busy())
+    def refuse(self, request: SetRequest, *, late: bool) -> SetResponse:
+        """Return the response to a request that is one too many, or has waited too long."""
+        return self._answer(request, _late() if late else _busy())
 
     def _answer_later(self, request: SetRequest, run: Callable[[], Outcome]) -> SetResponse:
         if time.monotonic() - request.started > settings.DATABASE_SECONDS:
-            return self.refuse(request)
+            return self._answer(request, _busy())
         with ErrorBoundary() as boundary:
             outcome = run()
         response = self._answer(request, boundary.error or outcome)
@@ -136,6 +136,10 @@ def _of_error(error: Exception, request: SetRequest) -> Content:
     response = api.error_response(found, request.id)
     headers = {name: text for name, text in response.items() if name != "Content-Type"}
     return Content(response.status_code, response.content, headers)
+
+
+def _late() -> errors.Unavailable:
+    return errors.Unavailable("The call has waited too long.", headers={"Retry-After": "5"})
 
 
 def _busy() -> errors.Unavailable:

@@ -63,8 +63,8 @@ class SetHandler(Protocol):
     def fail(self, request: SetRequest, error: BaseException) -> SetResponse:
         """Build the response to a request whose set has failed."""
 
-    def refuse(self, request: SetRequest) -> SetResponse:
-        """Build the response to a request that cannot wait any longer."""
+    def refuse(self, request: SetRequest, *, late: bool) -> SetResponse:
+        """Build the response to a request that is one too many, or has waited too long (`late`)."""
 
 
 class _Waiting(NamedTuple):
@@ -94,7 +94,7 @@ class SetQueue:
     async def answer(self, request: SetRequest) -> SetResponse:
         """Return the response to a request."""
         if len(self.queue) >= self.size:
-            return self.handler.refuse(request)
+            return self.handler.refuse(request, late=False)
         loop = asyncio.get_running_loop()
         waiting = _Waiting(request, loop.create_future(), loop.time() + self.seconds)
         self.queue.append(waiting)
@@ -150,7 +150,7 @@ class SetQueue:
         self.timer = None
         while self.queue and self.queue[0].until <= loop.time():
             waiting = self.queue.popleft()
-            _resolve(waiting, self.handler.refuse(waiting.request))
+            _resolve(waiting, self.handler.refuse(waiting.request, late=True))
         if self.queue:
             self.timer = loop.call_at(self.queue[0].until, self._refuse_late, loop)
 

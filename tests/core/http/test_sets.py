@@ -10,7 +10,8 @@ from rme.core.http.sets import SET_SIZE, SetQueue, SetRequest, SetResponse
 
 SECONDS = 30
 """Within which a thread gets somewhere on a busy machine."""
-REFUSED, FAILED = SetResponse(503, [], b"refused"), SetResponse(500, [], b"failed")
+REFUSED, LATE = SetResponse(503, [], b"refused"), SetResponse(503, [], b"late")
+FAILED = SetResponse(500, [], b"failed")
 
 
 def request(name):
@@ -46,8 +47,8 @@ class Handler:
         assert isinstance(error, ValueError)
         return FAILED
 
-    def refuse(self, one):
-        return REFUSED
+    def refuse(self, one, *, late):
+        return LATE if late else REFUSED
 
 
 @contextmanager
@@ -114,7 +115,7 @@ def test_a_request_that_has_waited_too_long_is_refused_and_never_answered_by_a_s
         return [await first, *late]
 
     with queue_of(handler, seconds=0.05) as queue:
-        assert asyncio.run(run(queue)) == [answered("a"), REFUSED, REFUSED]
+        assert asyncio.run(run(queue)) == [answered("a"), LATE, LATE]
     assert handler.sets == [["a"]]
 
 

@@ -76,6 +76,8 @@ def test_no_other_place_writes_a_status():
     ]
     assert found == [
         "messaging/accept/idempotency.py",  # the status of an answer
+        "messaging/content/publishing.py",  # the columns of template versions, of which none is so
+        "messaging/content/templates.py",
         "messaging/models/transitions.py",
         "messaging/webhooks/delivery_log.py",  # the status of a webhook delivery
         "messaging/webhooks/outbox.py",

@@ -83,6 +83,7 @@ def sent(account, prefix):
                 "account_id": account.pk,
                 "started_at": datetime.now(UTC),
                 "outcome": "Accepted" if number % 3 else None,
+                "sent_at": datetime.now(UTC) if number % 3 else None,
             }
         )
     sql.insert({Delivery: deliveries, Attempt: attempts})
@@ -98,6 +99,8 @@ def write_down(deliveries):
             if number % 3 == 0
         ]
     )
+    written = [one for number, one in enumerate(deliveries) if number % 3 == 0 and number % 9]
+    Attempt.objects.filter(delivery_id__in=written).update(sent_at=datetime.now(UTC))
 
 
 def arrive(account, calls):
