@@ -95,6 +95,8 @@ def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
         "ServiceWorker.workerVersionUpdated",
         lambda event: versions.update((each["versionId"], each) for each in event["versions"]),
     )
+    errors = []
+    session.on("ServiceWorker.workerErrorReported", errors.append)
     session.send("ServiceWorker.enable")
     for _ in range(200):
         active = [each for each in versions.values() if each["status"] == "activated"]
@@ -102,17 +104,25 @@ def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
             break
         tab.wait_for_timeout(100)
     (worker,) = active
-    session.send(
-        "ServiceWorker.deliverPushMessage",
-        {
-            "origin": live_server.url,
-            "registrationId": worker["registrationId"],
-            "data": pushed,
-        },
-    )
-    for _ in range(200):
-        found = tab.evaluate(SHOWN)
+    push = {
+        "origin": live_server.url,
+        "registrationId": worker["registrationId"],
+        "data": pushed,
+    }
+    # The command does not tell whether the push has reached the worker: on a busy machine it may
+    # be lost, as a push service's may.
+    for times in range(1, 5):
+        session.send("ServiceWorker.deliverPushMessage", push)
+        found = _shown(tab)
         if found:
             break
+    assert found in [[shown] * count for count in range(1, times + 1)], errors
+
+
+def _shown(tab):
+    """Return the notifications that are shown, or none after ten seconds."""
+    for _ in range(100):
+        if found := tab.evaluate(SHOWN):
+            return found
         tab.wait_for_timeout(100)
-    assert found == [shown]
+    return []
