@@ -96,7 +96,7 @@ def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
         lambda event: versions.update((each["versionId"], each) for each in event["versions"]),
     )
     errors = []
-    session.on("ServiceWorker.workerErrorReported", errors.append)
+    session.on("ServiceWorker.workerErrorReported", lambda event: errors.append(event))
     session.send("ServiceWorker.enable")
     for _ in range(200):
         active = [each for each in versions.values() if each["status"] == "activated"]
