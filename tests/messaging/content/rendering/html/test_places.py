@@ -18,7 +18,6 @@ from messaging.content.rendering.html.places import Place, places
 from messaging.content.rendering.html.url_schemes import safe_url, scheme
 from messaging.content.rendering.source import pieces
 
-
 AMPLE = Limits(seconds=10)
 """What is written is looked at here, not how long it takes in a process that collects garbage."""
 
