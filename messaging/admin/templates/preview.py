@@ -12,7 +12,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from messaging.content import compose, rendering, templates
+from messaging.content import compose, rendering, samples, templates
 from messaging.models import TemplateVersion
 from messaging.policy import organization_policy
 from rme.core import addresses
@@ -22,38 +22,13 @@ from rme.crm.connectors.records import ContactRecord
 from rme.tenants import organizations
 from rme.tenants.admin.json_fields import JsonField
 
-SAMPLE = ContactRecord(
-    id="00000000-0000-7000-8000-000000000000",
-    first_name="Ada",
-    last_name="Lovelace",
-    email="ada@example.com",
-    mobile="+12125550100",
-    language="en_GB",
-    zone="Europe/London",
-)
-"""The recipient of a preview without a contact."""
 LOOKUP_SECONDS = 5.0
-
-
-def sample_variables(schema: dict[str, object]) -> dict[str, Any]:
-    """Return sample values of a schema's variables: examples, defaults, or their names."""
-    properties = schema.get("properties")
-    found = properties.items() if isinstance(properties, dict) else ()
-    return {name: _sample(name, rule if isinstance(rule, dict) else {}) for name, rule in found}
-
-
-def _sample(name: str, rule: dict[str, object]) -> object:
-    by_type = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
-    examples = rule.get("examples")
-    if isinstance(examples, list) and examples:
-        return examples[0]
-    return rule.get("default", by_type.get(str(rule.get("type")), f"[{name}]"))
 
 
 def variables_of(version: TemplateVersion) -> dict[str, Any]:
     """Return sample values of the variables that a version's schema or its texts name."""
-    named = sample_variables(version.variables)
-    missing = preview(version, SAMPLE, named).missing
+    named = samples.variables(version.variables)
+    missing = preview(version, samples.PERSON, named).missing
     return {**{name: f"[{name}]" for name in missing if name.isidentifier()}, **named}
 
 
@@ -87,7 +62,7 @@ class PreviewForm(forms.Form):
     def __init__(self, version: TemplateVersion, *args: object) -> None:
         super().__init__(*args)
         self.organization_id: str = version.template.organization_id
-        self.person = SAMPLE
+        self.person = samples.PERSON
         self.plain: dict[str, str] = {}
         """The variables that have a field of their own: their names by those of the fields."""
         self._add_plain(version)

@@ -11,14 +11,8 @@ from django.utils.html import format_html
 from unfold.decorators import action
 
 from messaging import accept
-from messaging.admin.templates.preview import (
-    SAMPLE,
-    PreviewForm,
-    SendForm,
-    preview,
-    sample_variables,
-)
-from messaging.content import publishing, rendering, templates
+from messaging.admin.templates.preview import PreviewForm, SendForm, preview
+from messaging.content import publishing, rendering, samples, templates
 from messaging.models import Template, TemplateVersion
 from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants import audit
@@ -159,7 +153,7 @@ class TemplateVersionAdmin(TenantAdmin):
         if form.is_valid():
             found = preview(row, form.person, form.cleaned_data["variables"])
         elif not form.is_bound:
-            found = preview(row, SAMPLE, sample_variables(row.variables))
+            found = preview(row, samples.PERSON, samples.variables(row.variables))
         return self.show(request, "preview", row, title=f"Preview: {row}", form=form, found=found)
 
     def has_send_permission(self, request: HttpRequest, obj: object = None) -> bool:
@@ -197,7 +191,7 @@ class TemplateVersionAdmin(TenantAdmin):
 
     @admin.display(description="preview for a sample contact")
     def shown(self, row: TemplateVersion) -> str:
-        found = preview(row, SAMPLE, sample_variables(row.variables))
+        found = preview(row, samples.PERSON, samples.variables(row.variables))
         lines = [found.problem] if found.problem else [f"{n}: {t}" for n, t in found.lines]
         text = format_html('<div class="whitespace-pre-wrap">{}</div>', "\n".join(lines))
         frame = format_html(
