@@ -9,8 +9,8 @@ import pytest
 
 from messaging.models import ProviderAccount
 from rme import demo_mail
-from rme.core import smtp_url
-from rme.core.smtp_url import MailServer
+from rme.core.environment import smtp_url
+from rme.core.environment.smtp_url import MailServer
 from rme.transport import AddressPolicy
 from tests.service import ROOT
 
