@@ -12,7 +12,7 @@ T ?= tests
 # a group is one worker's from beginning to end, so the longest of them bounds the whole run.
 WORKERS ?= 3
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults check browser gateway postgres15 broker clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults simulate check browser gateway postgres15 broker clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -37,6 +37,9 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
+
+simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .

@@ -1,1 +1,3 @@
-"""Days that pass in seconds: rows with past moments, and the periodic jobs at past moments."""
+"""Time that passes in seconds: days of rows and jobs (`days`), and histories of one message's way
+with faults, from seeds (`world`).
+"""

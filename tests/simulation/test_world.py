@@ -1,0 +1,34 @@
+"""Histories from seeds keep all promises and replay, and defects are found (docs/simulation.md)."""
+
+import pytest
+
+from tests.simulation.world.parallel import Task, mutant_names, play
+
+SEEDS = 120
+"""As many as a minute of CPU time allows; `make simulate` plays 100,000."""
+REPLAYED = [3, 17, 40]
+MUTANT_SEEDS = 1000
+QUICK = ("no idempotency key", "no last check", "attempts stay")
+"""Defects that a few histories find."""
+
+
+def test_histories_keep_the_promises_and_replay():
+    found = {each.seed: each for each in play([Task(range(SEEDS))], processes=1)}
+    assert {seed: each.violations for seed, each in found.items() if each.violations} == {}
+    assert len(found) == SEEDS
+    again = {each.seed: each.digest for each in play([Task(REPLAYED)], processes=1)}
+    assert again == {seed: found[seed].digest for seed in REPLAYED}
+
+
+def test_quickly_found_defects_are_found():
+    assert _found(QUICK) == set(QUICK)
+
+
+@pytest.mark.long
+def test_every_defect_is_found():
+    assert _found(mutant_names()) == set(mutant_names())
+
+
+def _found(names):
+    tasks = [Task(range(MUTANT_SEEDS), each, stops=True) for each in names]
+    return {each.mutant for each in play(tasks, processes=1) if each.violations}

@@ -1,0 +1,198 @@
+"""What people and programs do in a history: send, repeat, cancel, object, pause."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, connections
+
+from messaging.accept import MessageResult, cancel, send
+from messaging.consent import ledger, suppressions
+from messaging.consent.ledger import ConsentDecision
+from messaging.consent.suppressions import NewSuppression
+from messaging.models import Pause
+from messaging.policy import pausing
+from rme.core import errors
+from rme.core.db import availability
+from rme.crm.models import Contact
+from tests.simulation.world.database import ORGANIZATION
+from tests.simulation.world.faults import Faults
+from tests.simulation.world.turns import Turns
+
+LEAST, MOST = 2, 6
+"""How many messages a history has."""
+CATEGORIES = ("TRANSACTIONAL", "TRANSACTIONAL", "NEWS", "OFFERS")
+SPAN_SECONDS = 8.0
+"""The calls of a history are made within this time, if no fault delays them."""
+
+
+@dataclass
+class Sending:
+    """A message that a caller sends, and what it was answered."""
+
+    request: dict[str, Any]
+    key: str | None
+    at: float
+    answers: list[MessageResult] = field(default_factory=list)
+    refused: str | None = None
+    was_unclear: bool = False
+    """Whether a call ended without an answer."""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """What a person no longer wants, and since when that is committed."""
+
+    contact_id: str
+    channel: str
+    category: str | None
+    """None: an address that is suppressed, for all categories."""
+    at: float
+
+
+class Callers:
+    """The scripts of a history, and what came of them."""
+
+    def __init__(
+        self, rng: Random, turns: Turns, faults: Faults, people: Sequence[Contact]
+    ) -> None:
+        self._rng, self._turns, self._faults, self._people = rng, turns, faults, people
+        self.sendings = [self._sending(number) for number in range(rng.randint(LEAST, MOST))]
+        self.objections: list[Objection] = []
+        self.cancelled: list[str] = []
+        self.unexpected: list[str] = []
+        self._decisions = rng.choices(
+            [self._cancel, self._opt_out, self._suppress, self._pause], (3, 3, 2, 2), k=2
+        )
+        self._to_send = list(self.sendings)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._to_send or self._decisions)
+
+    def _sending(self, number: int) -> Sending:
+        rng = self._rng
+        category = rng.choice(CATEGORIES)
+        channels = rng.choice((["EMAIL"], ["EMAIL"], ["SMS"], ["EMAIL", "SMS"]))
+        request: dict[str, Any] = {
+            "channels": channels,
+            "category": category,
+            "to": [{"contactId": str(rng.choice(self._people).pk)}],
+            "content": {"subject": f"m{number}", "text": f"text {number}"},
+        }
+        if len(channels) > 1:
+            fallback = {"strategy": "FIRST_DELIVERED", "fallbackAfter": 60}
+            request |= rng.choice(({}, fallback))
+        key = f"key-{number}" if rng.random() < 0.8 else None
+        if rng.random() < 0.2:
+            request["schedule"] = {"mode": "AT", "at": rng.choice((5, 30, 100))}
+        return Sending(request, key, round(rng.uniform(0, SPAN_SECONDS), 3))
+
+    # --- threads --------------------------------------------------------------------------------
+
+    def run_sends(self) -> None:
+        """Send each message at its time, and again with the same key until it is answered."""
+        while self._to_send:
+            each = min(self._to_send, key=lambda sending: sending.at)
+            self._turns.sleep(each.at - self._turns.clock.now)
+            if each.key is None:  # to repeat it would be to send twice
+                self._to_send.remove(each)
+            if self._send(each) and each.key:
+                self._to_send.remove(each)
+
+    def _send(self, each: Sending) -> bool:
+        """Call once; return whether the caller is done with this message."""
+        schedule = each.request.get("schedule")
+        if schedule and not isinstance(schedule["at"], str):
+            moment = self._turns.clock.moment + timedelta(seconds=schedule["at"])
+            schedule["at"] = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        each.was_unclear = True
+        try:
+            result = send(ORGANIZATION, dict(each.request), idempotency_key=each.key)
+        except errors.ApiError as error:
+            self._turns.note(f"refused {error.code}")
+            if error.code == errors.IdempotencyInProgress.code:
+                each.at = self._turns.clock.now + 1
+                return False
+            each.refused = error.code
+            return True
+        except (DatabaseError, InterfaceError) as error:
+            self._after_failure(error)
+            each.at = self._turns.clock.now + 0.5
+            return False
+        each.answers.append(result)
+        self._turns.note(f"accepted {each.key}{' again' if result.replayed else ''}")
+        if each.key and len(each.answers) == 1 and self._rng.random() < 0.35:
+            self._turns.note("the 202 is lost")
+            each.at = self._turns.clock.now + self._rng.choice((0.01, 0.5, 20.0))
+            return False
+        return True
+
+    def run_decisions(self) -> None:
+        """Make decisions at some times, each until it is committed."""
+        while self._decisions:
+            self._turns.sleep(self._rng.uniform(0, SPAN_SECONDS))
+            try:
+                self._decisions[-1]()
+            except (DatabaseError, InterfaceError) as error:
+                self._after_failure(error)
+                continue
+            self._decisions.pop()
+
+    def _after_failure(self, error: Exception) -> None:
+        if not availability.is_unavailable(error):
+            self.unexpected.append(f"{type(error).__name__}: {error}")
+        connections.close_all()
+
+    # --- decisions ------------------------------------------------------------------------------
+
+    def _cancel(self) -> None:
+        accepted = [each for each in self.sendings if each.answers]
+        if not accepted:
+            return
+        message_id = self._rng.choice(accepted).answers[0].message_id
+        try:
+            cancel.cancel(ORGANIZATION, message_id)
+        except errors.NotCancellable:
+            self._turns.note("not cancellable")
+        else:
+            self._turns.note("cancelled")
+            self.cancelled.append(message_id)
+
+    def _opt_out(self) -> None:
+        person, channel = self._rng.choice(self._people), self._rng.choice(("EMAIL", "SMS"))
+        category = self._rng.choice(("NEWS", "OFFERS"))
+        decision = ConsentDecision(
+            str(person.pk), channel, category, ledger.OPTED_OUT, "API", occurred_at=None
+        )
+        ledger.record(ORGANIZATION, [decision])
+        self._object(person, channel, category)
+
+    def _suppress(self) -> None:
+        person = self._rng.choice(self._people)
+        stop = NewSuppression(ORGANIZATION, "SMS", person.mobile, "STOP", "INBOUND")
+        suppressions.suppress([stop])
+        self._object(person, "SMS", None)
+
+    def _object(self, person: Contact, channel: str, category: str | None) -> None:
+        now = self._turns.clock.now
+        self.objections.append(Objection(str(person.pk), channel, category, now))
+        self._turns.note(f"objected to {category or 'all'} on {channel}")
+
+    def _pause(self) -> None:
+        channel = self._rng.choice(("", "EMAIL", "SMS"))
+        Pause.objects.create(organization_id=ORGANIZATION, channel=channel, reason="simulated")
+        self._turns.note(f"paused {channel or 'all'}")
+        self._turns.sleep(self._rng.choice((0.5, 5.0, 20.0)))
+        resume()
+
+
+def resume() -> None:
+    """End all pauses."""
+    Pause.objects.all().delete()
+    pausing.resume(ORGANIZATION)
+
+
+Job = Callable[[], None]

@@ -1,0 +1,191 @@
+"""The databases of the simulation: migrated once, and one copy for each process."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, connections
+
+from messaging import providers
+from messaging.models import (
+    PARTITIONED,
+    Callback,
+    Category,
+    ConsentEntry,
+    CountedUntil,
+    HourCount,
+    IdempotencyKey,
+    MinuteCount,
+    Pause,
+    ProviderAccount,
+    Suppression,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+from messaging.policy import organization_policy
+from messaging.webhooks import endpoints
+from rme.core.db import clock
+from rme.crm.models import Contact
+from rme.tenants import organizations
+from rme.tenants.models import Organization
+from tests import databases, factories
+from tests.simulation.world.clock import sql_functions
+from tests.simulation.world.provider import WorldProvider
+
+ORGANIZATION = "world"
+TEMPLATE = "rme_simulation"
+CONNECTIONS = 40
+ACCOUNTS = (("a", "EMAIL", 1), ("b", "EMAIL", 2), ("c", "SMS", 1))
+"""Name, channel and priority."""
+CATEGORIES = (("NEWS", "HOLD"), ("OFFERS", "RESEND"))
+"""Name, and what is done where the outcome stays unknown; TRANSACTIONAL is sent again."""
+CONTACTS = 3
+
+# Plans look at the default partitions alone: planning for those of each month costs more than all
+# else. Defaults of columns name PostgreSQL's own clock, since they were made without ours.
+_PREPARE = """
+DO $$ DECLARE part record; BEGIN
+  FOR part IN SELECT inhrelid::regclass AS name FROM pg_inherits
+    JOIN pg_class ON pg_class.oid = inhrelid
+    WHERE relkind = 'r' AND relname NOT LIKE '%_default'
+  LOOP EXECUTE format('DROP TABLE %s', part.name); END LOOP;
+  FOR part IN SELECT adrelid::regclass AS name, attname AS own FROM pg_attrdef
+    JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+    WHERE pg_get_expr(adbin, adrelid) ~ 'timestamp\\(\\)|now\\(\\)'
+  LOOP
+    EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT simulated.now()', part.name, part.own);
+  END LOOP;
+END $$
+"""
+_EMPTIED = [
+    model._meta.db_table
+    for model in (
+        *PARTITIONED,
+        WebhookDelivery,
+        IdempotencyKey,
+        Suppression,
+        ConsentEntry,
+        Pause,
+        Callback,
+        MinuteCount,
+        HourCount,
+        CountedUntil,
+    )
+]
+
+
+def _server() -> "psycopg.Connection[Any]":
+    url = urlsplit(os.environ["DATABASE_URL"])._replace(path="/postgres", query="")
+    return psycopg.connect(url.geturl(), autocommit=True)
+
+
+def _use(name: str) -> None:
+    connections.close_all()
+    connection.close_pool()
+    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
+    pool = settings.DATABASES["default"]["OPTIONS"]["pool"]
+    pool |= {"max_size": CONNECTIONS, "timeout": 60.0}
+
+
+def make_template() -> str:
+    """Return the name of a migrated database: that of the tests, or one that is made now."""
+    with _server() as server:
+        found = {name for (name,) in server.execute("SELECT datname FROM pg_database")}
+        if databases.TEMPLATE in found:
+            return databases.TEMPLATE
+        if TEMPLATE in found:
+            return TEMPLATE
+        server.execute(f"CREATE DATABASE {TEMPLATE}_new")
+    _use(f"{TEMPLATE}_new")
+    call_command("migrate", verbosity=0, interactive=False)
+    connections.close_all()
+    connection.close_pool()
+    with _server() as server:
+        server.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
+    return TEMPLATE
+
+
+def create(name: str, template: str, clock_file: Path) -> None:
+    """Create the database of a process, with the organization of the simulation, and use it."""
+    with _server() as server:
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        server.execute(f"ALTER DATABASE {name} SET lock_timeout = '5s'")  # there are no waits
+        path = "simulated, pg_catalog, public"
+        server.execute(f"ALTER DATABASE {name} SET search_path = {path}")
+    _use(name)
+    with connection.cursor() as cursor:
+        cursor.execute(sql_functions(clock_file))
+        cursor.execute(_PREPARE)
+    _create_organization()
+
+
+def drop(name: str) -> None:
+    """Drop the database of a process."""
+    connections.close_all()
+    connection.close_pool()
+    with _server() as server:
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def _create_organization() -> None:
+    providers.REGISTRY[WorldProvider.kind] = WorldProvider
+    row: Organization = factories.organization(ORGANIZATION, simulator=False)
+    for name, on_unknown in CATEGORIES:
+        Category.objects.create(
+            organization=row, name=name, regime="OPT_OUT", on_unknown=on_unknown
+        )
+    for name, channel, priority in ACCOUNTS:
+        ProviderAccount.objects.create(
+            organization=row,
+            name=name,
+            kind=WorldProvider.kind,
+            channel=channel,
+            priority=priority,
+            credentials=orjson.dumps({"name": name}).decode(),
+        )
+    WebhookEndpoint.objects.create(
+        organization=row, url="https://hooks.example/", types=["message.*"], secret="secret"
+    )
+    for number in range(CONTACTS):
+        factories.contact(
+            row, email=f"person{number}@people.example", mobile=f"+1212555010{number}"
+        )
+
+
+def contacts() -> list[Contact]:
+    """Return the people, in their order."""
+    return list(Contact.objects.filter(organization_id=ORGANIZATION).order_by("email"))
+
+
+def account_rows() -> dict[str, ProviderAccount]:
+    """Return the provider accounts by name."""
+    return {row.name: row for row in ProviderAccount.objects.all()}
+
+
+def empty() -> None:
+    """Delete what a history has stored."""
+    deleted = ", ".join(f"d{place} AS (DELETE FROM {name})" for place, name in enumerate(_EMPTIED))
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH {deleted} SELECT 1")
+
+
+def vacuum() -> None:
+    """Remove what was deleted from the tables."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"VACUUM {', '.join(_EMPTIED)}")
+
+
+def warm_up() -> None:
+    """Fill the caches with what a process knows of the organization after its first task."""
+    organizations.get_many([ORGANIZATION])
+    organizations.random_id()
+    organization_policy.of_many([ORGANIZATION])
+    endpoints.subscriptions([ORGANIZATION])
+    clock.now()

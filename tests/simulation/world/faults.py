@@ -1,0 +1,72 @@
+"""The faults of a history: drawn from the seed at each point where one can happen."""
+
+from collections.abc import Sequence
+from random import Random
+
+import psycopg
+
+from tests.simulation.world.clock import VirtualClock
+from tests.simulation.world.turns import LogicalThread, Turns, current
+
+INTENSITIES = (0.0, 0.01, 0.03, 0.06)
+"""How likely a fault is at each point; a history has one of these."""
+MOST = 6
+"""The most faults of a history."""
+FROZEN_SECONDS = (2.0, 35.0, 62.0, 125.0, 200.0)
+"""How long a process is frozen: less than half a lease, more than half, and more than the lease."""
+JUMPS = (1.0, 4.0, 31.0, 61.0, 125.0)
+BEFORE = ("database refused", "killed before a transaction", "frozen before a transaction")
+AFTER = ("answer of a commit lost", "killed after a transaction")
+CALLED = ("killed in a call", "frozen in a call")
+
+
+class Faults:
+    """The faults of one history."""
+
+    def __init__(self, rng: Random, turns: Turns, clock: VirtualClock) -> None:
+        self.rng, self.turns, self.clock = rng, turns, clock
+        self.intensity = rng.choice(INTENSITIES)
+        self.left = MOST if self.intensity else 0
+        self.turns.jumps = JUMPS if rng.random() < 0.7 else ()
+
+    def stop(self) -> None:
+        """Let no more faults happen, so that the world comes to rest."""
+        self.left, self.turns.jumps = 0, ()
+
+    def chance(self, share: float) -> bool:
+        """Return whether something happens that happens in this share of cases; never at rest."""
+        return self.left > 0 and self.rng.random() < share
+
+    def before_transaction(self, thread: LogicalThread) -> None:
+        """Let others go first; then a fault may happen before anything is done."""
+        self.turns.pause("transaction")
+        self._draw(BEFORE, thread)
+        self.clock.publish()
+
+    def after_transaction(self, thread: LogicalThread) -> None:
+        """A fault may happen after all was done: the thread does not learn of it."""
+        self.clock.advance(0.000_5)
+        self._draw(AFTER, thread)
+
+    def in_call(self) -> None:
+        """A fault may happen in a call of a provider."""
+        thread = current()
+        assert thread is not None
+        self._draw(CALLED, thread)
+
+    def _draw(self, kinds: Sequence[str], thread: LogicalThread) -> None:
+        if not self.chance(self.intensity):
+            return
+        self.left -= 1
+        kind = self.rng.choice(kinds)
+        self.turns.fault(kind)
+        process = thread.process
+        process.was_disturbed = True
+        if kind.startswith("killed"):
+            self.turns.kill(process)
+        elif kind.startswith("frozen"):
+            process.frozen_until = self.clock.now + self.rng.choice(FROZEN_SECONDS)
+            self.turns.wait(lambda: True)
+            self.clock.publish()
+        else:
+            raise psycopg.OperationalError(f"simulated: {kind}")

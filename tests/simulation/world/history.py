@@ -1,0 +1,259 @@
+"""One history: the processes, what they do until the seed's world comes to rest, and its result."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from unittest.mock import patch
+
+import orjson
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, connections
+
+from messaging.delivery import in_flight, late_outcomes, tasks, wakeups
+from messaging.feedback import callbacks
+from messaging.feedback import tasks as feedback_tasks
+from messaging.models import Callback, ProviderAccount
+from rme.core.db import availability
+from rme.core.provider import CallbackRequest
+from rme.crm.models import Contact
+from tests.simulation.world import callers, clock, database, turns
+from tests.simulation.world.broker import Broker
+from tests.simulation.world.callers import Callers
+from tests.simulation.world.clock import VirtualClock, id_of
+from tests.simulation.world.faults import Faults
+from tests.simulation.world.memory import Memory
+from tests.simulation.world.provider import World, WorldProvider
+from tests.simulation.world.transactions import end_session, with_faults
+from tests.simulation.world.turns import LogicalProcess, LogicalQueue, Threading, Turns, current
+
+WORKERS = (2, 3)
+SKEWS = (0.0, 0.0, -150.0, 150.0)
+MUTE = 0.08
+"""In how many histories an account takes all and answers nothing."""
+UNPROMPTED_SECONDS = 30.0
+"""After this time without a task a worker looks by itself."""
+SWEEP_SECONDS = 4.0
+ROUNDS = 60
+"""The most rounds in which a world comes to rest."""
+CHANNELS = ("EMAIL", "SMS")
+_NEXT_DUE = """
+SELECT extract(epoch FROM least(
+  (SELECT min(due_at) FROM messaging_delivery WHERE due_at IS NOT NULL),
+  (SELECT min(due_at) FROM messaging_callback WHERE due_at IS NOT NULL)))::float8
+"""
+
+
+class Stub:
+    """The transport, of which a provider without a wire needs nothing."""
+
+    def for_worker(self, *_: object, **__: object) -> "Stub":
+        return self
+
+
+@dataclass
+class Stage:
+    """What all histories of this process share."""
+
+    clock: VirtualClock
+    memory: Memory
+    people: Sequence[Contact]
+    accounts: dict[str, ProviderAccount]
+
+
+class History:
+    """One history, from its seed."""
+
+    def __init__(self, seed: int, stage: Stage) -> None:
+        self.seed, self.stage, self.clock = seed, stage, stage.clock
+        rng = self.rng = Random(f"history {seed}")
+        self.clock.restart()
+        self.turns = Turns(rng, self.clock, stage.memory.put_in_place, end_session)
+        self.faults = Faults(Random(f"faults {seed}"), self.turns, self.clock)
+        own = Random(f"world {seed}")
+        self.world = World(own, self.turns, self.faults, is_mute=own.random() < MUTE)
+        self.callers = Callers(Random(f"callers {seed}"), self.turns, self.faults, stage.people)
+        self.broker = Broker(self.clock, self.turns, self.faults)
+        self.born: dict[str, LogicalProcess] = {}
+        """The process that made each id."""
+        self._ids = Random(f"ids {seed}")
+        self.came_to_rest = self._ended = False
+
+    # --- the whole ------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Let the history happen, and then let the world come to rest."""
+        with self._in_place():
+            self._start("web", self._web)
+            self._start("sweeper", self._sweeper)
+            self._start("feedback", self._feedback)
+            for number in range(self.rng.choice(WORKERS)):
+                self._start(f"worker {number}", self._worker)
+            self.turns.run()
+            self.turns.end()
+            if not self.turns.errors:
+                self.turns.note("the world comes to rest")
+                self.faults.stop()
+                self.world.at_rest = True
+                self._start("closing", self._close)
+                self.turns.run()
+                self.turns.end()
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        turns.bind(self.turns)
+        WorldProvider.world = self.world
+        stub = Stub()
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            enter(patch.object(in_flight, "threading", Threading))
+            enter(patch.object(late_outcomes, "threading", Threading))
+            enter(patch.object(late_outcomes, "SimpleQueue", LogicalQueue))
+            enter(patch.object(tasks, "outbound_transport", lambda: stub))
+            enter(patch.object(feedback_tasks, "outbound_transport", lambda: stub))
+            enter(self.broker.in_place())
+            enter(clock.installed(self.clock, self.turns.sleep, Random(self.seed), self._new_id))
+            enter(with_faults(self.faults))
+            self.stage.memory.forget()
+            yield
+
+    def _new_id(self) -> int:
+        thread = current()
+        assert thread is not None
+        process = thread.process
+        seconds = self.clock.moment.timestamp() + process.skew
+        process.last_id = id_of(int(seconds * 1000), self._ids, process.last_id)
+        text = f"{process.last_id:032x}"
+        self.born["-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))] = process
+        return process.last_id
+
+    # --- processes ------------------------------------------------------------------------------
+
+    def _start(self, name: str, job: Callable[[LogicalProcess], None]) -> None:
+        """Start a process; when it is killed, another takes its place."""
+        process = LogicalProcess(name, self.rng.choice(SKEWS))
+        self.stage.memory.begin(process, self.clock)
+        self.turns.spawn(process, "main", lambda: job(process))
+        watched = LogicalProcess("supervisor")
+        watched.memory = process.memory
+
+        def supervise() -> None:
+            self.turns.wait(lambda: process.killed)
+            self._start(name, job)
+
+        self.turns.spawn(watched, name, supervise)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the callers are done, and the provider has reported what was due soon."""
+        if not self._ended and not self.callers.has_work:
+            self._ended = not self._has_early_reports
+        return self._ended
+
+    @property
+    def _has_early_reports(self) -> bool:
+        return any(each.due < callers.SPAN_SECONDS for each in self.world.reports)
+
+    def _guarded(self, job: Callable[[], object]) -> None:
+        """Run a task as a worker does: while the database is away, its work is left to the next."""
+        try:
+            job()
+        except (DatabaseError, InterfaceError) as error:
+            self.turns.note(f"task ended: {type(error).__name__}")
+            if not availability.is_unavailable(error):
+                raise
+            connections.close_all()
+
+    def _worker(self, process: LogicalProcess) -> None:
+        while not self._is_over:
+            prompted = self.turns.wait(lambda: self._has_task or self._is_over, UNPROMPTED_SECONDS)
+            for channel in CHANNELS:
+                if self.broker.take(wakeups.SEND_READY, channel) or not prompted:
+                    self.turns.note(f"task {channel}")
+                    self._guarded(partial(tasks.send_ready.run, channel))
+
+    @property
+    def _has_task(self) -> bool:
+        return any((wakeups.SEND_READY, (each,)) in self.broker.tasks for each in CHANNELS)
+
+    def _sweeper(self, process: LogicalProcess) -> None:
+        while not self._is_over:
+            self.turns.wait(lambda: self._is_over, SWEEP_SECONDS)
+            self._guarded(tasks.sweep.run)
+
+    def _feedback(self, process: LogicalProcess) -> None:
+        name = feedback_tasks.apply_callbacks.name
+        while not self._is_over:
+            self.turns.wait(lambda: (name, ()) in self.broker.tasks or self._is_over, 15.0)
+            self.broker.take(name)
+            self._guarded(feedback_tasks.apply_callbacks.run)
+
+    def _web(self, process: LogicalProcess) -> None:
+        self.turns.spawn(process, "decisions", self.callers.run_decisions)
+        self.turns.spawn(process, "reports", self._receive)
+        self.callers.run_sends()
+
+    def _receive(self) -> None:
+        """Take the provider's callbacks; one that is not stored is repeated."""
+        while not self._is_over:
+            self.turns.wait(lambda: bool(self._due_reports) or self._is_over, 0.5)
+            self._store_reports()
+
+    @property
+    def _due_reports(self) -> bool:
+        return any(each.due <= self.clock.now for each in self.world.reports)
+
+    def _store_reports(self) -> None:
+        for report in self.world.take_due():
+            body = {"attempt": report.attempt_id, "type": report.type, "n": report.number}
+            account = callbacks._callback_account(self.stage.accounts[report.account])
+            assert account is not None
+            request = CallbackRequest("", "POST", "", {}, orjson.dumps(body), self.clock.moment)
+            self.turns.note(f"report {report.type}")
+            try:
+                callbacks.store(account, request)
+            except (DatabaseError, InterfaceError):
+                connections.close_all()
+                report.due = self.clock.now + 1
+                self.world.reports.append(report)
+                continue
+            self.world.reported.setdefault(report.attempt_id, set()).add(report.type)
+            feedback_tasks.request_callbacks()
+
+    # --- coming to rest -------------------------------------------------------------------------
+
+    def _close(self, process: LogicalProcess) -> None:
+        """Let time pass from one thing that is due to the next, until nothing is."""
+        callers.resume()
+        for _ in range(ROUNDS):
+            self._store_reports()
+            due = self._next_due()
+            if due is None and not self.world.reports:
+                self.came_to_rest = True
+                return
+            self.clock.reach((due or 0.0) + 0.001)
+            self.broker.forget()
+            tasks.sweep.run()
+            for channel in CHANNELS:
+                if self.broker.take(wakeups.SEND_READY, channel):
+                    tasks.send_ready.run(channel)
+            if self._has_callbacks_due():
+                feedback_tasks.apply_callbacks.run()
+
+    def _has_callbacks_due(self) -> bool:
+        return Callback.objects.filter(due_at__lte=self.clock.moment).exists()
+
+    def _next_due(self) -> float | None:
+        with connection.cursor() as cursor:
+            cursor.execute(_NEXT_DUE)
+            (found,) = cursor.fetchone()
+        return None if found is None else float(found) - clock.BEGINS.timestamp()
+
+
+def prepare(stage_clock: VirtualClock) -> Stage:
+    """Return what all histories share, and set what they need."""
+    settings.PATIENCE_SECONDS = 0.25
+    people, accounts = database.contacts(), database.account_rows()
+    database.warm_up()
+    return Stage(stage_clock, Memory(), people, accounts)

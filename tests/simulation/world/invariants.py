@@ -1,0 +1,281 @@
+"""What must be true of every history once its world has come to rest."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from unittest.mock import patch
+
+from django.conf import settings
+
+from messaging.consent import ledger
+from messaging.models import Attempt, Delivery, Event, MinuteCount, WebhookDelivery, derived_events
+from messaging.models.statuses import EventType, Status
+from messaging.statistics import minutes
+from rme.core import ids
+from rme.crm.models import Contact
+from tests.simulation.world.callers import Sending
+from tests.simulation.world.clock import BEGINS
+from tests.simulation.world.database import CATEGORIES, ORGANIZATION
+from tests.simulation.world.history import History
+from tests.simulation.world.provider import Taken
+
+COUNTED_EVERY = 10
+"""The minutes of one history in so many are counted: it costs as much as all else."""
+HELD = {name for name, on_unknown in CATEGORIES if on_unknown == "HOLD"}
+RESENDS = len(settings.UNKNOWN_BACKOFF_SECONDS)
+_IN_DOUBT = (None, "Unknown")
+_UNSENT = (Status.FAILED, Status.EXPIRED, Status.BLOCKED, Status.CANCELLED)
+_EVENT_OF = {
+    Status.SENT: {EventType.SENT},
+    Status.DELIVERED: {EventType.DELIVERED},
+    Status.FAILED: {EventType.FAILED, EventType.BOUNCED},
+    Status.BLOCKED: {EventType.BLOCKED},
+    Status.EXPIRED: {EventType.EXPIRED},
+    Status.CANCELLED: {EventType.CANCELLED},
+}
+_ONCE = (EventType.ACCEPTED, EventType.SENT, EventType.DELIVERED, EventType.BLOCKED,
+         EventType.CANCELLED, EventType.EXPIRED)  # fmt: skip
+_ALL_EVENTS = f"SELECT * FROM {derived_events.select('true', 'true', 'true')} e ORDER BY at, id"
+
+
+@dataclass
+class Sent:
+    """An attempt, with what the provider knows of it."""
+
+    row: Attempt
+    taken: Sequence[Taken]
+    reported: set[str]
+
+
+class State:
+    """What is stored when the world has come to rest, beside what the world knows."""
+
+    def __init__(self, history: History) -> None:
+        self.history, self.world = history, history.world
+        self.deliveries = {row.pk: row for row in Delivery.objects.all()}
+        taken: defaultdict[str, list[Taken]] = defaultdict(list)
+        for each in self.world.taken:
+            taken[each.attempt_id].append(each)
+        self.attempts = {
+            str(row.pk): Sent(row, taken[str(row.pk)], self.world.reported.get(str(row.pk), set()))
+            for row in Attempt.objects.order_by("started_at", "pk")
+        }
+        self.of_delivery: defaultdict[object, list[Sent]] = defaultdict(list)
+        for sent in self.attempts.values():
+            self.of_delivery[sent.row.delivery_id].append(sent)
+        self.events: list[Event] = list(Event.objects.raw(_ALL_EVENTS))
+        self.kinds: defaultdict[object, list[Event]] = defaultdict(list)
+        for event in self.events:
+            self.kinds[event.delivery_id].append(event)
+
+    @cached_property
+    def people(self) -> dict[str, Contact]:
+        return {str(each.pk): each for each in self.history.stage.people}
+
+
+Finding = Iterator[str]
+
+
+def rests(state: State) -> Finding:
+    """Return what has not ended and waits for nothing that is known."""
+    if not state.history.came_to_rest:
+        yield "the world does not come to rest"
+    for row in state.deliveries.values():
+        if row.status == Status.UNKNOWN and row.due_at is None:
+            sends = sum(each.row.channel == row.channel for each in state.of_delivery[row.pk])
+            if row.category not in HELD and sends <= RESENDS:
+                yield f"{row.pk} is in manual review after {sends} sends, category {row.category}"
+        elif row.status not in (*_UNSENT, Status.SENT, Status.DELIVERED) or row.due_at is not None:
+            yield f"{row.pk} is {row.status}, due {row.due_at}"
+
+
+def accepted(state: State) -> Finding:
+    """Return calls that were accepted and are not stored once."""
+    messages = Counter(row.message_id for row in state.deliveries.values())
+    known: set[object] = set()
+    unclear = 0
+    for sending in state.history.callers.sendings:
+        stored = {each.message_id for each in sending.answers}
+        known |= {ids.parse(each) for each in stored}
+        if len(stored) > 1:
+            yield f"{sending.key} was accepted as {len(stored)} messages"
+        if any(messages[ids.parse(each)] != 1 for each in stored):
+            yield f"{sending.key} was accepted and is not stored once"
+        unclear += _may_be_stored_unseen(sending)
+    unseen = len(messages.keys() - known)
+    if unseen > unclear:
+        yield f"{unseen} messages are stored that no caller was answered, {unclear} may be"
+
+
+def _may_be_stored_unseen(sending: Sending) -> bool:
+    """Return whether a message may be stored whose id its caller never got."""
+    return bool(sending.refused) or (sending.was_unclear and not sending.answers)
+
+
+def told(state: State) -> Finding:
+    """Return what the provider took and our state denies."""
+    for taken in state.world.taken:
+        sent = state.attempts.get(taken.attempt_id)
+        if sent is None:
+            yield f"attempt {taken.attempt_id} was taken and is not stored"
+            continue
+        row, delivery = sent.row, state.deliveries[sent.row.delivery_id]
+        if taken.outcome and row.outcome not in (taken.outcome, None):
+            yield f"attempt {row.pk} was answered {taken.outcome} and is {row.outcome}"
+        if row.outcome not in ("Accepted", *_IN_DOUBT):
+            yield f"attempt {row.pk} was taken and is {row.outcome}"
+        failed = sent.reported & {"failed", "bounced"}
+        moved_on = row.channel != delivery.channel
+        if delivery.status in _UNSENT and not (failed or moved_on or row.outcome in _IN_DOUBT):
+            yield f"{delivery.pk} is {delivery.status}, and its attempt {row.pk} was accepted"
+
+
+def unanswered(state: State) -> Finding:
+    """Return attempts without an outcome whose process was never disturbed."""
+    for key, sent in state.attempts.items():
+        process = state.history.born.get(key)
+        if sent.row.outcome is None and process is not None and not process.was_disturbed:
+            calls = state.world.calls.get(key, 0)
+            yield f"attempt {key} has no outcome, {calls} calls, by {process.name}"
+
+
+def sent_once(state: State) -> Finding:
+    """Return what was sent twice outside of the stated window."""
+    for key, count in state.world.calls.items():
+        if count > 1:
+            yield f"attempt {key} was handed over {count} times"
+    for delivery_id, attempts in state.of_delivery.items():
+        category = state.deliveries[delivery_id].category
+        by_channel: defaultdict[str, list[Sent]] = defaultdict(list)
+        for sent in attempts:
+            by_channel[sent.row.channel].append(sent)
+        for channel, some in by_channel.items():
+            yield from _doubled(f"{delivery_id} on {channel}", some, category)
+
+
+def _doubled(what: str, attempts: Sequence[Sent], category: str) -> Finding:
+    taken = [each for each in attempts if each.taken]
+    if len(taken) > 1 + RESENDS:
+        yield f"{what} was sent {len(taken)} times"
+    if len(taken) > 1 and category in HELD:
+        yield f"{what} was sent {len(taken)} times, and its category holds what is unknown"
+    for each in taken:
+        later = [other for other in taken if other.row.fence > each.row.fence]
+        if later and each.row.outcome not in _IN_DOUBT:
+            yield f"{what} was sent again after an attempt that is {each.row.outcome}"
+    for fence in {each.row.fence for each in attempts}:
+        own = [each.row.outcome for each in attempts if each.row.fence == fence]
+        if len(own) > 1 and any(outcome in ("Unknown", "Accepted") for outcome in own[:-1]):
+            yield f"{what} failed over from {own}"
+
+
+def objected(state: State) -> Finding:
+    """Return what was sent to people who had objected before the attempt began."""
+    for sent in state.attempts.values():
+        delivery = state.deliveries[sent.row.delivery_id]
+        began = (sent.row.started_at - BEGINS).total_seconds()
+        for each in state.history.callers.objections:
+            applies = (
+                each.contact_id == delivery.contact_id
+                and each.channel == sent.row.channel
+                and each.category in (None, delivery.category)
+            )
+            if applies and sent.taken and each.at < began:
+                yield f"{delivery.pk} was sent at {began}, objected at {each.at}"
+
+
+def cancelled(state: State) -> Finding:
+    """Return cancelled messages that were not cancelled, or were sent."""
+    for message_id in state.history.callers.cancelled:
+        for row in state.deliveries.values():
+            if str(row.message_id) == message_id and row.status != Status.CANCELLED:
+                yield f"{row.pk} was cancelled and is {row.status}"
+    for row in state.deliveries.values():
+        if row.status == Status.CANCELLED and state.of_delivery[row.pk]:
+            yield f"{row.pk} is cancelled and has attempts"
+
+
+def history_agrees(state: State) -> Finding:
+    """Return statuses that do not follow from the events."""
+    for row in state.deliveries.values():
+        own = [e for e in state.kinds[row.pk] if e.channel in (None, row.channel)]
+        kinds = Counter(EventType(each.type) for each in own)
+        # A confirmation counts from the channel before a fallback, too.
+        anywhere = {EventType(each.type) for each in state.kinds[row.pk]}
+        wanted = _EVENT_OF.get(Status(row.status))
+        if wanted and not wanted & (anywhere if row.status == Status.DELIVERED else kinds.keys()):
+            yield f"{row.pk} is {row.status}, its events are {sorted(kinds)}"
+        bounced = row.channel == "EMAIL" and kinds[EventType.BOUNCED]
+        if kinds[EventType.DELIVERED] and not bounced and row.status != Status.DELIVERED:
+            yield f"{row.pk} was delivered and is {row.status}"
+        every = Counter((each.type, each.channel) for each in state.kinds[row.pk])
+        for (kind, channel), count in every.items():
+            if kind in _ONCE and count > 1:
+                yield f"{row.pk} has {count} events {kind} on {channel}"
+        reported = {
+            kind
+            for sent in state.of_delivery[row.pk]
+            if sent.row.channel == row.channel
+            for kind in sent.reported
+        }
+        if "delivered" in reported and not kinds[EventType.DELIVERED]:
+            yield f"{row.pk} was reported delivered, its events are {sorted(kinds)}"
+
+
+def webhooks(state: State) -> Finding:
+    """Return events without their webhook delivery, or with several."""
+    rows = WebhookDelivery.objects.filter(type__startswith="message.")
+    sent = Counter(rows.values_list("event_id", "type"))
+    events = Counter((each.pk, f"message.{each.type}") for each in state.events)
+    for (key, kind), count in (events - sent).items():
+        yield f"the event {kind} {key} lacks {count} webhook deliveries"
+    for (key, kind), count in (sent - events).items():
+        yield f"the event {kind} {key} has {count} webhook deliveries too many"
+
+
+def counts(state: State) -> Finding:
+    """Return counts of minutes that are not those of the events."""
+    if state.history.seed % COUNTED_EVERY:
+        return
+    now = state.history.clock.moment + minutes.FINAL_AFTER + 2 * minutes.MINUTE
+    with patch.object(minutes, "SLICE", timedelta(days=2)):
+        while minutes.count_slice(now):
+            pass
+    counted: Counter[str] = Counter()
+    for outcome, count in MinuteCount.objects.values_list("outcome", "count"):
+        counted[outcome] += count
+    for kind in ("accepted", "sent", "delivered", "blocked", "expired", "cancelled"):
+        events = sum(each.type == kind for each in state.events)
+        if counted[kind] != events:
+            yield f"{counted[kind]} {kind} are counted of {events}"
+    outcomes = Counter(sent.row.outcome for sent in state.attempts.values())
+    for outcome in ("Accepted", "Unknown", "Retryable"):
+        if counted[f"attempt_{outcome.lower()}"] != outcomes[outcome]:
+            yield f"attempts {outcome}: counted {counted}, stored {outcomes}"
+
+
+def chain(state: State) -> Finding:
+    """Return a ledger whose chain does not hold."""
+    if state.history.callers.objections and (found := ledger.verify(ORGANIZATION)).broken:
+        yield f"the ledger's chain is broken at {found}"
+
+
+def callers(state: State) -> Finding:
+    """Return errors that no caller should get."""
+    yield from state.history.callers.unexpected
+
+
+INVARIANTS: Sequence[Callable[[State], Finding]] = (
+    rests, accepted, told, unanswered, sent_once, objected, cancelled, history_agrees, webhooks,
+    counts, chain, callers,
+)  # fmt: skip
+
+
+def check(history: History) -> list[str]:
+    """Return what the state of a history violates, each with the name of its invariant."""
+    if history.turns.errors:
+        return []
+    state = State(history)
+    return [f"{each.__name__}: {found}" for each in INVARIANTS for found in each(state)]

@@ -1,0 +1,66 @@
+"""What a process of the service has in its memory: all logical processes are in one process here.
+
+It is exchanged when another process has its turn. These are the modules that start anew after a
+fork, and the caches.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from messaging.delivery import in_flight, late_outcomes
+from messaging.delivery.accounts import concurrency
+from rme.core.cache import TtlCache
+from rme.core.db import clock as database_clock
+from tests.simulation.world.clock import VirtualClock
+from tests.simulation.world.turns import LogicalProcess, LogicalThreads
+
+_FOR_EVER = float("inf")
+_BRIEF_SECONDS = 2.0
+"""What is remembered for less time is about health, and not about the organization."""
+
+Entries = OrderedDict[Any, tuple[float, Any]]
+_MODULES: tuple[tuple[Any, str, Callable[[], object]], ...] = (
+    (concurrency, "_process", concurrency._ProcessLoad),
+    (late_outcomes, "_storing", late_outcomes._Storing),
+    (in_flight, "_threads", LogicalThreads),
+)
+
+
+class Memory:
+    """What a new process has remembered of the organization, and whose memory is in place."""
+
+    def __init__(self) -> None:
+        """Keep what the caches have now: so no history begins with the same ten queries."""
+        self._caches = list(TtlCache._all)
+        self._known: list[Entries] = [
+            OrderedDict((key, (_FOR_EVER, value)) for key, (_, value) in cache._entries.items())
+            if cache.seconds >= _BRIEF_SECONDS
+            else OrderedDict()
+            for cache in self._caches
+        ]
+        self._in_place: LogicalProcess | None = None
+
+    def begin(self, process: LogicalProcess, clock: VirtualClock) -> None:
+        """Give a process that starts a memory of its own."""
+        caches = [OrderedDict(entries) for entries in self._known]
+        reading = caches[self._caches.index(database_clock._readings)]  # type: ignore[arg-type]
+        reading["now"] = (_FOR_EVER, (clock.moment, clock.now))
+        process.memory["caches"] = caches
+        for module, name, make in _MODULES:
+            process.memory[f"{module.__name__}.{name}"] = make()
+
+    def put_in_place(self, process: LogicalProcess) -> None:
+        """Exchange the memory for that of the process whose turn it is."""
+        if process is self._in_place:
+            return
+        self._in_place = process
+        caches: Any = process.memory["caches"]
+        for cache, entries in zip(self._caches, caches, strict=True):
+            cache._entries = entries
+        for module, name, _ in _MODULES:
+            setattr(module, name, process.memory[f"{module.__name__}.{name}"])
+
+    def forget(self) -> None:
+        """Let the next process put its own in place, whichever it is."""
+        self._in_place = None

@@ -1,0 +1,203 @@
+"""Defects that the simulation must find: each changes one function or statement at run time."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+from messaging.accept.rows import Rows
+from messaging.delivery import claims, deliver, in_flight, record, sweeper
+from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
+from messaging.feedback import receipts
+from messaging.models.transitions import UNCHANGED, Transition
+from rme.core.db import sql
+from rme.core.outcomes import Retryable, Unknown
+from tests.simulation.world.turns import current
+
+Mutant = Callable[[], AbstractContextManager[object]]
+MANY = (0.0, *[300.0] * 9)
+
+
+@contextmanager
+def _no_fence() -> Iterator[None]:
+    """A worker writes over its successor."""
+    real = OutgoingDelivery.transition
+
+    def transition(delivery: OutgoingDelivery) -> Transition:
+        made = real(delivery)
+        made.fence = UNCHANGED
+        return made
+
+    with patch.object(OutgoingDelivery, "transition", transition):
+        yield
+
+
+@contextmanager
+def _attempts_after_the_send() -> Iterator[None]:
+    """Attempts are committed after they were made."""
+    real_begin, real_send = record.begin_attempts, in_flight.Window.send
+    held: dict[object, list[sql.Step]] = {}
+
+    def begin(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
+        step = real_begin(deliveries)
+        if step:
+            held.setdefault(current(), []).append(step)
+        return None
+
+    def send(window: Any, transport: Any) -> Any:
+        answered = real_send(window, transport)
+        for step in held.pop(current(), []):
+            sql.execute({"attempts": step})
+        return answered
+
+    with (
+        patch.object(record, "begin_attempts", begin),
+        patch.object(in_flight.Window, "send", send),
+    ):
+        yield
+
+
+def _replaced(module: Any, name: str, old: str, new: str) -> AbstractContextManager[object]:
+    text = getattr(module, name)
+    assert old in text
+    return patch.object(module, name, text.replace(old, new))
+
+
+def _no_lease() -> AbstractContextManager[object]:
+    """A claim has no lease: what a dead worker held is held for ever."""
+    lease = "statement_timestamp() + make_interval(secs => %s)"
+    none = "CASE WHEN %s::float8 < 0 THEN statement_timestamp() END"
+    return _replaced(claims, "_CLAIM", lease, none)
+
+
+def _early_sweeper() -> AbstractContextManager[object]:
+    """The sweeper takes deliveries from workers that are alive."""
+    due = "d.due_at <= statement_timestamp()"
+    return _replaced(sweeper, "_DUE", due, f"{due} + interval '59 seconds'")
+
+
+@contextmanager
+def _receipts_backwards() -> Iterator[None]:
+    """The receipt that came last decides the status."""
+
+    def final(known: Any, found: Sequence[receipts.Receipt]) -> Any:
+        moving = [each for each in found if each.type in receipts.STATUS_OF]
+        return receipts.STATUS_OF[moving[-1].type] if moving else None
+
+    with patch.object(receipts._Known, "final", final):
+        yield
+
+
+def _no_last_check() -> AbstractContextManager[object]:
+    """The gates are not checked before a window leaves."""
+    return patch.object(deliver, "_begin_check", lambda _: None)
+
+
+def _attempts_stay() -> AbstractContextManager[object]:
+    """Attempts that the gates stopped, or that were not made, are not removed."""
+    return patch.object(record, "removal", lambda _: None)
+
+
+def _no_key() -> AbstractContextManager[object]:
+    """An idempotency key is not stored."""
+    return patch.object(Rows, "add_key", lambda *_: None)
+
+
+@contextmanager
+def _failover_after_unknown() -> Iterator[None]:
+    """A send whose outcome is unknown goes to the next account."""
+    real = OutgoingDelivery.apply_outcomes
+
+    def apply(delivery: OutgoingDelivery, **given: Any) -> None:
+        kept: list[tuple[SendAttempt, Unknown]] = []
+        for attempt in delivery.attempts:
+            if isinstance(attempt.outcome, Unknown):
+                kept.append((attempt, attempt.outcome))
+                attempt.outcome = Retryable("unknown")
+        real(delivery, **given)
+        for attempt, outcome in kept:
+            attempt.outcome = outcome
+
+    with patch.object(OutgoingDelivery, "apply_outcomes", apply):
+        yield
+
+
+@contextmanager
+def _resends_without_limit() -> Iterator[None]:
+    """What stays unknown is sent again and again."""
+
+    class Settings:
+        UNKNOWN_BACKOFF_SECONDS = MANY
+        UNKNOWN_SECONDS = 60.0
+
+    with patch.object(sweeper, "settings", Settings):
+        yield
+
+
+@contextmanager
+def _resends_what_is_held() -> Iterator[None]:
+    """The category's rule for unknown outcomes is not read."""
+    real = sweeper._waits_until
+
+    def waits_until(each: Any, sent: Any) -> Any:
+        return real(each._replace(category="TRANSACTIONAL"), sent)
+
+    with patch.object(sweeper, "_waits_until", waits_until):
+        yield
+
+
+@contextmanager
+def _unknown_is_ready() -> Iterator[None]:
+    """The sweeper takes what may have left for what has not."""
+    with _replaced(sweeper, "_OPEN", "a.outcome IS NULL", "a.outcome = 'none'"):
+        yield
+
+
+@contextmanager
+def _late_is_early() -> Iterator[None]:
+    """A worker sends although its lease has ended."""
+    real = in_flight.Window.__init__
+
+    def init(window: Any, deliveries: Any, until: float, follow_up: Any) -> None:
+        real(window, deliveries, until + timedelta(days=1).total_seconds(), follow_up)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(in_flight.Window, "__init__", init))
+        yield
+
+
+@contextmanager
+def _events_without_fence() -> Iterator[None]:
+    """Events are written although the status did not change."""
+    real = record.event_steps
+
+    def steps(*given: Any) -> Any:
+        made = dict(real(*given))
+        for name, step in made.items():
+            if step and name == "events":
+                text = step.text.replace("= ANY(ARRAY(SELECT id FROM transitions))", "IS NOT NULL")
+                assert text != step.text
+                made[name] = step._replace(text=text)
+        return made
+
+    with patch.object(record, "event_steps", steps):
+        yield
+
+
+MUTANTS: Mapping[str, Mutant] = {
+    "no fence": _no_fence,
+    "attempts after the send": _attempts_after_the_send,
+    "no lease": _no_lease,
+    "early sweeper": _early_sweeper,
+    "receipts backwards": _receipts_backwards,
+    "no last check": _no_last_check,
+    "attempts stay": _attempts_stay,
+    "no idempotency key": _no_key,
+    "failover after unknown": _failover_after_unknown,
+    "resends without limit": _resends_without_limit,
+    "resends what is held": _resends_what_is_held,
+    "what may have left is ready": _unknown_is_ready,
+    "sends after the lease": _late_is_early,
+    "events without fence": _events_without_fence,
+}
