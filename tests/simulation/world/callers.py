@@ -1,12 +1,12 @@
 """What people and programs do in a history: send, repeat, cancel, object, pause."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 
 from messaging.accept import MessageResult, cancel, send
 from messaging.consent import ledger, suppressions
@@ -17,13 +17,19 @@ from messaging.policy import pausing
 from rme.core import errors
 from rme.core.db import availability
 from rme.crm.models import Contact
+from tests.simulation.world.clock import BEGINS
 from tests.simulation.world.database import ORGANIZATION
 from tests.simulation.world.faults import Faults
+from tests.simulation.world.transactions import lose_connection
 from tests.simulation.world.turns import Turns
 
 LEAST, MOST = 2, 6
 """How many messages a history has."""
 CATEGORIES = ("TRANSACTIONAL", "TRANSACTIONAL", "NEWS", "OFFERS")
+LOST = 0.35
+"""How many answers a caller never gets, so that it calls again."""
+REPEATED = 0.25
+"""How many messages are sent by a second call at about the same time."""
 SPAN_SECONDS = 8.0
 """The calls of a history are made within this time, if no fault delays them."""
 
@@ -39,6 +45,14 @@ class Sending:
     refused: str | None = None
     was_unclear: bool = False
     """Whether a call ended without an answer."""
+
+
+@dataclass
+class Call:
+    """A call of a caller, at its time."""
+
+    at: float
+    sending: Sending
 
 
 @dataclass(frozen=True)
@@ -66,11 +80,16 @@ class Callers:
         self._decisions = rng.choices(
             [self._cancel, self._opt_out, self._suppress, self._pause], (3, 3, 2, 2), k=2
         )
-        self._to_send = list(self.sendings)
+        self._calls = [Call(each.at, each) for each in self.sendings]
+        self._repeats = [
+            Call(each.at + rng.choice((0.0, 0.005, 0.02)), each)
+            for each in self.sendings
+            if each.key and rng.random() < REPEATED
+        ]
 
     @property
     def has_work(self) -> bool:
-        return bool(self._to_send or self._decisions)
+        return bool(self._calls or self._repeats or self._decisions)
 
     def _sending(self, number: int) -> Sending:
         rng = self._rng
@@ -87,48 +106,52 @@ class Callers:
             request |= rng.choice(({}, fallback))
         key = f"key-{number}" if rng.random() < 0.8 else None
         if rng.random() < 0.2:
-            request["schedule"] = {"mode": "AT", "at": rng.choice((5, 30, 100))}
+            moment = BEGINS + timedelta(seconds=rng.choice((5, 30, 100)))
+            request["schedule"] = {"mode": "AT", "at": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
         return Sending(request, key, round(rng.uniform(0, SPAN_SECONDS), 3))
 
     # --- threads --------------------------------------------------------------------------------
 
     def run_sends(self) -> None:
         """Send each message at its time, and again with the same key until it is answered."""
-        while self._to_send:
-            each = min(self._to_send, key=lambda sending: sending.at)
-            self._turns.sleep(each.at - self._turns.clock.now)
-            if each.key is None:  # to repeat it would be to send twice
-                self._to_send.remove(each)
-            if self._send(each) and each.key:
-                self._to_send.remove(each)
+        self._run(self._calls)
 
-    def _send(self, each: Sending) -> bool:
-        """Call once; return whether the caller is done with this message."""
-        schedule = each.request.get("schedule")
-        if schedule and not isinstance(schedule["at"], str):
-            moment = self._turns.clock.moment + timedelta(seconds=schedule["at"])
-            schedule["at"] = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+    def run_repeats(self) -> None:
+        """Send some messages a second time, while the first call may still run."""
+        self._run(self._repeats)
+
+    def _run(self, calls: list[Call]) -> None:
+        while calls:
+            call = min(calls, key=lambda each: each.at)
+            self._turns.sleep(call.at - self._turns.clock.now)
+            if call.sending.key is None:  # to repeat it would be to send twice
+                calls.remove(call)
+            again = self._send(call.sending)
+            if again is not None:
+                call.at = self._turns.clock.now + again
+            elif call in calls:
+                calls.remove(call)
+
+    def _send(self, each: Sending) -> float | None:
+        """Call once; return after how many seconds to call again, or None."""
         each.was_unclear = True
         try:
             result = send(ORGANIZATION, dict(each.request), idempotency_key=each.key)
         except errors.ApiError as error:
             self._turns.note(f"refused {error.code}")
             if error.code == errors.IdempotencyInProgress.code:
-                each.at = self._turns.clock.now + 1
-                return False
+                return 1.0
             each.refused = error.code
-            return True
+            return None
         except (DatabaseError, InterfaceError) as error:
             self._after_failure(error)
-            each.at = self._turns.clock.now + 0.5
-            return False
+            return 0.5
         each.answers.append(result)
         self._turns.note(f"accepted {each.key}{' again' if result.replayed else ''}")
-        if each.key and len(each.answers) == 1 and self._rng.random() < 0.35:
+        if each.key and len(each.answers) == 1 and self._rng.random() < LOST:
             self._turns.note("the 202 is lost")
-            each.at = self._turns.clock.now + self._rng.choice((0.01, 0.5, 20.0))
-            return False
-        return True
+            return self._rng.choice((0.01, 0.5, 20.0))
+        return None
 
     def run_decisions(self) -> None:
         """Make decisions at some times, each until it is committed."""
@@ -144,7 +167,7 @@ class Callers:
     def _after_failure(self, error: Exception) -> None:
         if not availability.is_unavailable(error):
             self.unexpected.append(f"{type(error).__name__}: {error}")
-        connections.close_all()
+        lose_connection()
 
     # --- decisions ------------------------------------------------------------------------------
 
@@ -193,6 +216,3 @@ def resume() -> None:
     """End all pauses."""
     Pause.objects.all().delete()
     pausing.resume(ORGANIZATION)
-
-
-Job = Callable[[], None]

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import orjson
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection, connections
+from django.db import DatabaseError, InterfaceError, connection
 
 from messaging.delivery import in_flight, late_outcomes, tasks, wakeups
 from messaging.feedback import callbacks
@@ -25,7 +25,7 @@ from tests.simulation.world.clock import VirtualClock, id_of
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.memory import Memory
 from tests.simulation.world.provider import World, WorldProvider
-from tests.simulation.world.transactions import end_session, with_faults
+from tests.simulation.world.transactions import end_session, lose_connection, with_faults
 from tests.simulation.world.turns import LogicalProcess, LogicalQueue, Threading, Turns, current
 
 WORKERS = (2, 3)
@@ -163,7 +163,7 @@ class History:
             self.turns.note(f"task ended: {type(error).__name__}")
             if not availability.is_unavailable(error):
                 raise
-            connections.close_all()
+            lose_connection()
 
     def _worker(self, process: LogicalProcess) -> None:
         while not self._is_over:
@@ -191,6 +191,7 @@ class History:
 
     def _web(self, process: LogicalProcess) -> None:
         self.turns.spawn(process, "decisions", self.callers.run_decisions)
+        self.turns.spawn(process, "repeats", self.callers.run_repeats)
         self.turns.spawn(process, "reports", self._receive)
         self.callers.run_sends()
 
@@ -214,7 +215,7 @@ class History:
             try:
                 callbacks.store(account, request)
             except (DatabaseError, InterfaceError):
-                connections.close_all()
+                lose_connection()
                 report.due = self.clock.now + 1
                 self.world.reports.append(report)
                 continue

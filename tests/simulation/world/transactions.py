@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 from weakref import WeakSet
 
-from django.db import connection
+from django.db import connection, connections
 from psycopg import pq
 
 from rme.core.db.availability import BoundedConnection
@@ -62,6 +62,12 @@ def with_faults(faults: Faults) -> Iterator[None]:
         yield
 
 
+def lose_connection() -> None:
+    """Give up the connection of this thread after an error, with what its session holds."""
+    end_session()
+    connections.close_all()
+
+
 def end_session() -> None:
     """Let go of what the session holds, as PostgreSQL does when a connection ends."""
     raw = connection.connection
@@ -70,4 +76,5 @@ def end_session() -> None:
     if connection.in_atomic_block or raw.pgconn.transaction_status != _IDLE:
         connection.close()
     else:
-        raw.execute("SELECT pg_advisory_unlock_all()")
+        with patch.object(BoundedConnection, "wait", _real_wait):
+            raw.execute("SELECT pg_advisory_unlock_all()")
