@@ -151,3 +151,44 @@ def test_nothing_in_a_rendering_runs_or_reaches_the_console(chromium, cookie, or
     assert tab.url == f"{console}/admin/console/acme/templates/hostile/"
     assert tab.evaluate("window.reached === undefined")
     context.close()
+
+
+def test_what_does_not_answer_is_told_and_nothing_is_an_error(chromium, cookie, org, live_server):
+    """A log-in that has ended, a server that is away, and a page that is left meanwhile."""
+    row = factories.template(org, name="order", html="<p>One</p>")
+    context = chromium.new_context(locale="en-GB")
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+    tab = context.new_page()
+    tab.set_default_timeout(20_000)
+    problems = []
+    tab.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.on("dialog", lambda dialog: problems.append(dialog.message))
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/order/")
+    subject, state = tab.get_by_label("Subject"), tab.locator("#studio-state")
+    logged_out = {"status": 200, "content_type": "text/html", "body": "<p>Log in</p>"}
+    tab.route("**/draft/", lambda route: route.fulfill(**logged_out))
+    tab.route("**/preview/", lambda route: route.fulfill(**logged_out))
+    subject.fill("A")
+    expect(state).to_contain_text("Not saved: you are logged out")
+    expect(tab.locator("#studio-problems")).to_contain_text("you are logged out")
+    tab.unroute_all()
+    tab.route("**/draft/", lambda route: route.abort())
+    subject.fill("B")
+    expect(state).to_contain_text("Not saved: the server does not answer")
+    tab.unroute_all()
+    held = []
+    tab.route("**/frame/", lambda route: held.append(route))
+    with tab.expect_request("**/frame/"):
+        subject.fill("C")
+    expect(state).to_have_text("Draft 2 is saved.")
+    tab.route("**/preview/", lambda route: held.append(route))
+    with tab.expect_request("**/preview/"), tab.expect_response("**/draft/"):
+        subject.fill("D")
+    expect(state).to_have_text("Draft 2 is saved.")
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/")  # while both are under way
+    expect(tab.get_by_role("heading", name="New template")).to_be_visible()
+    assert len(held) == 2
+    assert [each for each in problems if not each.startswith("Failed to load resource")] == []
+    assert row.template.versions.get(version=2).subject == "D"
+    context.close()
