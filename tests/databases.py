@@ -15,6 +15,7 @@ from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 TEMPLATE, UNFINISHED = "test_rme_migrated", "test_rme_migrating"
+COPY = "test_rme_migrated_copy"
 TEMPLATE_VARIABLE = "RME_TESTS_TEMPLATE"
 """Names a migrated database, for tests that run others on an engine of their own."""
 WAIT_SECONDS = 120.0
@@ -32,7 +33,7 @@ def _server() -> "psycopg.Connection[Any]":
 def drop_template() -> None:
     """Remove what this run or an earlier one has left behind."""
     with _server() as server:
-        for name in (TEMPLATE, UNFINISHED):
+        for name in (TEMPLATE, UNFINISHED, COPY):
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
@@ -78,13 +79,12 @@ def template() -> str:
 @contextmanager
 def copy_of(name: str) -> Iterator[str]:
     """Return the address of a copy of the template, which nobody may be connected to itself."""
-    copy = f"{name}_copy"
     with _server() as server:
-        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
+        server.execute(f"CREATE DATABASE {COPY} TEMPLATE {name}")
         try:
-            yield url_of(copy)
+            yield url_of(COPY)
         finally:
-            server.execute(f"DROP DATABASE {copy}")
+            server.execute(f"DROP DATABASE {COPY}")
 
 
 def use_template() -> None:
