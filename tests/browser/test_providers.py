@@ -43,10 +43,25 @@ def test_add_an_smtp_account_check_test_and_activate_it(tab, journey):
         expect(tab.get_by_text("The test to owner@acme.example: Accepted")).to_be_visible()
         journey.click("button", "Activate")
         expect(tab.locator(".c-headline")).to_contain_text("Active.")
-        assert [each.recipient for each in server.mails] == ["owner@acme.example"]
+        assert [each.recipient for each in server.mails] == ["<owner@acme.example>"]
     row = ProviderAccount.objects.get()
     assert (row.name, row.state, row.check_problem) == ("smtp", "ACTIVE", "")
     assert journey.count <= 8
+
+
+def test_see_why_a_number_would_go_by_vonage(tab, journey, org):
+    for number, name in enumerate(("vonage", "twilio"), 1):
+        ProviderAccount.objects.create(
+            organization=org, name=name, kind="simulator", channel="SMS", priority=number
+        )
+    journey.click("link", "Providers and routing")
+    journey.fill("What would happen to", "+41791234567")
+    journey.click("button", "Show the route")
+    expect(tab.locator(".c-headline")).to_have_text(
+        "Sent by vonage: a TRANSACTIONAL message by SMS."
+    )
+    expect(tab.locator("tbody tr").nth(1)).to_contain_text("Tried next")
+    assert journey.count <= 3
 
 
 def test_move_an_account_to_the_front(tab, journey, org, live_server):

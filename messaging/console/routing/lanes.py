@@ -13,6 +13,7 @@ from messaging import providers
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.routing import routing_words
+from messaging.console.routing.route_form import RouteForm
 from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, STATES
 from messaging.models import ProviderAccount
 from messaging.policy import account_states, connection_check
@@ -133,6 +134,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             for lane in _lanes(viewer, rows, by_channel)
         ],
         kinds=_kinds(viewer),
+        route_form=RouteForm(viewer),
         may_change=viewer.may(Permission.CHANGE_SETTINGS),
     )
 
