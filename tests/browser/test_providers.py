@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.browser.test_console import tab
@@ -54,6 +55,7 @@ def test_see_why_a_number_would_go_by_vonage(tab, journey, org):
         ProviderAccount.objects.create(
             organization=org, name=name, kind="simulator", channel="SMS", priority=number
         )
+    organization_policy.forget(org.pk)  # which the home page has read
     journey.click("link", "Providers and routing")
     journey.fill("What would happen to", "+41791234567")
     journey.click("button", "Show the route")
