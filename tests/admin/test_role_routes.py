@@ -82,6 +82,7 @@ ROUTES = {
         for name, needed in {
             "tenants_application_secret": P.CHANGE_KEYS,
             "tenants_application_rotate": P.CHANGE_KEYS,
+            "tenants_application_end_former": P.CHANGE_KEYS,
             "tenants_apikey_secret": P.CHANGE_KEYS,
             "tenants_apikey_rotate": P.CHANGE_KEYS,
             "tenants_apikey_revoke": P.CHANGE_KEYS,
