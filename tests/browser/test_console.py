@@ -14,6 +14,7 @@ from messaging.models import (
 from messaging.webhooks import replays
 from rme.tenants.models import Membership, User
 from tests import factories
+from tests.browser import tabs
 from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import count
 from tests.messaging.webhooks.webhook_scene import endpoint
@@ -41,17 +42,10 @@ def cookie(org, client):
 @pytest.fixture
 def tab(chromium, live_server, cookie):
     """Return a tab of a person who has logged in; an error in the browser's console fails."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    problems = []
-    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(f"{live_server.url}/admin/")
-    yield page
-    context.close()
-    assert problems == []
+    session = {"name": "sessionid", "value": cookie, "url": live_server.url}
+    with tabs.opened(chromium, cookie=session, viewport=tabs.DESKTOP, locale="en-GB") as page:
+        page.goto(f"{live_server.url}/admin/")
+        yield page
 
 
 def test_why_did_this_person_not_get_a_message(tab, journey, org):
