@@ -15,6 +15,8 @@ from messaging.models import (
     SavedFilter,
     Suppression,
     TemplateVersion,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
 from rme.crm.models import Contact
 from rme.tenants.access import invitations
@@ -66,6 +68,8 @@ class Addresses:
             "account_id": self._key(ProviderAccount),
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),
+            "endpoint_id": self._key(WebhookEndpoint),
+            "delivery_id": self._key(WebhookDelivery),
         }
         self.runs: dict[str, str] = {}
 

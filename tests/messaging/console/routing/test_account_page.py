@@ -46,7 +46,7 @@ def test_the_last_hour_is_a_table(root, org, account, django_assert_num_queries)
 def test_the_callback_url_of_a_provider_is_shown(root, account, settings):
     settings.BASE_URL = "https://rme.example"
     shown = root.get(url("provider", account.pk)).content.decode()
-    assert f'value="https://rme.example/hooks/{account.public_id}"' in shown
+    assert f">https://rme.example/hooks/{account.public_id}</code>" in shown
 
 
 def test_a_test_shows_the_outcome(root, account):
