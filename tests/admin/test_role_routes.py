@@ -194,7 +194,6 @@ def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
     names = ("message", "html", "action", "person", "lift", "filter", "provider")
-    names = ("message", "html", "action", "person", "lift", "filter")
     names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
     mixed = [
         path.replace("/admin/console/acme/", own)
