@@ -9,12 +9,15 @@ from messaging.models import (
     Message,
     ProviderAccount,
     Suppression,
+    WebhookDelivery,
 )
+from messaging.webhooks import replays
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.browser import tabs
 from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import count
+from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import Api, message, work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -111,3 +114,18 @@ def test_replay_what_failed_at_one_provider_in_the_last_hour(tab, journey, org):
     again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
     assert again == {str(row.message_id) for row in rows[2:]}
     assert journey.count <= 5
+
+
+def test_send_one_webhook_again(tab, journey, org):
+    for name in ("Shop", "Archive"):
+        replays.queue_test(endpoint(org, f"https://{name}.example/hooks", description=name))
+    WebhookDelivery.objects.update(status="FAILED", due_at=None, tries=10)
+    journey.click("link", "Webhook deliveries")
+    journey.click("link", replays.TEST_EVENT)
+    journey.click("button", "Send again")
+    expect(tab.get_by_text("It is sent again, under the same webhook-id.")).to_be_visible()
+    assert list(WebhookDelivery.objects.order_by("pk").values_list("status", flat=True)) == [
+        "FAILED",
+        "PENDING",
+    ]
+    assert journey.count <= 3
