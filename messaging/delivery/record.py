@@ -23,9 +23,12 @@ log = structlog.get_logger(__name__)
 
 _TRANSITIONS, _OUTCOMES = "transitions", "outcomes"
 """The names of two steps."""
-# An attempt stands for the event `sent` if its delivery became SENT by the same statement.
-_SENT_AT = f"CASE WHEN t.delivery_id = ANY(ARRAY(SELECT id FROM {_TRANSITIONS})) THEN r.sent_at END"
-_SENT = "RETURNING CASE WHEN t.sent_at IS NOT NULL THEN t.id END AS id"
+# An attempt stands for the event `sent` if its delivery became SENT by the same statement. It keeps
+# the event if its outcome is stored again, because the answer to the first commit was lost.
+_BECAME = f"t.delivery_id = ANY(ARRAY(SELECT id FROM {_TRANSITIONS}))"
+_SENT_AT = f"coalesce(t.sent_at, CASE WHEN {_BECAME} THEN r.sent_at END)"
+_NEWLY_SENT = f"RETURNING CASE WHEN t.sent_at IS NOT NULL AND {_BECAME} THEN t.id END AS id"
+_NONE_SENT = "RETURNING NULL::uuid AS id"
 
 
 class Answered(NamedTuple):
@@ -102,7 +105,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
             Attempt,
             rows,
             {"sent_at": _SENT_AT} if any_sent else {},
-            _SENT,
+            _NEWLY_SENT if any_sent else _NONE_SENT,
             setting=sql.BY_KEPT_PLAN,
         ),
         "provider_references": sql.insert_step(

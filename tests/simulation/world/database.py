@@ -92,29 +92,35 @@ def _use(name: str) -> None:
     pool |= {"max_size": CONNECTIONS, "timeout": 60.0}
 
 
-def make_template() -> str:
-    """Return the name of a migrated database: that of the tests, or one that is made now."""
-    with _server() as server:
-        found = {name for (name,) in server.execute("SELECT datname FROM pg_database")}
-        if databases.TEMPLATE in found:
-            return databases.TEMPLATE
-        if TEMPLATE in found:
-            return TEMPLATE
-        server.execute(f"CREATE DATABASE {TEMPLATE}_new")
-    _use(f"{TEMPLATE}_new")
+def template() -> str:
+    """Return the name of the migrated database: that of a test run, or our own."""
+    return databases.TEMPLATE if databases.TEMPLATE in _names() else TEMPLATE
+
+
+def make_template() -> None:
+    """Migrate a database to copy from, unless a test run has one."""
+    found = _names()
+    if databases.TEMPLATE in found:
+        return
+    if TEMPLATE not in found:
+        with _server() as server:
+            server.execute(f"CREATE DATABASE {TEMPLATE}")
+    _use(TEMPLATE)
     call_command("migrate", verbosity=0, interactive=False)
     connections.close_all()
     connection.close_pool()
+
+
+def _names() -> set[str]:
     with _server() as server:
-        server.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
-    return TEMPLATE
+        return {name for (name,) in server.execute("SELECT datname FROM pg_database")}
 
 
-def create(name: str, template: str, clock_file: Path) -> None:
+def create(name: str, clock_file: Path) -> None:
     """Create the database of a process, with the organization of the simulation, and use it."""
     with _server() as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {template()}")
         server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         server.execute(f"ALTER DATABASE {name} SET lock_timeout = '5s'")  # there are no waits
         path = "simulated, pg_catalog, public"

@@ -29,7 +29,7 @@ def play_all(
     path = folder / f"clock-{number}"
     clock = VirtualClock(path)
     path.chmod(0o644)
-    database.create(name, database.make_template(), path)
+    database.create(name, path)
     try:
         stage = history.prepare(clock)
         count = 0
