@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
-BEGINS = datetime(2030, 1, 7, 12, tzinfo=UTC)
+BEGINS = datetime(2030, 1, 7, 12, 30, tzinfo=UTC)
 """When each history begins."""
 OURS = ("messaging", "push", "rme")
 FUNCTIONS = ("now", "statement_timestamp", "transaction_timestamp", "clock_timestamp")
@@ -36,9 +36,13 @@ class VirtualClock:
         self.now, self._written = 0.0, -1.0
         self.publish()
 
+    def after(self, seconds: float) -> float:
+        """Return the moment after so many seconds, in whole microseconds as PostgreSQL has it."""
+        return round(self.now + seconds, 6)
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self.now = round(self.now + seconds, 6)
+        self.now = self.after(seconds)
 
     def reach(self, moment: float) -> None:
         """Let time pass until a moment, if that is to come."""

@@ -65,7 +65,7 @@ class Faults:
         if kind.startswith("killed"):
             self.turns.kill(process)
         elif kind.startswith("frozen"):
-            process.frozen_until = self.clock.now + self.rng.choice(FROZEN_SECONDS)
+            process.frozen_until = self.clock.after(self.rng.choice(FROZEN_SECONDS))
             self.turns.wait(lambda: True)
             self.clock.publish()
         else:

@@ -150,14 +150,19 @@ def sent_once(state: State) -> Finding:
             yield f"attempt {key} was handed over {count} times"
     for delivery_id, attempts in state.of_delivery.items():
         category = state.deliveries[delivery_id].category
+        resends = sum(_is_resend(each) for each in state.kinds[delivery_id])
         by_channel: defaultdict[str, list[Sent]] = defaultdict(list)
         for sent in attempts:
             by_channel[sent.row.channel].append(sent)
         for channel, some in by_channel.items():
-            yield from _doubled(f"{delivery_id} on {channel}", some, category)
+            yield from _doubled(f"{delivery_id} on {channel}", some, category, resends)
 
 
-def _doubled(what: str, attempts: Sequence[Sent], category: str) -> Finding:
+def _is_resend(event: Event) -> bool:
+    return bool(event.detail and event.detail.get("decision") == "RESEND")
+
+
+def _doubled(what: str, attempts: Sequence[Sent], category: str, resends: int) -> Finding:
     taken = [each for each in attempts if each.taken]
     if len(taken) > 1 + RESENDS:
         yield f"{what} was sent {len(taken)} times"
@@ -165,7 +170,9 @@ def _doubled(what: str, attempts: Sequence[Sent], category: str) -> Finding:
         yield f"{what} was sent {len(taken)} times, and its category holds what is unknown"
     for each in taken:
         later = [other for other in taken if other.row.fence > each.row.fence]
-        if later and each.row.outcome not in _IN_DOUBT:
+        # An outcome that comes after the decision to send again is stored with the attempt alone.
+        was_in_doubt = each.row.outcome in _IN_DOUBT or (resends and each.row.sent_at is None)
+        if later and not was_in_doubt:
             yield f"{what} was sent again after an attempt that is {each.row.outcome}"
     for fence in {each.row.fence for each in attempts}:
         own = [each.row.outcome for each in attempts if each.row.fence == fence]
