@@ -10,10 +10,14 @@ from tests.simulation.world.turns import LogicalThread, Turns, current
 
 INTENSITIES = (0.0, 0.01, 0.03, 0.06)
 """How likely a fault is at each point; a history has one of these."""
+IN_WORKERS, ELSEWHERE = 2.5, 0.5
+"""How many times as likely: what workers leave behind is the harder part."""
 MOST = 6
 """The most faults of a history."""
-FROZEN_SECONDS = (2.0, 35.0, 62.0, 125.0, 200.0)
-"""How long a process is frozen: less than half a lease, more than half, and more than the lease."""
+FROZEN_SECONDS = (2.0, 35.0, 62.0, 66.0, 70.0, 75.0, 140.0, 200.0)
+"""How long a process is frozen: less than half a lease, more than half, and more than the lease;
+often so that it goes on while its successor is at work.
+"""
 JUMPS = (1.0, 4.0, 31.0, 61.0, 125.0)
 BEFORE = ("database refused", "killed before a transaction", "frozen before a transaction")
 AFTER = ("answer of a commit lost", "killed after a transaction")
@@ -55,7 +59,8 @@ class Faults:
         self._draw(CALLED, thread)
 
     def _draw(self, kinds: Sequence[str], thread: LogicalThread) -> None:
-        if not self.chance(self.intensity):
+        share = IN_WORKERS if thread.process.name.startswith("worker") else ELSEWHERE
+        if not self.chance(share * self.intensity):
             return
         self.left -= 1
         kind = self.rng.choice(kinds)

@@ -34,7 +34,8 @@ MUTE = 0.08
 """In how many histories an account takes all and answers nothing."""
 UNPROMPTED_SECONDS = 30.0
 """After this time without a task a worker looks by itself."""
-SWEEP_SECONDS = 4.0
+SWEEP_SECONDS = (4.0, 10.0)
+"""How often the sweeper runs, and how often while a process is frozen: a lease then ends."""
 ROUNDS = 60
 """The most rounds in which a world comes to rest."""
 CHANNELS = ("EMAIL", "SMS")
@@ -146,8 +147,8 @@ class History:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the callers are done, and the provider has reported what was due soon."""
-        if not self._ended and not self.callers.has_work:
+        """Whether the callers are done, nothing is frozen, and what was due soon is reported."""
+        if not (self._ended or self.callers.has_work or self.turns.has_frozen):
             self._ended = not self._has_early_reports
         return self._ended
 
@@ -179,7 +180,7 @@ class History:
 
     def _sweeper(self, process: LogicalProcess) -> None:
         while not self._is_over:
-            self.turns.wait(lambda: self._is_over, SWEEP_SECONDS)
+            self.turns.wait(lambda: self._is_over, SWEEP_SECONDS[self.turns.has_frozen])
             self._guarded(tasks.sweep.run)
 
     def _feedback(self, process: LogicalProcess) -> None:

@@ -26,7 +26,7 @@ from tests.simulation.world.turns import Turns
 
 FATES = {
     "accepts": 56,
-    "accepts slowly": 9,
+    "accepts slowly": 20,
     "answers twice": 4,
     "takes it, its answer is lost": 9,
     "its answer is lost": 4,
@@ -38,7 +38,7 @@ FATES = {
     "is misconfigured": 2,
 }
 """What becomes of a call, and how often in a hundred or so."""
-SLOW_SECONDS = (0.05, 0.4, 3.0, 40.0, 70.0)
+SLOW_SECONDS = (0.05, 0.4, 5.0, 15.0, 40.0, 70.0)
 REPORTS = (("delivered",), ("sent", "delivered"), ("delivered", "open"), ("failed",), ("bounced",),
            ("delivered", "failed"), ())  # fmt: skip
 REPORT_WEIGHTS = (40, 15, 10, 8, 4, 6, 17)

@@ -131,6 +131,11 @@ class Turns:
     def digest(self) -> str:
         return self._digest.hexdigest()
 
+    @property
+    def has_frozen(self) -> bool:
+        """Return whether a process is frozen."""
+        return any(each.process.frozen_until > self.clock.now for each in self.threads)
+
     # --- threads --------------------------------------------------------------------------------
 
     def spawn(self, process: LogicalProcess, name: str, job: Callable[[], object]) -> None:
