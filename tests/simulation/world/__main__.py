@@ -4,6 +4,7 @@ Environment: SEEDS (how many), FIRST (the first), PROCESSES, MUTANT (a defect to
 """
 
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -85,4 +86,5 @@ def _find_mutants(names: Sequence[str], processes: int) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its processes end with it
     sys.exit(main(sys.argv[1:]))
