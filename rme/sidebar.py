@@ -113,6 +113,8 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Developers",
         "items": [
+            _console("Applications and keys", "key", "programs", ("programs",), "may_change_keys"),
+            _console("API requests", "lists", "requests", ("requests",), "may_see_settings"),
             _console(
                 "Webhook deliveries",
                 "webhook",
@@ -120,6 +122,8 @@ NAVIGATION: list[dict[str, Any]] = [
                 ("webhooks", "webhook_deliveries", "webhook_delivery", "webhooks_again"),
                 "may_see_settings",
             ),
+            _console("Compose a request", "code", "compose", ("compose",), "may_see_settings"),
+            {"title": "API description", "icon": "menu_book", "link": "/rme/v1/docs"},
         ],
     },
     {

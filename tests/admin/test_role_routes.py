@@ -55,6 +55,12 @@ ROUTES = {
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
     "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:first_requests": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:requests": (P.SEE_SETTINGS, NOBODY),
+    "console:first_programs": (P.CHANGE_KEYS, P.CHANGE_KEYS),
+    "console:programs": (P.CHANGE_KEYS, NOBODY),
+    "console:first_compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:first_webhooks": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:webhooks": (P.SEE_SETTINGS, NOBODY),
     "console:webhook_deliveries": (P.SEE_SETTINGS, NOBODY),
