@@ -113,7 +113,9 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Developers",
         "items": [
-            _console("Applications and keys", "key", "programs", ("programs",), "may_change_keys"),
+            _console(
+                "Applications and keys", "terminal", "programs", ("programs",), "may_change_keys"
+            ),
             _console("API requests", "lists", "requests", ("requests",), "may_see_settings"),
             _console(
                 "Webhook deliveries",
