@@ -66,8 +66,8 @@ class Rows:
             }
         )
         variables: dict[str, Any] = {}
-        for recipient in each.recipients:
-            delivery_id = ids.new_text_id()
+        for i, recipient in enumerate(each.recipients):
+            delivery_id = ids.new_text_id() if i else message_id
             if recipient.given.variables:
                 variables[delivery_id] = recipient.given.variables
             self._deliveries.append(self._delivery(delivery_id, message_id, each, recipient))

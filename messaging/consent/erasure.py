@@ -31,6 +31,7 @@ from messaging.models import (
     WebhookDelivery,
     WebhookEndpoint,
     derived_events,
+    message_deliveries,
 )
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
@@ -49,7 +50,8 @@ _DELIVERIES = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
   WHERE d.organization_id = %(organization)s AND d.contact_id = %(contact)s
   AND d.status <> 'SENDING'"""
 _SOLE_DELIVERIES = f"""{_DELIVERIES} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
-  WHERE other.message_id = d.message_id AND other.contact_id <> d.contact_id)"""
+  WHERE {message_deliveries.matches("other", "d.message_id")}
+  AND other.contact_id <> d.contact_id)"""
 
 _EVENTS = derived_events.select(
     "stored.message_id = own.message_id AND stored.delivery_id = own.id",

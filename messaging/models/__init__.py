@@ -1,7 +1,7 @@
 """Models of the messaging service, by noun.
 
 Other packages import the models from here, and use `statuses`, `transitions`, `derived_events`,
-`decisions` (the reasons in a plan) and `endpoints`.
+`message_deliveries`, `decisions` (the reasons in a plan) and `endpoints`.
 """
 
 from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress

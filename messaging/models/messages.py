@@ -11,6 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from messaging.models import message_deliveries
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db.periods import Period
@@ -66,6 +67,7 @@ class MessageContent(models.Model):
 class Delivery(models.Model):
     """One channel to one recipient of a message, and its status.
 
+    That of the first recipient has the message's id (see `message_deliveries`).
     `due_at` is when the row is to be processed next. By status, it is: SCHEDULED the time to send,
     ACCEPTED the time from which it is ready, SENDING the end of the lease, UNKNOWN the time to
     decide, SENT the time to fall back. It is null where nothing is to be done. `fence` is the
@@ -108,8 +110,11 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes: ClassVar[list[Any]] = [
-            # read by queries.detail and history, which start from messages
-            models.Index(fields=["message_id"], name="delivery_of_message"),
+            # read by message_deliveries, for all who start from messages; has nothing of a
+            # message to one person
+            models.Index(
+                fields=["message_id"], name="delivery_of_other", condition=message_deliveries.OTHER
+            ),
             # read by queries.history with contactId, and by frequency caps
             models.Index(
                 fields=["organization_id", "contact_id", "-message_id"],

@@ -17,7 +17,7 @@ from django.db import connection
 
 from messaging.archive import reading as archive
 from messaging.archive.records import ArchivedMessage
-from messaging.models import Delivery, Message
+from messaging.models import Delivery, Message, message_deliveries
 from messaging.models.statuses import Status
 from rme.core import ids
 
@@ -267,7 +267,7 @@ def within(wanted: DeliveryFilter, statuses: Sequence[str]) -> DeliveryFilter:
 def _conditions(organization_id: str, wanted: DeliveryFilter, cursor: Cursor | None) -> _Conditions:
     found = _Conditions(
         ["m.organization_id = %s"], [organization_id],
-        ["d.message_id = m.id", "d.organization_id = %s"], [organization_id],
+        [message_deliveries.matches("d", "m.id"), "d.organization_id = %s"], [organization_id],
     )  # fmt: skip
     if wanted.message_id:
         found.of_message.append("m.id = %s")

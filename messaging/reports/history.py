@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from messaging.models import Delivery, Message
+from messaging.models import Delivery, Message, message_deliveries
 from messaging.models.statuses import Status, aggregate
 from rme.core import ids
 
@@ -115,7 +115,7 @@ def _without_index(key: str, wanted: HistoryFilter, border: UUID | None) -> list
         conditions.append(
             _Condition(
                 f"(SELECT {' AND '.join(c.text for c in holds)} FROM {_D} d "
-                f"WHERE d.message_id = m.{key})",
+                f"WHERE {message_deliveries.matches('d', f'm.{key}')})",
                 [value for c in holds for value in c.values],
             )
         )
