@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from messaging.archive import reading as archive
 from messaging.models import Delivery
-from messaging.models.message_deliveries import of_message
+from messaging.models.delivery_lookup import of_message
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events

@@ -23,7 +23,7 @@ from messaging.models import (
     ProviderAccount,
     derived_events,
 )
-from messaging.models.message_deliveries import of_message, of_messages
+from messaging.models.delivery_lookup import of_contact, of_message, of_messages
 from messaging.models.statuses import Status, aggregate
 from messaging.policy.organization_policy import BUILT_IN
 from messaging.providers.simulator import Simulator
@@ -227,13 +227,13 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        found = Delivery.objects.filter(contact_id=term)
+        found = Delivery.objects.filter(of_contact(term))
         if not request.user.is_superuser:
-            own = organizations_for(request, self.read_permission).values("pk")
-            found = found.filter(organization_id__in=own)
+            allowed = organizations_for(request, self.read_permission).values("pk")
+            found = found.filter(organization_id__in=allowed)
         identifier = ids.parse(term)
-        of_contact = queryset.filter(pk__in=found.values("message_id"))
-        return (of_contact | queryset.filter(pk=identifier) if identifier else of_contact), False
+        own = queryset.filter(pk__in=found.values("message_id"))
+        return (own | queryset.filter(pk=identifier) if identifier else own), False
 
     @admin.display(description="channels")
     def channels_to_choose(self, row: Any) -> str:

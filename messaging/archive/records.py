@@ -13,7 +13,7 @@ from django.db.models import BigIntegerField
 from django.db.models.expressions import RawSQL
 
 from messaging.models import Attempt, Delivery, Event, Message
-from messaging.models.message_deliveries import of_messages
+from messaging.models.delivery_lookup import of_messages
 from rme.core import ids
 
 Row = TypeVar("Row", bound=models.Model)

@@ -25,6 +25,7 @@ from messaging.models import (
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    delivery_lookup,
     derived_events,
 )
 from push.models import Device
@@ -45,6 +46,9 @@ _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_t
 _CONTACT = Contact._meta.db_table
 _ORGANIZATION = "organization_id"
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
+_OWN_DELIVERIES = (
+    f"t.organization_id = %(organization)s AND {delivery_lookup.is_to_contact('t', '%(contact)s')}"
+)
 
 
 _MESSAGES = f"""
@@ -62,7 +66,7 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
     JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id))
 FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
 LEFT JOIN {_CONTENT} c ON c.id = t.message_id
-WHERE {_OWN} ORDER BY t.message_id
+WHERE {_OWN_DELIVERIES} ORDER BY t.message_id
 """
 
 _ADDRESSES = f"""
@@ -70,7 +74,7 @@ SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
-UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN}
+UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN_DELIVERIES}
 UNION SELECT unnest(%(archived)s::text[])
 """
 

@@ -11,7 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from messaging.models import message_deliveries
+from messaging.models import delivery_lookup
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db.periods import Period
@@ -67,7 +67,7 @@ class MessageContent(models.Model):
 class Delivery(models.Model):
     """One channel to one recipient of a message, and its status.
 
-    That of the first recipient has the message's id (see `message_deliveries`).
+    That of the first recipient has the message's id (see `delivery_lookup`).
     `due_at` is when the row is to be processed next. By status, it is: SCHEDULED the time to send,
     ACCEPTED the time from which it is ready, SENDING the end of the lease, UNKNOWN the time to
     decide, SENT the time to fall back. It is null where nothing is to be done. `fence` is the
@@ -110,15 +110,14 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes: ClassVar[list[Any]] = [
-            # read by message_deliveries, for all who start from messages; has nothing of a
+            # read by delivery_lookup, for all who start from messages; has nothing of a
             # message to one person
             models.Index(
-                fields=["message_id"], name="delivery_of_other", condition=message_deliveries.OTHER
+                fields=["message_id"], name="delivery_of_other", condition=delivery_lookup.OTHER
             ),
-            # read by queries.history with contactId, and by frequency caps
+            # read by delivery_lookup, for the history with contactId and for frequency caps
             models.Index(
-                fields=["organization_id", "contact_id", "-message_id"],
-                name="delivery_of_contact",
+                delivery_lookup.Hash("contact_id"), "message_id", name="delivery_by_contact"
             ),
             # read by claims: what is ready, fair between organizations
             models.Index(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from messaging.archive import reading as archive
 from messaging.models import Delivery, Event, Message
-from messaging.models.message_deliveries import of_messages
+from messaging.models.delivery_lookup import of_messages
 from messaging.models.statuses import Status, aggregate
 from messaging.reports import trace
 from messaging.reports.history import HistoryFilter, find

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from messaging.archive.records import ArchivedMessage
-from messaging.models import Attempt, Delivery, Event, derived_events, message_deliveries
+from messaging.models import Attempt, Delivery, Event, delivery_lookup, derived_events
 from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
 from rme.core.db.clock import iso
@@ -76,7 +76,7 @@ _EVENTS = {
 
 def record_of(message_id: UUID) -> MessageRecord:
     """Read the deliveries of a message, in their order, and its events; two queries."""
-    rows = Delivery.objects.filter(message_deliveries.of_message(message_id))
+    rows = Delivery.objects.filter(delivery_lookup.of_message(message_id))
     deliveries = {row.pk: row for row in rows.order_by("position")}
     events = derived_events.of_message(message_id, list(deliveries))
     known = [(row, deliveries[row.delivery_id]) for row in events if row.delivery_id in deliveries]

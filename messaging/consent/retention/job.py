@@ -21,7 +21,7 @@ from django.db import connection, models, transaction
 
 from messaging.consent.retention import live_contents
 from messaging.models import PARTITIONED, Attempt, Delivery, Message, MessageContent
-from messaging.models.message_deliveries import matches
+from messaging.models.delivery_lookup import is_of_message
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db import partitions, sql
@@ -147,7 +147,7 @@ def _rows_of_kept(part: partitions.Partition) -> list[UUID] | None:
         return []
     parent, belongs = _M, "t.message_id = {}"
     if part.table == _D:
-        belongs = matches("t", "{0}")
+        belongs = is_of_message("t", "{0}")
     elif part.table == _A:  # where the message's id has no index
         parent, belongs = _D, "t.delivery_id = {}"
     kept = f"ANY(ARRAY(SELECT p.id FROM {parent} p WHERE p.id < %(end)s))"
@@ -183,7 +183,7 @@ def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) 
             start = row[0] if row else _LEAST
             cursor.execute(
                 f"DELETE FROM {table} t WHERE t.id >= %s AND t.id < %s AND NOT EXISTS "
-                f"(SELECT FROM {_D} d WHERE {matches('d', f't.{key}')} AND ({_RETAINED}))",
+                f"(SELECT FROM {_D} d WHERE {is_of_message('d', f't.{key}')} AND ({_RETAINED}))",
                 [start, end, UNFINISHED, cutoff],
             )
             deleted += cursor.rowcount
