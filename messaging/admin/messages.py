@@ -270,12 +270,14 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="attempts")
     def attempts(self, row: Any) -> str:
         names = ("started_at", "channel", "provider", "device_id", "outcome", "reason")
+        names += ("whole_provider_id", "latency_ms", "fence")
         # attempts have an index by delivery, not by message
         deliveries = list(_deliveries(row).values_list("pk", flat=True)[:ROWS])
         rows = Attempt.objects.filter(
             delivery_id__in=deliveries, organization_id=row.organization_id
-        ).order_by("id")
-        return _table((*names, "provider_id", "latency_ms", "fence"), rows, row.hidden)
+        ).order_by("id")[:ROWS]
+        shown = [[getattr(attempt, name) for name in names] for attempt in rows]
+        return _shown([name.removeprefix("whole_") for name in names], shown, row.hidden)
 
     @admin.display(description="events")
     def events(self, row: Any) -> str:

@@ -82,7 +82,7 @@ def _versions(rows: Sequence[models.Model]) -> tuple[int, int]:
 def _by_message(rows: Sequence[Row]) -> dict[UUID, list[Row]]:
     found: dict[UUID, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row.__dict__["message_id"]].append(row)
+        found[row.__dict__["message_id"] or row.__dict__["delivery_id"]].append(row)
     return found
 
 

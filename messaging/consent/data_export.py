@@ -50,15 +50,19 @@ _OWN_DELIVERIES = (
     f"t.organization_id = %(organization)s AND {delivery_lookup.is_to_contact('t', '%(contact)s')}"
 )
 
-
+# as `Attempt.whole_provider_id`
+_PROVIDER_ID = """CASE WHEN starts_with(x.provider_id, '@@') THEN substr(x.provider_id, 2)
+    WHEN starts_with(x.provider_id, '@') THEN x.delivery_id || x.provider_id
+    ELSE x.provider_id END"""
 _MESSAGES = f"""
 SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'delivery', to_jsonb(t) - 'organization_id',
   'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
       jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
     ELSE c.body END,
-  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
-    FROM {_ATTEMPT} x WHERE x.message_id = t.message_id AND x.delivery_id = t.id),
+  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' || jsonb_build_object(
+      'message_id', t.message_id, 'provider_id', {_PROVIDER_ID}) ORDER BY x.id), '[]')
+    FROM {_ATTEMPT} x WHERE x.delivery_id = t.id),
   'events', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
     FROM {_EVENTS} x),
   'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
@@ -135,7 +139,15 @@ def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
         **_columns(archived.message),
         "delivery": _columns(own),
         "content": None,
-        "attempts": [_columns(row) for row in archived.attempts if row.delivery_id == own.pk],
+        "attempts": [
+            {
+                **_columns(row),
+                "message_id": str(own.message_id),
+                "provider_id": row.whole_provider_id,
+            }
+            for row in archived.attempts
+            if row.delivery_id == own.pk
+        ],
         "events": [
             _columns(row)
             for row in sorted(_events(archived), key=attrgetter("pk"))

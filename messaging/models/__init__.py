@@ -16,6 +16,7 @@ from messaging.models.messages import (
     Message,
     MessageContent,
     partition_periods,
+    short_provider_id,
 )
 from messaging.models.people import (
     ConsentEntry,
@@ -65,4 +66,5 @@ __all__ = [
     "WebhookDelivery",
     "WebhookEndpoint",
     "partition_periods",
+    "short_provider_id",
 ]

@@ -81,7 +81,8 @@ class Delivery(models.Model):
     position = models.SmallIntegerField(default=0)
     category = models.CharField(max_length=64)
     priority = models.SmallIntegerField(default=1, help_text="0 goes before 1.")
-    channels = ArrayField(models.CharField(max_length=10))
+    channels = ArrayField(models.CharField(max_length=10), null=True)
+    """The channels to fall back to; None: there is none."""
     channel = models.CharField(max_length=10)
     address = models.CharField(max_length=320, null=True)
     template_version_id = models.BigIntegerField(null=True)
@@ -171,7 +172,8 @@ class Attempt(models.Model):
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
-    message_id = models.UUIDField()
+    message_id = models.UUIDField(null=True)
+    """None: the delivery's id is the message's."""
     delivery_id = models.UUIDField()
     fence = models.IntegerField()
     channel = models.CharField(max_length=10)
@@ -181,6 +183,7 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=16, null=True)
     reason = models.CharField(max_length=200, null=True)
     provider_id = models.CharField(max_length=255, null=True)
+    """As `short_provider_id` returns it; read by `whole_provider_id`."""
     started_at = models.DateTimeField(db_default=Now())
     latency_ms = models.IntegerField(null=True)
     sent_at = models.DateTimeField(null=True)
@@ -196,6 +199,27 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def whole_provider_id(self) -> str | None:
+        """Return the provider's id for the message."""
+        stored = self.provider_id
+        if not stored or not stored.startswith("@"):
+            return stored
+        return stored[1:] if stored.startswith("@@") else f"{self.delivery_id}{stored}"
+
+
+def short_provider_id(provider_id: str, delivery_id: str) -> str:
+    """Return a provider's id as an attempt stores it.
+
+    The Message-ID of a mail is the delivery's id, `@` and a domain: from the `@` on. An id that has
+    nothing before an `@` gets another one in front.
+    """
+    rest = provider_id.removeprefix(delivery_id)
+    is_message_id = rest != provider_id and rest.startswith("@") and not rest.startswith("@@")
+    if is_message_id:
+        return rest
+    return f"@{provider_id}" if provider_id.startswith("@") else provider_id
 
 
 class Event(models.Model):

@@ -171,7 +171,9 @@ def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) 
     there is mostly kept.
     """
     table = model._meta.db_table
-    key = "id" if model in (Message, MessageContent) else "message_id"
+    key = "t.id" if model in (Message, MessageContent) else "t.message_id"
+    if model is Attempt:
+        key = "coalesce(t.message_id, t.delivery_id)"
     deleted, start = 0, end
     with connection.cursor() as cursor:
         while start > _LEAST and monotonic() < until:
@@ -183,7 +185,7 @@ def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) 
             start = row[0] if row else _LEAST
             cursor.execute(
                 f"DELETE FROM {table} t WHERE t.id >= %s AND t.id < %s AND NOT EXISTS "
-                f"(SELECT FROM {_D} d WHERE {is_of_message('d', f't.{key}')} AND ({_RETAINED}))",
+                f"(SELECT FROM {_D} d WHERE {is_of_message('d', key)} AND ({_RETAINED}))",
                 [start, end, UNFINISHED, cutoff],
             )
             deleted += cursor.rowcount
