@@ -8,7 +8,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 
 from messaging.content.links import Confirmation, PreferenceLink
-from messaging.models import BulkAction, Message, SavedFilter, Suppression, TemplateVersion
+from messaging.models import (
+    BulkAction,
+    Message,
+    SavedFilter,
+    Suppression,
+    TemplateVersion,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 from rme.crm.models import Contact
 from rme.tenants.access import invitations
 from rme.tenants.models import Invitation, Organization, User
@@ -57,6 +65,8 @@ class Addresses:
             "kind": "cancel",
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),
+            "endpoint_id": self._key(WebhookEndpoint),
+            "delivery_id": self._key(WebhookDelivery),
         }
         self.runs: dict[str, str] = {}
 

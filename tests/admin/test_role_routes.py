@@ -55,6 +55,11 @@ ROUTES = {
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
     "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:first_webhooks": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:webhooks": (P.SEE_SETTINGS, NOBODY),
+    "console:webhook_deliveries": (P.SEE_SETTINGS, NOBODY),
+    "console:webhook_delivery": (P.SEE_SETTINGS, P.CHANGE_WEBHOOKS),
+    "console:webhooks_again": (P.CHANGE_WEBHOOKS, P.CHANGE_WEBHOOKS),
     "first_steps": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     **{
         f"admin:{model}_{name}": needed
@@ -77,6 +82,7 @@ ROUTES = {
         for name, needed in {
             "tenants_application_secret": P.CHANGE_KEYS,
             "tenants_application_rotate": P.CHANGE_KEYS,
+            "tenants_application_end_former": P.CHANGE_KEYS,
             "tenants_apikey_secret": P.CHANGE_KEYS,
             "tenants_apikey_rotate": P.CHANGE_KEYS,
             "tenants_apikey_revoke": P.CHANGE_KEYS,
@@ -185,6 +191,7 @@ def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
     names = ("message", "html", "action", "person", "lift", "filter")
+    names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
     mixed = [
         path.replace("/admin/console/acme/", own)
         for path, name in addresses.items()
