@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0032_derived_columns"),
+        ("messaging", "0033_delivery_channels"),
     ]
 
     operations = [
