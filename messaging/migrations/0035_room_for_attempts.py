@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0033_delivery_channels"),
+        ("messaging", "0034_delivery_channels"),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0031_delivery_by_contact"),
+        ("messaging", "0032_delivery_by_contact"),
     ]
 
     operations = [

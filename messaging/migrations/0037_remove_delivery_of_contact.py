@@ -1,11 +1,11 @@
-"""The index that 0031 replaced goes. Web servers of the release before read by it."""
+"""The index that 0032 replaced goes. Web servers of the release before read by it."""
 
 from django.db import migrations
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0035_remove_delivery_of_message"),
+        ("messaging", "0036_remove_delivery_of_message"),
     ]
 
     operations = [

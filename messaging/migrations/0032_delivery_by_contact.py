@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0030_delivery_of_other"),
+        ("messaging", "0031_delivery_of_other"),
     ]
 
     operations = [

@@ -1,11 +1,11 @@
-"""The index that 0030 replaced goes. Web servers of the release before read by it."""
+"""The index that 0031 replaced goes. Web servers of the release before read by it."""
 
 from django.db import migrations
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0034_room_for_attempts"),
+        ("messaging", "0035_room_for_attempts"),
     ]
 
     operations = [

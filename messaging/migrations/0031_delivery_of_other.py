@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("messaging", "0029_archive"),
+        ("messaging", "0030_drafts_of_accounts"),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0032_attempt_message"),
+        ("messaging", "0033_attempt_message"),
     ]
 
     operations = [
