@@ -69,7 +69,7 @@ NAVIGATION: list[dict[str, Any]] = [
                 "Templates",
                 "description",
                 "templates",
-                ("templates", "template"),
+                ("templates", "template", "template_compare", "template_import"),
                 "may_see_templates",
             ),
             _page("Languages and channels", "translate", "messaging_template"),
@@ -89,7 +89,14 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Sending",
         "items": [
-            _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
+            _console(
+                "Providers and routing",
+                "cell_tower",
+                "providers",
+                ("providers", "provider", "new_provider", "route"),
+                "may_see_settings",
+            ),
+            _page("All provider accounts", "list", "messaging_provideraccount"),
             _page("Categories", "category", "messaging_category"),
             _page("Sending rules", "speed", "messaging_sendingrules"),
             _page("Webhooks", "webhook", "messaging_webhookendpoint"),

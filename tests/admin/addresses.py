@@ -11,6 +11,7 @@ from messaging.content.links import Confirmation, PreferenceLink
 from messaging.models import (
     BulkAction,
     Message,
+    ProviderAccount,
     SavedFilter,
     Suppression,
     TemplateVersion,
@@ -63,6 +64,8 @@ class Addresses:
             "filter_id": str(shared.pk),
             "user_id": str(author.pk),
             "kind": "cancel",
+            "provider_kind": "smtp",
+            "account_id": self._key(ProviderAccount),
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),
             "endpoint_id": self._key(WebhookEndpoint),
