@@ -388,6 +388,11 @@ CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
 MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
 """How long messages with their recipients, attempts and events are kept."""
 
+PRIVACY_REQUEST_DAYS = int(ENV.get("PRIVACY_REQUEST_DAYS", "30"))
+"""How long a request for a data export or an erasure may take; then it is overdue."""
+PRIVACY_FILE_DAYS = int(ENV.get("PRIVACY_FILE_DAYS", "7"))
+"""How long the file of a data export can be downloaded."""
+
 PARTITION_PERIOD = Period(ENV.get("PARTITION_PERIOD", "month"))
 """`day`, `week` or `month`: the length of the partitions of messages and their rows."""
 CONTENT_PARTITION_PERIOD = Period(ENV.get("CONTENT_PARTITION_PERIOD", "week"))

@@ -18,7 +18,13 @@ from messaging.models.messages import (
     MessageContent,
     partition_periods,
 )
-from messaging.models.people import ConsentEntry, Suppression
+from messaging.models.people import (
+    ConsentEntry,
+    LedgerCheck,
+    PrivacyFile,
+    PrivacyRequest,
+    Suppression,
+)
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.saved_filters import SavedFilter
@@ -43,11 +49,14 @@ __all__ = [
     "HourCount",
     "IdempotencyKey",
     "InboundSmsParts",
+    "LedgerCheck",
     "Message",
     "MessageContent",
     "MinuteCount",
     "Partial",
     "Pause",
+    "PrivacyFile",
+    "PrivacyRequest",
     "ProviderAccount",
     "ProviderReference",
     "SavedFilter",
