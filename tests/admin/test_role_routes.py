@@ -55,6 +55,15 @@ ROUTES = {
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
     "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:first_consent": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:first_privacy": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:consent": (P.SEE_PEOPLE, NOBODY),
+    "console:ledger": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:ledger_export": (NOBODY, P.SEE_PEOPLE),
+    "console:privacy": (P.SEE_PEOPLE, NOBODY),
+    "console:privacy_new": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:privacy_request": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:privacy_file": (NOBODY, P.CHANGE_PEOPLE),
     "first_steps": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     **{
         f"admin:{model}_{name}": needed
@@ -184,7 +193,16 @@ def test_an_owner_of_another_organization_reaches_nothing_of_this_one(org, addre
 def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
-    names = ("message", "html", "action", "person", "lift", "filter")
+    names = (
+        "message",
+        "html",
+        "action",
+        "person",
+        "lift",
+        "filter",
+        "privacy_request",
+        "privacy_file",
+    )
     mixed = [
         path.replace("/admin/console/acme/", own)
         for path, name in addresses.items()

@@ -66,6 +66,9 @@ def _page(finding: Finding) -> str:
     if finding.code == "HELD_UNKNOWN":
         page = reverse("console:messages", args=[finding.organization_id])
         return f"{page}?status={HELD}"
+    if finding.code == "PRIVACY_REQUEST_OVERDUE":
+        page = reverse("console:privacy", args=[finding.organization_id])
+        return f"{page}?state=OVERDUE"
     page = f"admin:messaging_{_PAGES.get(finding.code, 'provideraccount')}"
     if finding.row_id is None:
         return reverse(f"{page}_changelist")
