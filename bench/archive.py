@@ -27,7 +27,7 @@ def archive(scene: Scene) -> None:
     from django.conf import settings
 
     from messaging.models import ArchiveFile, ArchiveProgress
-    from rme.core.archive_settings import StoreSettings
+    from rme.core.environment.archive_settings import StoreSettings
 
     with tempfile.TemporaryDirectory(prefix="rme-bench-", dir="/var/tmp") as name:
         settings.ARCHIVE = StoreSettings(Path(name).as_uri(), {})

@@ -1,6 +1,7 @@
-"""All settings, read from the environment: one block per concern.
+"""All settings that are read from the environment: one block per concern.
 
 `docs/deploy.md` lists every variable. Nothing else in the project reads the environment.
+What is the same in every deployment is in `rme.fixed_settings`.
 """
 
 import base64
@@ -14,20 +15,20 @@ import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
-from rme.core import archive_settings
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
+from rme.core.environment import archive_settings
+from rme.core.environment.secret_key import secret_key
+from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
 from rme.core.process import memory
 from rme.core.redis.connection import broker_url
-from rme.core.secret_key import secret_key
-from rme.core.smtp_url import opened_by, parse
+from rme.fixed_settings import *  # noqa: F403 (Django reads all settings from one module)
+from rme.fixed_settings import BASE_DIR
 from rme.run.places import engine_env
-from rme.sidebar import NAVIGATION
 
 memory.collect_less_often()  # here, because each process loads this module before all others
 
-BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
 ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() if value}}
 
@@ -65,86 +66,7 @@ SMTP_URL = ENV.get("SMTP_URL", "")
 if SMTP_URL:
     OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
 
-# --- applications -------------------------------------------------------------------------------
-INSTALLED_APPS = [
-    "unfold",
-    "django.contrib.admin",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "django.contrib.postgres",
-    "oauth2_provider",
-    "rest_framework",
-    "drf_spectacular",
-    "drf_spectacular_sidecar",
-    "csp",
-    "django.contrib.humanize",
-    "allauth",
-    "allauth.account",
-    "allauth.mfa",
-    "allauth.usersessions",
-    "allauth.socialaccount",
-    "allauth.socialaccount.providers.openid_connect",
-    # Our apps come last: their admin pages replace the toolkit's.
-    "rme",
-    "rme.tenants",
-    "rme.crm",
-    "bot",
-    "push",
-    "messaging",
-]
-MIDDLEWARE = [
-    "rme.core.http.api.RequestMiddleware",
-    "django.middleware.security.SecurityMiddleware",
-    "rme.core.http.browser.BrowserMiddleware",
-    "allauth.account.middleware.AccountMiddleware",
-]
-BROWSER_MIDDLEWARE = [
-    "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "rme.tenants.access.sessions.SessionMiddleware",
-    "rme.tenants.access.acting_pages.ActingMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-]
-"""Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
-# The admin's checks look for its middleware only in MIDDLEWARE.
-SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
-ROOT_URLCONF = "rme.urls"
-WSGI_APPLICATION = "rme.wsgi.application"
-APPEND_SLASH = True
-TEMPLATES = [
-    {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-                "rme.tenants.access.pages.frame",
-            ]
-        },
-    }
-]
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
-# Files are dropped unread, except for views that take them (`rme.core.http.edge`).
-FILE_UPLOAD_HANDLERS: list[str] = []
-USE_TZ = True
-TIME_ZONE = "UTC"
-LANGUAGE_CODE = "en-us"
-LOCALE_PATHS = [BASE_DIR / "locale"]
-"""Our words for those of django-allauth, and no language but English."""
-FORMAT_MODULE_PATH = "rme.formats"
-STATIC_URL = "/static/"
+# --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where there is none
 WHITENOISE_USE_FINDERS = True
@@ -313,18 +235,6 @@ EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = ENV.get("MAIL_FROM", f"rme@{urlsplit(BASE_URL).hostname or 'localhost'}")
 """The sender of invitations and of links for a new password."""
 
-# --- REST ---------------------------------------------------------------------------------------
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.call_limits.CallThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["rme.core.http.parsing.JsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rme.core.http.parsing.JsonRenderer"],
-    "EXCEPTION_HANDLER": "rme.core.http.api.exception_handler",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "UNAUTHENTICATED_USER": None,
-}
-
 # --- bots ---------------------------------------------------------------------------------------
 BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").split("/"))])
 """The path under which the bot service answers; `/` for a host of its own."""
@@ -435,22 +345,7 @@ LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
 
-
-# --- admin and API description --------------------------------------------------------------------
-UNFOLD: dict[str, Any] = {
-    "SITE_TITLE": "rme",
-    "SITE_HEADER": "rme",
-    "SITE_SYMBOL": "send",
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}push/icon.svg"}
-    ],
-    "SHOW_HISTORY": True,
-    "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "SIDEBAR": {"show_search": False, "navigation": NAVIGATION},
-    "STYLES": [f"{STATIC_URL}console/console.css"],
-    "SCRIPTS": [f"{STATIC_URL}console/console.js"],
-}
+# --- API description ----------------------------------------------------------------------------
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "rme",
     "DESCRIPTION": "Send email, SMS and push, and see what became of each message. "

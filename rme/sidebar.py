@@ -124,6 +124,18 @@ NAVIGATION: list[dict[str, Any]] = [
         ],
     },
     {
+        "title": "Developers",
+        "items": [
+            _console(
+                "Webhook deliveries",
+                "webhook",
+                "webhooks",
+                ("webhooks", "webhook_deliveries", "webhook_delivery", "webhooks_again"),
+                "may_see_settings",
+            ),
+        ],
+    },
+    {
         "title": "Access",
         "items": [
             _page("Organizations", "domain", "tenants_organization"),

@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from multiprocessing import util
 
 from celery.exceptions import SecurityWarning
 from django.core.checks import run_checks
@@ -82,6 +83,8 @@ class Child:
             traceback.print_exc()
             code = 1
         finally:
+            # as processes of multiprocessing do: its temporary folder goes, whose pool this was
+            util._run_finalizers()  # type: ignore[attr-defined]  # no stub has it
             sys.stderr.flush()
             os._exit(code)  # runs none of the parent's exit handlers
 

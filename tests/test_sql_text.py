@@ -38,6 +38,7 @@ HOT_PATH = {
     "messaging/models/transitions.py",
     "messaging/policy/organization_policy.py",
     "messaging/webhooks/outbox.py",
+    "messaging/webhooks/payloads.py",
     "push/devices.py",
     "push/feedback.py",
     "rme/crm/connectors/embedded/connector.py",

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 FOOTER: Final = 64 * 1024
 """Bytes at the end of a file that are read at once; nearly always the whole footer."""
-FOOTERS_KEPT: Final = 64
+FOOTER_LIMIT: Final = 64
 
 
 class _Range(io.RawIOBase):
@@ -83,7 +83,7 @@ class _Footers:
         found = self._kept.get(file.path)
         if found is None:
             found = pq.read_metadata(_Range(file.path, file.size, until))
-            if len(self._kept) >= FOOTERS_KEPT:
+            if len(self._kept) >= FOOTER_LIMIT:
                 self._kept.clear()
             self._kept[file.path] = found
         return found

@@ -1,6 +1,6 @@
 """Handing files over: a file is written first, and one transaction then makes it count.
 
-A crash leaves at most a file that nobody reads, and a row that says so:
+A crash leaves at most a file that is never read, and a row that records this:
 
 1. a row WRITING is committed: the file's path is known before the file exists;
 2. the file is written, and read back;
@@ -32,7 +32,7 @@ class _Changed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MovedMessages:
     """Messages that leave PostgreSQL, as they were read."""
 
     keys: Sequence[UUID]
@@ -44,7 +44,7 @@ def write(
     table: pa.Table,
     *,
     erased: Sequence[int],
-    batches: Sequence[Batch] = (),
+    batches: Sequence[MovedMessages] = (),
     replaced: ArchiveFile | None = None,
 ) -> ArchiveFile | None:
     """Write a table as a file, and put it in the place of the rows and the file it was made of.
@@ -120,7 +120,7 @@ def _replace(file: ArchiveFile) -> None:
 
 
 def remove(files: Sequence[ArchiveFile]) -> None:
-    """Mark files that nobody is to read any more; `removal` deletes them."""
+    """Mark files that are not to be read any more; `removal` deletes them."""
     ArchiveFile.objects.filter(pk__in=[each.pk for each in files]).update(
         state=ArchiveFile.State.REMOVED, changed_at=Now()
     )

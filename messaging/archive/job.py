@@ -81,7 +81,7 @@ def problem(now: datetime) -> str | None:
     """Return what is wrong with the archive, None if nothing is; one query."""
     row = ArchiveProgress.objects.filter(pk=1).first()
     if row is None:
-        return None  # no run yet: the check of the workers tells if there will be none
+        return None  # no run yet; if there are no workers, their own check reports that
     if row.failed_at is not None:
         return f"its store fails: {row.failure}"
     since = row.up_to_date_at or row.started_at

@@ -7,7 +7,7 @@ from uuid import UUID
 import structlog
 
 from messaging.archive import contact_files, ended, erasures, hand_over, parquet, records
-from messaging.archive.hand_over import Batch
+from messaging.archive.hand_over import MovedMessages
 from messaging.models import ArchiveFile
 from rme.core import ids
 
@@ -63,7 +63,7 @@ def _move(organization_id: str, keys: list[UUID], day: datetime) -> bool:
         part = keys[i : i + READ]
         found, versions = records.load(part)
         tables.append(parquet.table_of(found))
-        batches.append(Batch(part, versions))
+        batches.append(MovedMessages(part, versions))
     table = parquet.merge(tables)
     written = hand_over.write(
         organization_id, table, erased=list(pending), batches=batches, replaced=file

@@ -1,6 +1,6 @@
 """An archived message: its rows as model instances, as they are read from PostgreSQL.
 
-So whoever reads messages reads archived ones by the same code.
+So code that reads messages reads archived ones too.
 """
 
 from collections import defaultdict
@@ -91,7 +91,7 @@ def erase(record: ArchivedMessage, contacts: Collection[str]) -> bool:
     Return whether it is to one of them.
     """
     own = {row.pk: row for row in record.deliveries if row.contact_id in contacts}
-    if len(own) == len(record.deliveries):  # to nobody else
+    if len(own) == len(record.deliveries):  # no other recipient
         record.message.metadata = None
     for delivery in own.values():
         delivery.address = delivery.detail = delivery.trace = delivery.due_at = None

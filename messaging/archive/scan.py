@@ -126,7 +126,7 @@ class Scan:
 
     def _make(self, unit: _Unit, rows: pa.Table) -> None:
         """Make messages of the newest rows; the others wait."""
-        kept = max(0, rows.num_rows - SLICE)
-        for record in file_reader.records(unit.file, rows.slice(kept)):
+        split = max(0, rows.num_rows - SLICE)
+        for record in file_reader.records(unit.file, rows.slice(split)):
             self._push(_Unit(record.message.pk, unit.file, record=record))
-        self._push_rows(unit, rows.slice(0, kept))
+        self._push_rows(unit, rows.slice(0, split))

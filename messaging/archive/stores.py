@@ -19,7 +19,7 @@ from django.conf import settings
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, S3Store
 
-from rme.core.archive_settings import StoreSettings
+from rme.core.environment.archive_settings import StoreSettings
 
 CONNECT_SECONDS = 2.0
 

@@ -178,6 +178,11 @@ def may_see_people(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_PEOPLE))
 
 
+def may_see_settings(request: HttpRequest) -> bool:
+    """Return whether a person may see the webhooks of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_SETTINGS))
+
+
 def may_audit(request: HttpRequest) -> bool:
     """Return whether a person may see the audit of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_AUDIT))

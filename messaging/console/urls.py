@@ -4,7 +4,8 @@ from django.urls import path
 
 from messaging.console import access, audit_page, search
 from messaging.console.actions import action_pages
-from messaging.console.compliance import consent_list, ledger_page, request_list, request_page
+from messaging.console.compliance.routes import ROUTES as COMPLIANCE
+from messaging.console.developers.routes import ROUTES as DEVELOPERS
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
@@ -19,8 +20,6 @@ urlpatterns = [
     path("outbox/", access.first("messages", query="provider=simulator"), name="first_outbox"),
     path("templates/", access.first("templates", Permission.SEE_TEMPLATES), name="first_templates"),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
-    path("consent/", access.first("consent", Permission.SEE_PEOPLE), name="first_consent"),
-    path("privacy/", access.first("privacy", Permission.SEE_PEOPLE), name="first_privacy"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
     path("<str:organization_id>/audit/", audit_page.show, name="audit"),
@@ -52,21 +51,6 @@ urlpatterns = [
     ),
     path("<str:organization_id>/templates/<str:name>/frame/", live.frame, name="template_frame"),
     path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
-    path("<str:organization_id>/consent/", consent_list.show, name="consent"),
-    path("<str:organization_id>/consent/ledger/", ledger_page.show, name="ledger"),
-    path("<str:organization_id>/consent/ledger/export/", ledger_page.export, name="ledger_export"),
-    path("<str:organization_id>/privacy/", request_list.show, name="privacy"),
-    path("<str:organization_id>/privacy/new/", request_list.new, name="privacy_new"),
-    path(
-        "<str:organization_id>/privacy/<uuid:request_id>/",
-        request_page.show,
-        name="privacy_request",
-    ),
-    path(
-        "<str:organization_id>/privacy/<uuid:request_id>/file/",
-        request_page.download,
-        name="privacy_file",
-    ),
     path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
     path("<str:organization_id>/people/<path:contact_id>/", person_page.show, name="person"),
     path(
@@ -74,4 +58,6 @@ urlpatterns = [
         person_page.lift,
         name="lift",
     ),
+    *COMPLIANCE,
+    *DEVELOPERS,
 ]

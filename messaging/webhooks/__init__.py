@@ -7,7 +7,7 @@ Other packages use:
 - `device_events`: those of devices
 - `endpoints`: subscriptions, secrets, enabling and disabling
 - `managed_endpoints`, `endpoint_inputs`: what applications do with endpoints by REST
-- `delivery_log`: an endpoint's deliveries, and their purge
+- `delivery_log`, `payloads`: an endpoint's deliveries, what each sends, and their purge
 - `replays`: test events and replays
 - `signatures`: new secrets
 """

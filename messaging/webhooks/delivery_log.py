@@ -1,13 +1,22 @@
-"""Reading an endpoint's webhook deliveries, and deleting them when their time is over."""
+"""Reading an endpoint's webhook deliveries, and deleting them when their time is over.
 
-from datetime import timedelta
+Pages are by keyset: event ids begin with the time, and an index has them by endpoint. Status and
+type have no index, so a page with these filters scans a limited number of deliveries.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from time import monotonic
+from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import endpoints
 from messaging.webhooks.outbox import GIVE_UP
+from rme.core import ids
 
 DELIVERED_STORED, FAILED_STORED = timedelta(days=7), timedelta(days=30)
 STORED = {
@@ -18,6 +27,82 @@ STORED = {
 """How long a delivery stays as it is, by status."""
 PURGE_BATCH = 1000
 PURGE_SECONDS = 10.0
+
+
+SCAN_LIMIT = 5_000
+"""The most deliveries that a page with a filter without an index scans."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries of an endpoint are meant. What is None or empty matches any."""
+
+    status: str = ""
+    type: str = ""
+    webhook_id: UUID | None = None
+    since: datetime | None = None
+    """The time of the event, as that of `until`."""
+    until: datetime | None = None
+
+    @property
+    def has_no_index(self) -> bool:
+        return bool(self.status or self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """Deliveries, newest event first, and the webhook-id after which the next page begins."""
+
+    rows: Sequence[WebhookDelivery]
+    following: UUID | None
+
+
+def find(
+    endpoint_id: int, wanted: DeliveryFilter, *, limit: int, before: UUID | None = None
+) -> DeliveryPage:
+    """Return a page of an endpoint's deliveries: one query, two with a filter without an index."""
+    rows = _in_range(endpoint_id, wanted)
+    if before is not None:
+        rows = rows.filter(event_id__lt=before)
+    border = None
+    if wanted.has_no_index:
+        last = rows.order_by("-event_id").values_list("event_id", flat=True)
+        border = next(iter(last[SCAN_LIMIT - 1 : SCAN_LIMIT]), None)
+        if border is not None:
+            rows = rows.filter(event_id__gte=border)
+    found = list(_of_kind(rows, wanted).order_by("-event_id")[: limit + 1])
+    if len(found) > limit:
+        return DeliveryPage(found[:limit], found[limit - 1].event_id)
+    return DeliveryPage(found, border)
+
+
+def matching(endpoint_id: int, wanted: DeliveryFilter, limit: int) -> QuerySet[WebhookDelivery]:
+    """Return the deliveries that a filter matches, the newest up to a limit."""
+    rows = _of_kind(_in_range(endpoint_id, wanted), wanted)
+    newest = rows.order_by("-event_id").values("pk")[:limit]
+    return WebhookDelivery.objects.filter(pk__in=newest)
+
+
+def _in_range(endpoint_id: int, wanted: DeliveryFilter) -> QuerySet[WebhookDelivery]:
+    rows = WebhookDelivery.objects.filter(endpoint_id=endpoint_id)
+    if wanted.webhook_id:
+        rows = rows.filter(event_id=wanted.webhook_id)
+    if wanted.since:
+        rows = rows.filter(event_id__gte=ids.at_least(wanted.since))
+    if wanted.until:
+        rows = rows.filter(event_id__lt=ids.at_least(wanted.until))
+    return rows
+
+
+def _of_kind(rows: QuerySet[WebhookDelivery], wanted: DeliveryFilter) -> QuerySet[WebhookDelivery]:
+    if wanted.status:
+        rows = rows.filter(status=wanted.status)
+    return rows.filter(type=wanted.type) if wanted.type else rows
+
+
+def get(endpoint_id: int, delivery_id: int) -> WebhookDelivery | None:
+    """Return a delivery of an endpoint."""
+    return WebhookDelivery.objects.filter(endpoint_id=endpoint_id, pk=delivery_id).first()
 
 
 def latest_attempted(endpoint: WebhookEndpoint, limit: int = 20) -> list[WebhookDelivery]:

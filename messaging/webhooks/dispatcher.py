@@ -41,7 +41,8 @@ IN_FLIGHT_LIMIT = 300
 TIMEOUT = 15.0
 """Seconds an endpoint has to respond (the rules recommend 15 to 30)."""
 RESPONSE_LIMIT = 64 * 1024
-RESPONSE_STORED = 500
+RESPONSE_STORED = 1000
+"""How many characters of an answer are kept with its attempt."""
 RETRY_AFTER_LIMIT = 3600.0
 
 

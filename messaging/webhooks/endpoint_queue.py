@@ -84,7 +84,7 @@ class EndpointQueue:
             "status": response.status or None,
             "ms": ms,
             "error": response.error or None,
-            "answer": None if response.ok else response.text or None,
+            "answer": response.text or None,
         }
         attempts = [*delivery.attempts, attempt][-ATTEMPTS_STORED:]
         status, wait = WebhookDelivery.Status.DELIVERED, 0.0

@@ -128,6 +128,12 @@ def enable(row: WebhookEndpoint) -> None:
     invalidate(row.organization_id)
 
 
+def try_now(row: WebhookEndpoint) -> None:
+    """End the backoff of an endpoint that fails, so that what is due is sent at once."""
+    failing = WebhookEndpoint.objects.filter(pk=row.pk, failures__gt=0)
+    failing.update(free_at=Now(), fence=F("fence") + 1)
+
+
 def disable(row: WebhookEndpoint, reason: str = DISABLED_BY_HAND) -> None:
     """Disable an endpoint: it receives nothing until it is enabled again."""
     WebhookEndpoint.objects.filter(pk=row.pk).update(enabled=False, disabled_reason=reason)

@@ -1,4 +1,4 @@
-"""Webhook endpoints as applications manage them. Each change is in the audit.
+"""Webhook endpoints as applications and people manage them. Each change is in the audit.
 
 Of an endpoint that another organization has, NotFound is raised as of one that does not exist.
 """
@@ -10,6 +10,7 @@ from django.db import transaction
 
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
+from messaging.webhooks.delivery_log import DeliveryFilter
 from messaging.webhooks.endpoint_inputs import EndpointInput, EndpointUpdateInput, Period, check_url
 from rme.core import errors
 from rme.core.db import clock
@@ -139,9 +140,7 @@ def rotate_secret(organization_id: str, endpoint_id: str, actor: Actor) -> Webho
 def test(organization_id: str, endpoint_id: str, actor: Actor) -> UUID:
     """Queue a test event; return its webhook-id. Raises NotFound and InvalidPayload."""
     with transaction.atomic():
-        row = get(organization_id, endpoint_id)
-        if not row.enabled:
-            raise errors.InvalidPayload.at("enabled", "the endpoint is disabled")
+        row = _enabled(organization_id, endpoint_id)
         webhook_id = replays.queue_test(row)
         audit.record(actor, [audit.about(row, Action.TESTED, text="event")])
     return webhook_id
@@ -153,9 +152,7 @@ def replay(organization_id: str, endpoint_id: str, period: Period | None, actor:
     Raises NotFound, and InvalidPayload if the endpoint is disabled.
     """
     with transaction.atomic():
-        row = get(organization_id, endpoint_id)
-        if not row.enabled:
-            raise errors.InvalidPayload.at("enabled", "the endpoint is disabled")
+        row = _enabled(organization_id, endpoint_id)
         if period is None:
             scope, count = "failed deliveries", replays.replay_failed(row)
         else:
@@ -164,3 +161,26 @@ def replay(organization_id: str, endpoint_id: str, period: Period | None, actor:
         text = f"{scope}: {count} events"
         audit.record(actor, [audit.about(row, Action.REPLAYED, text=text)])
     return count
+
+
+def replay_chosen(
+    organization_id: str, endpoint_id: str, wanted: DeliveryFilter, actor: Actor, reason: str = ""
+) -> int:
+    """Queue the deliveries that a filter matches again, and end the endpoint's backoff; return
+    their number. Raises NotFound, and InvalidPayload if the endpoint is disabled.
+    """
+    with transaction.atomic():
+        row = _enabled(organization_id, endpoint_id)
+        count = replays.replay_chosen(row, wanted)
+        endpoints.try_now(row)
+        scope = str(wanted.webhook_id) if wanted.webhook_id else "chosen deliveries"
+        text = f"{scope}: {count} {'event' if count == 1 else 'events'}"
+        audit.record(actor, [audit.about(row, Action.REPLAYED, text=text, reason=reason)])
+    return count
+
+
+def _enabled(organization_id: str, endpoint_id: str) -> WebhookEndpoint:
+    row = get(organization_id, endpoint_id)
+    if not row.enabled:
+        raise errors.InvalidPayload.at("enabled", "the endpoint is disabled")
+    return row

@@ -7,25 +7,19 @@ After a failure the whole queue waits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import groupby
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 from uuid import UUID
 
 import orjson
 import structlog
 from django.db import connection
 
-from messaging.models import (
-    Delivery,
-    Message,
-    WebhookDelivery,
-    WebhookEndpoint,
-    derived_events,
-)
-from messaging.models.statuses import EventType
-from rme.core import ids
-from rme.core.db import clock, sql
+from messaging.models import WebhookDelivery, WebhookEndpoint
+from messaging.webhooks import payloads
+from messaging.webhooks.payloads import PayloadColumns
+from rme.core.db import sql
 
 log = structlog.get_logger(__name__)
 
@@ -39,12 +33,6 @@ DISABLE_AFTER = timedelta(days=5)
 """An endpoint that has failed for this time, without a success, is disabled."""
 
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
-_D, _M = (model._meta.db_table for model in (Delivery, Message))
-_EVENT = derived_events.select(
-    "stored.id = n.event_id",
-    f"n.type = 'message.{EventType.ACCEPTED}' AND {sql.by_key('accepted.id', 'n.event_id')}",
-    f"n.type = 'message.{EventType.SENT}' AND {sql.by_key('sent.id', 'n.event_id')}",
-)
 
 # The index is notice_due: one step an endpoint, however many deliveries each has. The order of
 # endpoints is random, so that all are served.
@@ -60,17 +48,13 @@ WITH RECURSIVE {_STEP}, picked AS (
     free_at = statement_timestamp() + make_interval(secs => %(lease)s)
   FROM picked WHERE {sql.by_key("w.id", "picked.id")} RETURNING w.id, w.fence
 )
-SELECT claimed.id, claimed.fence, n.id, n.event_id, n.type, n.tries, n.attempts,
+SELECT claimed.id, claimed.fence, n.id, n.tries, n.attempts,
   n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s),
-  coalesce(e.at, n.noted_at), n.data, e.id, m.id, d.contact_id, e.channel, d.category, d.status,
-  e.provider, m.test, m.metadata, e.detail
+  {payloads.COLUMNS}
 FROM claimed CROSS JOIN LATERAL (
   SELECT * FROM {_N} WHERE endpoint_id = claimed.id AND due_at <= statement_timestamp()
   ORDER BY due_at LIMIT {PAGE}
-) n
-LEFT JOIN LATERAL {_EVENT} e ON e.organization_id = n.organization_id
-LEFT JOIN {_D} d ON d.id = e.delivery_id
-LEFT JOIN {_M} m ON m.id = e.message_id AND m.organization_id = e.organization_id
+) n {payloads.JOINS}
 ORDER BY claimed.id, n.due_at, n.id
 """
 
@@ -86,28 +70,24 @@ class AttemptEntry(TypedDict):
 
 
 class _ClaimedRow(NamedTuple):
-    """A row of the claim: the delivery, then its event, message and recipient, if they exist."""
+    """A row of the claim."""
 
     endpoint_id: int
     fence: int
     id: int
-    event_id: UUID
-    type: str
     tries: int
     attempts: str | None
     is_last_attempt: bool
-    at: datetime
-    data: str | None
-    found_event_id: UUID | None
-    message_id: UUID | None
-    contact_id: str | None
-    channel: str | None
-    category: str | None
-    status: str | None
-    provider: str | None
-    test: bool | None
-    metadata: str | None
-    detail: str | None
+    payload: PayloadColumns
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "_ClaimedRow":
+        """Build it from the columns of the statement."""
+        payload = PayloadColumns(*row[_OWN_COLUMNS:])
+        return cls._make([*row[:_OWN_COLUMNS], payload])
+
+
+_OWN_COLUMNS = len(_ClaimedRow._fields) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +120,7 @@ def claim(limit: int) -> list[ClaimedEndpoint]:
     parameters: dict[str, float] = {"limit": limit, "lease": LEASE_SECONDS, "give_up": age}
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, parameters)
-        rows = [_ClaimedRow(*row) for row in cursor.fetchall()]
+        rows = [_ClaimedRow.of(row) for row in cursor.fetchall()]
     if not rows:
         return []
     endpoints = WebhookEndpoint.objects.in_bulk({row.endpoint_id for row in rows})
@@ -153,32 +133,9 @@ def claim(limit: int) -> list[ClaimedEndpoint]:
 
 def _due_delivery(row: _ClaimedRow) -> DueWebhookDelivery:
     attempts = tuple(orjson.loads(row.attempts)) if row.attempts else ()
-    return DueWebhookDelivery(
-        row.id, row.event_id, row.tries, attempts, row.is_last_attempt, _body(row)
-    )
-
-
-def _body(row: _ClaimedRow) -> bytes | None:
-    """Return the payload as JSON; None if the event or its message no longer exists."""
-    at = row.at
-    if row.data is not None:
-        data: object = orjson.loads(row.data)
-        at = ids.moment(row.event_id)  # `noted_at` is the time of a replay
-    elif row.found_event_id is None or row.message_id is None or row.contact_id is None:
-        return None
-    else:
-        data = {
-            "messageId": str(row.message_id),
-            "contactId": row.contact_id,
-            "channel": row.channel,
-            "category": row.category,
-            "status": row.status,
-            "provider": row.provider,
-            "test": row.test,
-            "metadata": orjson.loads(row.metadata) if row.metadata else None,
-            "detail": orjson.loads(row.detail) if row.detail else None,
-        }
-    return orjson.dumps({"type": row.type, "timestamp": clock.iso(at), "data": data})
+    body = payloads.build(row.payload)
+    event_id = row.payload.event_id
+    return DueWebhookDelivery(row.id, event_id, row.tries, attempts, row.is_last_attempt, body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,18 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from messaging.models import WebhookDelivery, WebhookEndpoint, derived_events
 from messaging.models.endpoints import ALL_EVENTS
+from messaging.webhooks import delivery_log
+from messaging.webhooks.delivery_log import DeliveryFilter
 from rme.core import ids
 
 REPLAY_LIMIT = 100_000
+CHOSEN_LIMIT = 10_000
+"""The most deliveries that a filter chooses to be sent again."""
 TEST_EVENT = "webhook.test"
 _W = WebhookDelivery._meta.db_table
 _OF_PERIOD = (
@@ -37,7 +42,23 @@ def replay_failed(endpoint: WebhookEndpoint) -> int:
     failed = WebhookDelivery.objects.filter(
         endpoint_id=endpoint.pk, status=WebhookDelivery.Status.FAILED
     )
-    return failed.update(
+    return _queue(failed)
+
+
+def count_chosen(endpoint: WebhookEndpoint, wanted: DeliveryFilter) -> int:
+    """Count the deliveries that `replay_chosen` would queue."""
+    return delivery_log.matching(endpoint.pk, wanted, CHOSEN_LIMIT).count()
+
+
+def replay_chosen(endpoint: WebhookEndpoint, wanted: DeliveryFilter) -> int:
+    """Queue the deliveries that a filter matches, the newest up to CHOSEN_LIMIT, whatever became
+    of them; return how many there are. Those that wait for another try are due now.
+    """
+    return _queue(delivery_log.matching(endpoint.pk, wanted, CHOSEN_LIMIT))
+
+
+def _queue(rows: QuerySet[WebhookDelivery]) -> int:
+    return rows.update(
         status=WebhookDelivery.Status.PENDING, due_at=Now(), queued_at=Now(), tries=0
     )
 

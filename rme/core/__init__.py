@@ -4,6 +4,7 @@
 - `db`: PostgreSQL: statements of the hot path, transitions, locks, partitions, availability
 - `redis`: connections, rate limits, heartbeats, wakeups, counters
 - `process`: what runs around tasks and requests: worker, threads, memory, time budgets
+- `environment`: parts of the environment that `rme.settings` does not read in a line
 - `provider`: the contract that email, SMS and push providers keep
 - the other modules are value types and small parsers
 """

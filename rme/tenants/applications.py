@@ -1,20 +1,28 @@
-"""Create OAuth applications, rotate their secrets and revoke their tokens."""
+"""Create OAuth applications, rotate their secrets and revoke their tokens.
+
+A replaced secret may be accepted for some time beside the new one. Tokens that were issued before,
+or by it, end with it at the latest.
+"""
 
 import secrets
 import string
+from datetime import timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Least, Now
 from oauth2_provider.models import AccessToken
 
+from rme.core.db import clock
 from rme.tenants.models import Application, Organization, User
 
 # Letters and digits only: clients differ in how they encode other characters in HTTP Basic.
 _ALPHABET = string.ascii_letters + string.digits
 
 REVOCATION = "The application's access tokens stop working within 30 seconds: ask for new ones."
-ROTATION = f"The present one stops working at once. {REVOCATION}"
-"""Texts of the admin."""
+"""A text of the admin."""
+AT_ONCE = timedelta()
 
 
 def _random(length: int) -> str:
@@ -42,14 +50,69 @@ def create_application(
     return application, secret
 
 
-def rotate_secret(application: Application) -> str:
-    """Set a new secret and return it; the old one, and all access tokens, stop working at once."""
+class FormerSecretValid(Exception):
+    """A secret that was replaced before is still accepted."""
+
+
+def rotate_secret(application: Application, overlap: timedelta = AT_ONCE) -> str:
+    """Set a new secret and return it. The present one is accepted for `overlap` more.
+
+    Without an overlap it, and all access tokens, stop working at once, as does a secret that was
+    replaced before. With one, raise FormerSecretValid while such a secret is accepted.
+    """
     secret = _random(48)
-    application.client_secret = secret
     with transaction.atomic():
+        row = Application.objects.select_for_update(no_key=True).filter(pk=application.pk)
+        if overlap and row.filter(former_until__gt=Now()).exists():
+            raise FormerSecretValid
+        if overlap:
+            _keep_former(application, overlap)
+        else:
+            _forget_former(application)
+            revoke_tokens(application)
+        application.client_secret = secret
+        row.update(secret_used_at=None)
         application.save(update_fields=["client_secret"])
-        revoke_tokens(application)
     return secret
+
+
+def end_former_secret(application: Application) -> None:
+    """End a replaced secret now, with all access tokens: nothing tells whose secret issued them."""
+    with transaction.atomic():
+        _forget_former(application)
+        revoke_tokens(application)
+
+
+def delete_expired_secrets() -> None:
+    """Delete the digests of replaced secrets that are no longer accepted."""
+    Application.objects.filter(former_until__lte=Now()).update(
+        former_secret="", former_until=None, former_used_at=None
+    )
+
+
+def _keep_former(application: Application, overlap: timedelta) -> None:
+    """Accept the present secret for some time more, and let all tokens end with it.
+
+    A token that is being issued lives for TOKEN_SECONDS. Where that is longer, it is refused as
+    when tokens are revoked.
+    """
+    until = clock.now() + overlap
+    outlives = timedelta(seconds=settings.TOKEN_SECONDS) > overlap
+    Application.objects.filter(pk=application.pk).update(
+        former_secret=F("client_secret"),
+        former_until=until,
+        former_used_at=F("secret_used_at"),
+        generation=F("generation") + int(outlives),
+    )
+    AccessToken.objects.filter(application_id=application.pk).update(
+        expires=Least(F("expires"), until)
+    )
+
+
+def _forget_former(application: Application) -> None:
+    Application.objects.filter(pk=application.pk).update(
+        former_secret="", former_until=None, former_used_at=None
+    )
 
 
 def revoke_tokens(application: Application) -> None:

@@ -1,5 +1,6 @@
 """Addresses as people see them who may not see whole ones."""
 
+import re
 from collections.abc import Iterable
 
 
@@ -17,3 +18,11 @@ def masked_in(value: object, addresses: Iterable[str]) -> object:
         for address in addresses:
             value = value.replace(address, mask(address)) if address else value
     return value
+
+
+_ADDRESSES = re.compile(r"[^\s\"'<>()\[\],;:@]+@[^\s\"'<>()\[\],;:@]+|\+[1-9][0-9]{6,14}\b")
+
+
+def mask_all_in(text: str) -> str:
+    """Return a text in which all that looks like an email address or a phone number is masked."""
+    return _ADDRESSES.sub(lambda found: mask(found[0]), text)

@@ -17,6 +17,8 @@ from messaging.models import (
     SavedFilter,
     Suppression,
     TemplateVersion,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
 from rme.crm.models import Contact
 from rme.tenants.access import invitations
@@ -68,6 +70,8 @@ class Addresses:
             "kind": "cancel",
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),
+            "endpoint_id": self._key(WebhookEndpoint),
+            "delivery_id": self._key(WebhookDelivery),
         }
         self.runs: dict[str, str] = {}
 

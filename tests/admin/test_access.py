@@ -47,10 +47,33 @@ def test_a_new_secret_takes_the_place_of_the_old_one(root, org):
     assert "access tokens stop working within 30 seconds" in asked
     row.refresh_from_db()
     assert row.client_secret == before  # asking does nothing
-    made = root.post(button(Application, row, "rotate"), follow=True)
+    assert root.post(button(Application, row, "rotate"), {"ends": "x"}).status_code == 200
+    row.refresh_from_db()
+    assert row.client_secret == before  # nor does a choice that is not there
+    made = root.post(button(Application, row, "rotate"), {"ends": "0"}, follow=True)
     (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
     assert token(row.client_id, secret).status_code == 200
     assert secret not in everywhere(root, Application)
+
+
+def test_a_new_secret_beside_the_old_one_which_is_ended_later(root, org):
+    row = fill(org).application
+    first = applications.rotate_secret(row)
+    made = root.post(button(Application, row, "rotate"), {"ends": "24"}, follow=True)
+    (secret,) = re.findall(r"<code[^>]*>([A-Za-z0-9]{48})</code>", made.content.decode())
+    assert 'data-copies="secret-2"' in made.content.decode()
+    assert [token(row.client_id, each).status_code for each in (first, secret)] == [200, 200]
+    again = root.post(button(Application, row, "rotate"), {"ends": "1"}).content.decode()
+    assert "End the former secret first" in again
+    asked = root.get(button(Application, row, "end_former")).content.decode()
+    assert "last used 20" in asked
+    root.post(button(Application, row, "end_former"))
+    assert [token(row.client_id, each).status_code for each in (first, secret)] == [401, 200]
+    lead = root.post(button(Application, row, "end_former"), follow=True).content.decode()
+    assert "There is no former secret" in lead
+    actions = [line.entry.action for line in audited.entries(kind="tenants.application")]
+    assert actions[-2:] == ["KEY_ROTATED", "KEY_REVOKED"]
+    assert not any(secret in str(line.lines) for line in audited.entries())
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,11 @@ ROUTES = {
     "console:privacy_new": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
     "console:privacy_request": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
     "console:privacy_file": (NOBODY, P.CHANGE_PEOPLE),
+    "console:first_webhooks": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:webhooks": (P.SEE_SETTINGS, NOBODY),
+    "console:webhook_deliveries": (P.SEE_SETTINGS, NOBODY),
+    "console:webhook_delivery": (P.SEE_SETTINGS, P.CHANGE_WEBHOOKS),
+    "console:webhooks_again": (P.CHANGE_WEBHOOKS, P.CHANGE_WEBHOOKS),
     "first_steps": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     **{
         f"admin:{model}_{name}": needed
@@ -86,6 +91,7 @@ ROUTES = {
         for name, needed in {
             "tenants_application_secret": P.CHANGE_KEYS,
             "tenants_application_rotate": P.CHANGE_KEYS,
+            "tenants_application_end_former": P.CHANGE_KEYS,
             "tenants_apikey_secret": P.CHANGE_KEYS,
             "tenants_apikey_rotate": P.CHANGE_KEYS,
             "tenants_apikey_revoke": P.CHANGE_KEYS,
@@ -193,16 +199,9 @@ def test_an_owner_of_another_organization_reaches_nothing_of_this_one(org, addre
 def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
-    names = (
-        "message",
-        "html",
-        "action",
-        "person",
-        "lift",
-        "filter",
-        "privacy_request",
-        "privacy_file",
-    )
+    names = ("message", "html", "action", "person", "lift", "filter")
+    names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
+    names += ("privacy_request", "privacy_file")
     mixed = [
         path.replace("/admin/console/acme/", own)
         for path, name in addresses.items()

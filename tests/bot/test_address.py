@@ -22,14 +22,14 @@ import django
 django.setup()
 from django.conf import settings
 from django.test import Client
-from rme import demo
+from rme.demo import organization
 
 host, query, form, key, *paths = sys.argv[1:]
 client = Client(HTTP_HOST=host, HTTP_X_API_KEY=key)
 sort = "application/x-www-form-urlencoded"
 found = {path: [client.get(f"{path}/api.php?{query}").status_code,
                 client.post(f"{path}/api_create.php", form, sort).status_code] for path in paths}
-found["demo"] = demo._addresses("http://x.example")["bot_base_url"]
+found["demo"] = organization._addresses("http://x.example")["bot_base_url"]
 print(json.dumps(found))
 """
 

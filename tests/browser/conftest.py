@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser import tabs
 from tests.browser.journey import Journey, KeyboardJourney
 
 CHROMIUM = shutil.which("chromium")
@@ -39,17 +40,9 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
 def tab(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
     """Return a fresh tab; anything that the page could not load or do by its policy fails."""
-    context = chromium.new_context(
-        java_script_enabled=request.param, locale="en-GB", viewport={"width": 390, "height": 844}
-    )
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    problems: list[str] = []
-    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
-    page.on("requestfailed", lambda failed: problems.append(failed.url))
-    yield page
-    context.close()
-    assert problems == []
+    options = {"java_script_enabled": request.param, "locale": "en-GB", "viewport": tabs.PHONE}
+    with tabs.opened(chromium, failed_requests=True, timeout=10_000, **options) as page:
+        yield page
 
 
 @pytest.fixture(params=[Journey, KeyboardJourney], ids=["mouse", "keyboard"])

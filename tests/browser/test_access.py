@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from rme.tenants.models import Membership, Organization, User
 from tests import audited, factories
+from tests.browser import tabs
 from tests.browser.axe import scrolls_sideways
 from tests.tenants.access.scene import PASSWORD, code_of, member, with_totp
 from tests.tenants.access.test_single_sign_on import provider
@@ -15,15 +16,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 @pytest.fixture
 def tab(chromium, live_server, transactional_db, settings):
     settings.MFA_TOTP_TOLERANCE = 20  # a code may take minutes to be typed on a machine with load
-    context = chromium.new_context(viewport={"width": 390, "height": 844})
-    tab = context.new_page()
-    tab.set_default_timeout(20_000)
-    problems = []
-    tab.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
-    tab.on("pageerror", lambda error: problems.append(str(error)))
-    yield tab
-    context.close()
-    assert [each for each in problems if not each.startswith("Failed to load resource")] == []
+    with tabs.opened(chromium, allows=tabs.LOAD_FAILED, viewport=tabs.PHONE) as tab:
+        yield tab
 
 
 def log_in(journey, live_server, name, password=PASSWORD):

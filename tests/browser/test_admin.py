@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from rme.tenants.models import User
 from tests import factories
+from tests.browser import tabs
 from tests.browser.axe import scrolls_sideways
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -15,20 +16,13 @@ def tab(chromium, live_server, transactional_db):
     """Return a tab of a superuser who is logged in; an error of a script fails the test."""
     factories.organization()
     User.objects.create_superuser("root", password="correct horse")
-    context = chromium.new_context(locale="en-GB", viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
-    page.goto(f"{live_server.url}/admin/")
-    page.get_by_label("Username").fill("root")
-    page.locator("input[name=password]").fill("correct horse")
-    page.get_by_role("button", name="Log in", exact=True).click()
-    page.wait_for_url(f"{live_server.url}/admin/")
-    yield page
-    context.close()
-    assert problems == []
+    with tabs.opened(chromium, locale="en-GB", viewport=tabs.PHONE) as page:
+        page.goto(f"{live_server.url}/admin/")
+        page.get_by_label("Username").fill("root")
+        page.locator("input[name=password]").fill("correct horse")
+        page.get_by_role("button", name="Log in", exact=True).click()
+        page.wait_for_url(f"{live_server.url}/admin/")
+        yield page
 
 
 @pytest.mark.parametrize("list_path", ["crm/contact", "messaging/suppression"])

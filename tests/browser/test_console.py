@@ -9,11 +9,15 @@ from messaging.models import (
     Message,
     ProviderAccount,
     Suppression,
+    WebhookDelivery,
 )
+from messaging.webhooks import replays
 from rme.tenants.models import Membership, User
 from tests import factories
+from tests.browser import tabs
 from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import count
+from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import Api, message, work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -38,17 +42,10 @@ def cookie(org, client):
 @pytest.fixture
 def tab(chromium, live_server, cookie):
     """Return a tab of a person who has logged in; an error in the browser's console fails."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    problems = []
-    page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(f"{live_server.url}/admin/")
-    yield page
-    context.close()
-    assert problems == []
+    session = {"name": "sessionid", "value": cookie, "url": live_server.url}
+    with tabs.opened(chromium, cookie=session, viewport=tabs.DESKTOP, locale="en-GB") as page:
+        page.goto(f"{live_server.url}/admin/")
+        yield page
 
 
 def test_why_did_this_person_not_get_a_message(tab, journey, org):
@@ -117,3 +114,18 @@ def test_replay_what_failed_at_one_provider_in_the_last_hour(tab, journey, org):
     again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
     assert again == {str(row.message_id) for row in rows[2:]}
     assert journey.count <= 5
+
+
+def test_send_one_webhook_again(tab, journey, org):
+    for name in ("Shop", "Archive"):
+        replays.queue_test(endpoint(org, f"https://{name}.example/hooks", description=name))
+    WebhookDelivery.objects.update(status="FAILED", due_at=None, tries=10)
+    journey.click("link", "Webhook deliveries")
+    journey.click("link", replays.TEST_EVENT)
+    journey.click("button", "Send again")
+    expect(tab.get_by_text("It is sent again, under the same webhook-id.")).to_be_visible()
+    assert list(WebhookDelivery.objects.order_by("pk").values_list("status", flat=True)) == [
+        "FAILED",
+        "PENDING",
+    ]
+    assert journey.count <= 3

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from messaging.models import Delivery
 from rme import demo
+from tests.browser import tabs
 from tests.rest import work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -19,20 +20,13 @@ def made(live_server, transactional_db, tmp_path):
 
 @pytest.fixture
 def tab(chromium, live_server, made):
-    context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
-    tab = context.new_page()
-    tab.set_default_timeout(20_000)
-    problems = []
-    tab.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
-    tab.on("pageerror", lambda error: problems.append(str(error)))
-    tab.goto(f"{live_server.url}/admin/login/")
-    tab.get_by_label("Username").fill(made["admin_user"])
-    tab.locator("input[name=password]").fill(made["admin_password"])
-    tab.get_by_role("button", name="Log in", exact=True).click()
-    expect(tab).to_have_url(f"{live_server.url}/admin/")
-    yield tab
-    context.close()
-    assert problems == []
+    with tabs.opened(chromium, viewport=tabs.DESKTOP, locale="en-GB") as tab:
+        tab.goto(f"{live_server.url}/admin/login/")
+        tab.get_by_label("Username").fill(made["admin_user"])
+        tab.locator("input[name=password]").fill(made["admin_password"])
+        tab.get_by_role("button", name="Log in", exact=True).click()
+        expect(tab).to_have_url(f"{live_server.url}/admin/")
+        yield tab
 
 
 def test_a_new_admin_sends_a_message_to_itself(tab, journey, record_property):

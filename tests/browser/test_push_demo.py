@@ -9,6 +9,7 @@ from messaging.models import Message
 from push.models import Device
 from rme.tenants.models import Membership, User
 from tests import factories
+from tests.browser import tabs
 from tests.push.subscriptions import Browser
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -24,25 +25,14 @@ def ada(live_server, transactional_db):
 
 @pytest.fixture
 def tab(chromium, live_server, ada):
-    context = chromium.new_context(permissions=["notifications"])
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    problems = []
-    page.on("console", lambda entry: problems.append(entry.text) if _is_problem(entry) else None)
-    page.on("requestfailed", lambda failed: problems.append(failed.url))
-    page.goto(f"{live_server.url}/push-demo")
-    page.get_by_label("Username").fill("editor")
-    page.locator("input[name=password]").fill("secret")
-    page.get_by_role("button", name="Log in").click()
-    expect(page).to_have_title("Push demo – Acme")
-    yield page
-    context.close()
-    assert problems == []
-
-
-def _is_problem(entry):
-    """Return whether a console entry is more than a response that is no success."""
-    return entry.type == "error" and not entry.text.startswith("Failed to load resource")
+    faults = {"allows": tabs.LOAD_FAILED, "failed_requests": True, "timeout": 10_000}
+    with tabs.opened(chromium, permissions=["notifications"], **faults) as page:
+        page.goto(f"{live_server.url}/push-demo")
+        page.get_by_label("Username").fill("editor")
+        page.locator("input[name=password]").fill("secret")
+        page.get_by_role("button", name="Log in").click()
+        expect(page).to_have_title("Push demo – Acme")
+        yield page
 
 
 REGISTER = """async (subscription) => {

@@ -1,7 +1,10 @@
 """The command lines of the service."""
 
+import os
 import subprocess
 import sys
+from multiprocessing import current_process, util
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +44,20 @@ def test_beat_hints_without_a_time_by_its_clock():
     assert {name: set(each) for name, each in options.items()} == {
         name: {"queue"} if name == "sweep" else set() for name in options
     }
+
+
+def test_worker_that_ends_leaves_no_temporary_folder(monkeypatch, tmp_path):
+    """Celery's pool shares memory by a file of multiprocessing's temporary folder."""
+    from rme import workers
+
+    def start(_):
+        folder = Path(util.get_temp_dir())
+        (tmp_path / "folder").write_text(str(folder))
+        raise SystemExit(7 if folder.is_dir() else 0)
+
+    monkeypatch.setattr(workers.app, "start", start)
+    monkeypatch.delitem(current_process()._config, "tempdir", raising=False)
+    pid = workers.Child("trial", [])._fork()
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert not Path((tmp_path / "folder").read_text()).exists()

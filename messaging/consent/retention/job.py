@@ -124,7 +124,7 @@ def _drop_partitions(cutoff: datetime, until: float) -> None:
     for part in partitions.past(others, before=cutoff):
         if oldest is not None and part.end > oldest:  # it is of other periods, or had to wait
             break
-        if not _drop(part, _rows_of_kept(part), until):
+        if not _drop(part, _rows_to_retain(part), until):
             break
 
 
@@ -138,7 +138,7 @@ def _drop(part: partitions.Partition, keys: Sequence[UUID] | None, until: float)
     return dropped
 
 
-def _rows_of_kept(part: partitions.Partition) -> list[UUID] | None:
+def _rows_to_retain(part: partitions.Partition) -> list[UUID] | None:
     """Return the rows of a partition that belong to messages of its time, or before, that are kept;
     None if they are too many.
 

@@ -131,8 +131,8 @@ def _rule(name: str, kind: str, example: str, old: Mapping[str, object]) -> dict
         raise errors.InvalidPayload.at(f"variables.{name}", "there is no such type")
     if kind == "other" or (_kind(old) == kind and _example(old) == example):
         return dict(old)
-    kept = dict(old) if _kind(old) == kind else _described(old)
-    rule = {**kept, **KINDS[kind]}
+    base = dict(old) if _kind(old) == kind else _described(old)
+    rule = {**base, **KINDS[kind]}
     rule.pop("default" if not example or "default" in rule else "", None)
     words = [each.strip() for each in example.split(",") if each.strip()]
     if kind == "choice":

@@ -85,10 +85,27 @@ async function showProgress() {
   setTimeout(showProgress, 2000);
 }
 
+// A button that copies the text of an element; without scripts it stays hidden.
+function offerCopies(root) {
+  for (const button of root.querySelectorAll("button[data-copies]")) {
+    const source = document.getElementById(button.dataset.copies);
+    if (!source || !navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const label = button.dataset.label || button.textContent;
+      button.dataset.label = label;
+      await navigator.clipboard.writeText(source.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = label; }, 2000);
+    });
+  }
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   completeTheme(document);
   setTimeout(showProgress, 2000);
   showLocalTimes(document);
+  offerCopies(document);
   document.addEventListener("keydown", focusSearch);
   for (const each of document.querySelectorAll("select[data-goes]")) {
     each.addEventListener("change", () => { window.location.href = each.value; });

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from rme import demo, demo_mail
+from rme import demo
 
 SUMMARY = """
 rme is up.
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         printed = demo.ensure(settings.VAR / "demo.json", base_url=settings.BASE_URL)
         if settings.SMTP_URL:
             try:
-                demo_mail.use(settings.SMTP_URL, printed["org"])
+                demo.use_mail_server(settings.SMTP_URL, printed["org"])
             except ValueError as error:
                 raise CommandError(str(error)) from error
         if options["json"]:

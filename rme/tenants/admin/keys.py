@@ -1,5 +1,6 @@
 """Admin pages for OAuth applications and API keys."""
 
+from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
 
@@ -15,8 +16,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from oauth2_provider import models as toolkit
 from unfold.decorators import action
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
+from rme.core.db.clock import iso
 from rme.tenants import api_keys, applications, audit
 from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.choices import TenantForm
@@ -50,10 +52,32 @@ for model in (
         admin.site.unregister(model)
 
 
+FORMER_VALID = (
+    "The secret that was replaced before is still accepted. Go back and press End the former "
+    "secret first, or end both at once here."
+)
+
+
 class _RequestWithSecret(HttpRequest):
     """A request that has created a secret, which its response shows once."""
 
     _secret: str
+
+
+class NewSecretForm(forms.Form):
+    """How long the present secret is accepted beside the new one."""
+
+    ends = forms.TypedChoiceField(
+        label="The present secret ends",
+        choices=[
+            ("24", "In 24 hours"),
+            ("1", "In an hour"),
+            ("168", "In 7 days"),
+            ("0", "At once, with all access tokens"),
+        ],
+        coerce=lambda hours: timedelta(hours=int(hours)),
+        widget=UnfoldAdminSelectWidget(),
+    )
 
 
 class ApplicationKeyInline(TenantInline):
@@ -64,14 +88,20 @@ class ApplicationKeyInline(TenantInline):
 class ApplicationAdmin(ShownOnce):
     read_permission: Permission = Permission.CHANGE_KEYS
     write_permission: Permission = Permission.CHANGE_KEYS
-    list_display = ("name", "organization", "mode", "client_id", "user", "created")
+    list_display = ("name", "organization", "mode", "client_id", "user", "secret_used_at")
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
     search_fields = ("name", "client_id")
-    fields = ("organization", "name", "user", "mode", "client_id", "created")
-    readonly_fields = ("client_id", "created")
+    fields = (
+        *("organization", "name", "user", "mode", "client_id", "created"),
+        *("secret_used_at", "former_until", "former_used_at", "key_used_at"),
+    )
+    readonly_fields = (
+        *("client_id", "created", "secret_used_at", "former_until", "former_used_at"),
+        "key_used_at",
+    )
     inlines: ClassVar[list[Any]] = [ApplicationKeyInline]
-    actions_detail: ClassVar[list[str]] = ["rotate"]
+    actions_detail: ClassVar[list[str]] = ["rotate", "end_former"]
 
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
@@ -131,14 +161,47 @@ class ApplicationAdmin(ShownOnce):
 
     @action(description="New secret", permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Set a new secret after confirmation; the old one and all tokens become invalid."""
+        """Set a new secret, beside which the present one is accepted for a time that is chosen."""
         row = self.get_object(request, object_id)
+        form = NewSecretForm(request.POST or None, initial={"ends": "24"})
+        if form.is_valid():
+            overlap = form.cleaned_data["ends"]
+            try:
+                secret = applications.rotate_secret(row, overlap)
+            except applications.FormerSecretValid:
+                form.add_error("ends", FORMER_VALID)
+            else:
+                hours = int(overlap / timedelta(hours=1))
+                text = (
+                    f"new secret; the former one ends in {hours} hours" if hours else "new secret"
+                )
+                self.note(request, row, text, audit.Action.KEY_ROTATED)
+                return self.show_once(
+                    request, row, ("Client id", row.client_id), ("Secret", secret)
+                )
+        question = (
+            f"Create a new secret for {row.name}? Access tokens that were issued before end with "
+            f"the present secret. At once means: {applications.REVOCATION}"
+        )
+        return self.show(request, "ask", row, title="New secret", question=question, form=form)
+
+    @action(description="End the former secret", permissions=["change"])
+    def end_former(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """End the secret that was replaced, after confirmation, and with it all access tokens."""
+        row = self.get_object(request, object_id)
+        if row.former_until is None:
+            messages.info(request, "There is no former secret: none is accepted but the newest.")
+            return HttpResponseRedirect(reverse("admin:tenants_application_change", args=[row.pk]))
         if request.method != "POST":
-            question = f"Give {row.name} a new secret? {applications.ROTATION}"
-            return self.ask(request, "New secret", question)
-        secret = applications.rotate_secret(row)
-        self.note(request, row, "new secret", audit.Action.KEY_ROTATED)
-        return self.show_once(request, row, ("Client id", row.client_id), ("Secret", secret))
+            used = f"last used {iso(row.former_used_at)}" if row.former_used_at else "never used"
+            question = (
+                f"End the former secret of {row.name} now ({used})? {applications.REVOCATION}"
+            )
+            return self.ask(request, "End the former secret", question)
+        applications.end_former_secret(row)
+        self.note(request, row, "former secret", audit.Action.KEY_REVOKED)
+        messages.success(request, "The former secret has ended.")
+        return HttpResponseRedirect(reverse("admin:tenants_application_change", args=[row.pk]))
 
 
 class NetworksField(forms.CharField):

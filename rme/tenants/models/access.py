@@ -150,6 +150,14 @@ class Application(AbstractApplication):  # type: ignore[misc]  # has no types
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
     generation = models.IntegerField(default=0, db_default=0, editable=False)
     """Incremented when tokens are revoked: an earlier authentication then gets no token."""
+    secret_used_at = models.DateTimeField(null=True, editable=False)
+    """Known to the minute, as that of the others."""
+    former_secret = models.CharField(max_length=255, blank=True, db_default="", editable=False)
+    """The digest of the replaced secret, which is accepted until `former_until`."""
+    former_until = models.DateTimeField(null=True, editable=False)
+    former_used_at = models.DateTimeField(null=True, editable=False)
+    key_used_at = models.DateTimeField(null=True, editable=False)
+    """When one of its keys signed an assertion."""
 
     class Meta(AbstractApplication.Meta):  # type: ignore[misc]  # has no types
         constraints: ClassVar[list[Any]] = [

@@ -1,7 +1,9 @@
 """Authentication of clients: by secret, or by a signed assertion."""
 
 import secrets
+from dataclasses import replace
 
+from rme.core.db import clock
 from rme.tenants.oauth import assertions, clients, throttle
 from rme.tenants.oauth.assertions import BadAssertion, UnverifiedAssertion
 from rme.tenants.oauth.clients import Client, Credentials
@@ -13,11 +15,24 @@ _NO_CLIENT = _hasher.encode(secrets.token_urlsafe(32), "")
 
 
 def by_secret(given: Credentials, address: str) -> Client | None:
-    """Return the client with these credentials, or None. Raise Throttled."""
+    """Return the client with these credentials, or None. Raise Throttled.
+
+    The secret may be the one that was replaced, until its time is over; its tokens end then.
+    """
     throttle.check(address, given.client_id)
     client = clients.find(given.client_id)
-    same = _hasher.verify(given.secret or "", client.secret if client else _NO_CLIENT)
-    return _count(client if same else None, given.client_id, address)
+    secret = given.secret or ""
+    same = _hasher.verify(secret, client.secret if client else _NO_CLIENT)
+    # Compared in any case, so that the time tells nothing.
+    former = _hasher.verify(secret, (client.former_secret if client else "") or _NO_CLIENT)
+    if client and same:
+        clients.mark_used(client, "secret_used_at")
+    elif client and former and client.former_until and client.former_until > clock.now():
+        clients.mark_used(client, "former_used_at")
+        client = replace(client, tokens_until=client.former_until)
+    else:
+        client = None
+    return _count(client, given.client_id, address)
 
 
 def by_assertion(assertion: UnverifiedAssertion, address: str) -> Client:
@@ -28,6 +43,8 @@ def by_assertion(assertion: UnverifiedAssertion, address: str) -> Client:
     throttle.check(address, assertion.client_id)
     client = clients.find(assertion.client_id)
     signed = assertions.is_signed_by(assertion, client)
+    if client and signed:
+        clients.mark_used(client, "key_used_at")
     authenticated = _count(client if signed else None, assertion.client_id, address)
     if authenticated is None:
         raise BadAssertion("the signature is not one of the application's keys'")

@@ -3,11 +3,14 @@
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 from urllib.parse import unquote_plus
 
+from django.db.models.functions import Now
 from oauthlib.oauth2.rfc6749 import errors
 
+from rme.core.db import clock
 from rme.tenants.models import INTEGRATION_GROUP, Application
 
 
@@ -27,12 +30,23 @@ class Client:
     username: str
     generation: int
     """Counts revocations of its tokens (see `tokens.store`)."""
+    former_secret: str
+    """The digest of the replaced secret; empty: there is none."""
+    former_until: datetime | None
+    secret_used_at: datetime | None
+    former_used_at: datetime | None
+    key_used_at: datetime | None
+    tokens_until: datetime | None = None
+    """When its tokens end at the latest: those of a replaced secret end with it."""
 
 
 _FIELDS = (
     *("id", "client_id", "client_secret", "organization_id", "user_id", "user__username"),
-    "generation",
+    *("generation", "former_secret", "former_until"),
+    *("secret_used_at", "former_used_at", "key_used_at"),
 )
+_USE_SECONDS = 60.0
+"""How exactly the last use of a secret or key is known: each use would write a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,16 @@ def find(client_id: str) -> Client | None:
         .first()
     )
     return Client(*row) if row else None
+
+
+def mark_used(
+    client: Client, column: Literal["secret_used_at", "former_used_at", "key_used_at"]
+) -> None:
+    """Record that a secret or key was used, at most once a minute."""
+    before: datetime | None = getattr(client, column)
+    if before is None or (clock.now() - before).total_seconds() > _USE_SECONDS:
+        unchanged = Application.objects.filter(pk=client.id, client_secret=client.secret)
+        unchanged.update(**{column: Now()})
 
 
 def credentials(request: Any) -> Credentials | None:

@@ -134,6 +134,14 @@ def _for_salesforce_clients(client: Client) -> dict[str, str]:
     }
 
 
+def _lifetime(request: Any) -> int:
+    """Return the life of a token in seconds: that of a replaced secret ends with the secret."""
+    until = request.client.tokens_until
+    if until is None:
+        return settings.TOKEN_SECONDS
+    return min(settings.TOKEN_SECONDS, max(1, int((until - clock.now()).total_seconds())))
+
+
 class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ignore[misc]  # untyped
     """The three endpoints, with the two grants for programs."""
 
@@ -142,7 +150,7 @@ class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ig
         bearer = BearerToken(
             validator,
             token_generator=lambda request: tokens.new(),
-            expires_in=settings.TOKEN_SECONDS,
+            expires_in=_lifetime,
         )
         grants = {
             "client_credentials": ClientCredentialsGrant(validator),

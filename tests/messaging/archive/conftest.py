@@ -2,7 +2,7 @@
 
 import pytest
 
-from rme.core.archive_settings import StoreSettings
+from rme.core.environment.archive_settings import StoreSettings
 
 
 @pytest.fixture

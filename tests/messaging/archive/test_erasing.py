@@ -72,13 +72,13 @@ def test_an_erased_person_is_hidden_at_once_and_then_in_no_file(
 def test_an_erasure_while_messages_are_moved_is_in_the_file(org, ada, bob, filled, archive):
     """What was read before the erasure is not handed over after it."""
     from messaging.archive import hand_over, parquet, records
-    from messaging.archive.hand_over import Batch
+    from messaging.archive.hand_over import MovedMessages
     from rme.core import ids
 
     keys = [ids.parse(key) for key in filled]
     found, versions = records.load(keys)
     erasure.erase(org.pk, str(ada.pk))
-    batch = Batch(keys, versions)
+    batch = MovedMessages(keys, versions)
     assert hand_over.write(org.pk, parquet.table_of(found), erased=[], batches=[batch]) is None
     scene.move()
     [record] = data_export.archive.of_contact(org.pk, str(bob.pk))

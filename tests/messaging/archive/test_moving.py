@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from messaging.archive import contact_files, hand_over, job, moving, parquet, records
-from messaging.archive.hand_over import Batch
+from messaging.archive.hand_over import MovedMessages
 from messaging.models import ArchiveFile, ArchiveProgress, Delivery, Event, Message
 from messaging.reports import checks
 from rme.core import ids
@@ -130,8 +130,8 @@ def test_what_changes_between_reading_and_handing_over_stays_in_the_table(
     found, versions = records.load(keys)
     change(keys)
     before = scene.left()
-    table = parquet.table_of(found)
-    assert hand_over.write(org.pk, table, erased=[], batches=[Batch(keys, versions)]) is None
+    table, batch = parquet.table_of(found), MovedMessages(keys, versions)
+    assert hand_over.write(org.pk, table, erased=[], batches=[batch]) is None
     assert (scene.left(), scene.states()) == (before, ["REMOVED"])
     scene.move()
     assert (scene.left(), scene.live()[0].messages) == ((0, 0, 0, 0), 2)

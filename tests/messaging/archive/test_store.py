@@ -1,14 +1,13 @@
-"""An S3-compatible store over the wire, and what the environment must say."""
+"""An S3-compatible store over the wire."""
 
 import urllib.request
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from moto.server import ThreadedMotoServer
 
 from messaging.archive import stores
 from messaging.models import ArchiveFile
-from rme.core import archive_settings
+from rme.core.environment import archive_settings
 from tests.messaging.archive import archive_scene as scene
 from tests.service import free_port
 
@@ -70,39 +69,3 @@ def test_a_store_that_is_away_is_503_and_keeps_what_is_to_be_moved(
     assert (answer.status_code, "a-secret" in answer.content.decode()) == (503, False)
     assert "a-secret" not in repr(settings.ARCHIVE)
     assert ArchiveFile.objects.count() == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({"ARCHIVE_URL": "ftp://x/y"}, "must be file:///folder or s3://bucket/prefix"),
-        ({"ARCHIVE_URL": "s3://key:secret@bucket"}, "without credentials"),
-        ({"ARCHIVE_URL": "s3:///prefix"}, "name the bucket"),
-        ({"ARCHIVE_URL": "file://archive"}, "a folder is written as"),
-        ({"ARCHIVE_S3_SECRET_FILE": "/nowhere"}, "ARCHIVE_S3_SECRET_FILE cannot be read"),
-    ],
-)
-def test_what_is_wrong_is_refused_at_the_start(changes, text):
-    with pytest.raises(ImproperlyConfigured, match=text) as raised:
-        archive_settings.read({**ENV, **changes})
-    assert "secret@" not in str(raised.value)
-
-
-@pytest.mark.parametrize("days", ["30", "400"])
-def test_the_days_leave_room_before_and_after(days):
-    with pytest.raises(ImproperlyConfigured, match="at least 31 and less than"):
-        archive_settings.read_days({**ENV, "ARCHIVE_AFTER_DAYS": days}, 400)
-    assert archive_settings.read_days({"ARCHIVE_AFTER_DAYS": days}, 400) == int(days)
-
-
-def test_without_the_libraries_it_is_refused_at_the_start(monkeypatch):
-    monkeypatch.setattr(archive_settings, "find_spec", lambda name: None)
-    with pytest.raises(ImproperlyConfigured, match="pyarrow and obstore not installed: install"):
-        archive_settings.read(ENV)
-    assert archive_settings.read({}) is None
-
-
-def test_a_secret_is_read_from_a_file(tmp_path):
-    (tmp_path / "secret").write_text("from a file\n")
-    env = {**ENV, "ARCHIVE_S3_SECRET_FILE": str(tmp_path / "secret")}
-    assert archive_settings.read(env).options["secret_access_key"] == "from a file"

@@ -1,15 +1,18 @@
 """Real clients get tokens and call the API."""
 
 import time
+from datetime import timedelta
 
 import pytest
 import requests
+from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import AssertionSession, OAuth2Session
 from oauthlib.oauth2 import BackendApplicationClient
 from requests.adapters import HTTPAdapter
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
 from simple_salesforce import SalesforceLogin
 
+from rme.tenants import applications
 from tests.tenants.conftest import KEY, private_pem
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,6 +35,21 @@ def test_authlib_client_credentials(live, program, method):
     session = OAuth2Session(program.client_id, program.secret, token_endpoint_auth_method=method)
     session.fetch_token(f"{live}/services/oauth2/token", grant_type="client_credentials")
     call(live, session)
+
+
+def test_authlib_goes_on_with_the_old_secret_until_it_ends(live, program):
+    endpoint = f"{live}/services/oauth2/token"
+    old = OAuth2Session(program.client_id, program.secret, token_endpoint=endpoint)
+    old.fetch_token(endpoint, grant_type="client_credentials")
+    fresh = applications.rotate_secret(program.application, timedelta(hours=24))
+    call(live, old)
+    for secret in (program.secret, fresh):
+        session = OAuth2Session(program.client_id, secret, token_endpoint=endpoint)
+        session.fetch_token(endpoint, grant_type="client_credentials")
+        call(live, session)
+    applications.end_former_secret(program.application)
+    with pytest.raises(OAuthError, match="invalid_client"):
+        old.fetch_token(endpoint, grant_type="client_credentials")
 
 
 def test_authlib_assertion(live, program):

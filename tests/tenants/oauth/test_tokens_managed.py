@@ -1,16 +1,19 @@
 """Revoking and introspecting tokens."""
 
 import threading
+from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
 from django.db import connections, transaction
+from django.db.models.functions import Now
 from django.test import Client
 from oauth2_provider.models import AccessToken
 
 from rme.core import errors
 from rme.core.cache import TtlCache
 from rme.tenants import applications, authentication
+from rme.tenants.models import Application
 from rme.tenants.oauth import clients, tokens
 from tests import factories
 from tests.rest import FORM, token
@@ -94,3 +97,76 @@ def rotate(application):
         applications.rotate_secret(application)
     finally:
         connections.close_all()
+
+
+def caller_by(secret, program):
+    answer = token(program.client_id, secret)
+    return answer.status_code, answer.json().get("expires_in")
+
+
+def test_a_replaced_secret_is_accepted_for_a_time_and_its_tokens_end_with_it(program):
+    before = token(program.client_id, program.secret).json()["access_token"]
+    fresh = applications.rotate_secret(program.application, timedelta(minutes=30))
+    (status, left), by_new = caller_by(program.secret, program), caller_by(fresh, program)
+    assert (status, 1700 < left <= 1800, by_new) == (200, True, (200, 3600))
+    assert authentication.caller_of(before)
+    row = Application.objects.get()
+    lives = sorted(AccessToken.objects.values_list("expires", flat=True))
+    assert lives[1] == row.former_until  # of the token that was issued before
+    assert lives[0] <= row.former_until < lives[2]
+    with pytest.raises(applications.FormerSecretValid):
+        applications.rotate_secret(program.application, timedelta(hours=1))
+    Application.objects.update(former_until=Now())
+    assert [caller_by(each, program)[0] for each in (program.secret, fresh)] == [401, 200]
+    applications.delete_expired_secrets()
+    assert Application.objects.get().former_secret == ""
+    applications.rotate_secret(program.application, timedelta(hours=1))
+
+
+def test_the_former_secret_can_be_ended_at_once_with_all_tokens(program):
+    fresh = applications.rotate_secret(program.application, timedelta(days=7))
+    given = token(program.client_id, fresh).json()["access_token"]
+    applications.end_former_secret(program.application)
+    TtlCache.clear_all()
+    with pytest.raises(errors.Unauthorized):
+        authentication.caller_of(given)
+    assert [caller_by(each, program)[0] for each in (program.secret, fresh)] == [401, 200]
+
+
+def test_a_new_secret_at_once_ends_the_former_one_too(program):
+    second = applications.rotate_secret(program.application, timedelta(days=7))
+    third = applications.rotate_secret(program.application)
+    found = [caller_by(each, program)[0] for each in (program.secret, second, third)]
+    assert found == [401, 401, 200]
+
+
+def test_the_last_use_of_each_is_known_to_the_minute(program):
+    def used():
+        row = Application.objects.get()
+        return [row.secret_used_at, row.former_used_at, row.key_used_at]
+
+    assert used() == [None, None, None]
+    assert token(program.client_id, "wrong").status_code == 401
+    assert used() == [None, None, None]
+    token(program.client_id, program.secret)
+    (first, *_) = used()
+    assert [first is not None, *used()[1:]] == [True, None, None]
+    token(program.client_id, program.secret)
+    assert used()[0] == first
+    fresh = applications.rotate_secret(program.application, timedelta(days=1))
+    assert used() == [None, first, None]
+    Application.objects.update(former_used_at=first - timedelta(minutes=2))
+    for secret in (program.secret, fresh):
+        token(program.client_id, secret)
+    program.exchange(program.assertion())
+    assert all(each is not None and each >= first for each in used())
+
+
+def test_a_token_that_is_being_issued_does_not_outlive_the_secret(program):
+    client = clients.find(program.client_id)
+    applications.rotate_secret(program.application, timedelta(minutes=5))
+    assert not tokens.store(tokens.new(), client, scope="api", seconds=3600)
+    client = clients.find(program.client_id)
+    applications.end_former_secret(program.application)
+    applications.rotate_secret(program.application, timedelta(hours=1))
+    assert not tokens.store(tokens.new(), client, scope="api", seconds=3600)

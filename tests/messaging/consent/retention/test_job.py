@@ -2,125 +2,37 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
-from time import monotonic
 from uuid import UUID
 
 import pytest
 from django.db import connection, connections, transaction
 
 from messaging.consent import retention
-from messaging.consent.retention import job, live_contents
+from messaging.consent.retention import job
 from messaging.consent.tasks import drop_contents
 from messaging.delivery.tasks import housekeeping
-from messaging.models import PARTITIONED, Attempt, Delivery, Event, Message, MessageContent
+from messaging.models import Attempt, Delivery, Event, Message, MessageContent
 from rme.core import ids
 from rme.core.db import clock, partitions, sql
 from rme.core.db.periods import Period
+from tests.messaging.consent.retention.retention_scene import (
+    CONTENTS,
+    NOW,
+    TABLES,
+    at,
+    create,
+    days,
+    kept,
+    kept_messages,
+    left,
+    months_of,
+    query,
+    store,
+    whole,
+)
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-NOW = datetime(2031, 6, 15, tzinfo=UTC)
-TABLES = [model._meta.db_table for model in PARTITIONED]
-CONTENTS = MessageContent._meta.db_table
-
-
-@pytest.fixture(autouse=True)
-def _months(monkeypatch):
-    """Make some months of 2030 and 2031, and drop what is left of them. No run is short of time."""
-    monkeypatch.setattr(job, "TURN_SECONDS", 600.0)
-    monkeypatch.setattr(job, "CONTENT_SECONDS", 600.0)
-    for year, month in [(2030, 1), (2030, 4), (2030, 5), (2031, 4), (2031, 5), (2031, 6)]:
-        create(TABLES, datetime(year, month, 1, tzinfo=UTC), Period.MONTH)
-    yield
-    for left in partitions.past(TABLES, before=datetime(2032, 1, 1, tzinfo=UTC)):
-        if left.start.year >= 2030:
-            assert partitions.drop(left)
-    query(f"DROP TABLE IF EXISTS {', '.join(f'{table}_kept' for table in TABLES)}")
-
-
-def query(statement, *values):
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values or None)
-        return cursor.fetchall() if cursor.description else []
-
-
-def create(tables, now, period):
-    """Create a partition of each table; a busy machine may need several tries."""
-    until = monotonic() + 60
-    while partitions.missing(tables, now=now, period=period, ahead=0):
-        partitions.create_ahead(tables, now=now, period=period, ahead=0)
-        assert monotonic() < until
-
-
-def at(*date):
-    return datetime(*date, 12, tzinfo=UTC)
-
-
-def store(moment, status="DELIVERED", *, moved=None, due_at=None, deliveries=1, number=0):
-    """Store a message as it was accepted at a moment, with all that belongs to it."""
-    base = ids.at_least(moment).int + 1000 * number
-    message_id = UUID(int=base)
-    own = {"organization_id": "acme"}
-    rows = [
-        {
-            "id": UUID(int=base + 1 + i),
-            **own,
-            "message_id": message_id,
-            "contact_id": f"c{i}",
-            "position": i,
-            "category": "MARKETING",
-            "priority": 1,
-            "channels": [],
-            "channel": "EMAIL",
-            "status": status if i == 0 else "DELIVERED",
-            "due_at": due_at if i == 0 else None,
-            "expires_at": moment + timedelta(days=1),
-            "fence": 0,
-            "tries": 0,
-            "test": False,
-            "updated_at": moved or moment,
-        }
-        for i in range(deliveries)
-    ]
-    sql.insert(
-        {
-            Message: [
-                {"id": message_id, **own, "category": "MARKETING", "channels": ["EMAIL"],
-                 "strategy": "FIRST_REACHABLE", "test": False, "created_at": moment}
-            ],
-            MessageContent: [{"id": message_id, **own, "body": {"content": {"text": "x"}}}],
-            Delivery: rows,
-            Attempt: [
-                {"id": UUID(int=base + 500), **own, "message_id": message_id,
-                 "delivery_id": rows[0]["id"], "fence": 1, "channel": "EMAIL",
-                 "provider": "simulator", "started_at": moment}
-            ],
-            Event: [
-                {"id": UUID(int=base + 600), **own, "message_id": message_id,
-                 "delivery_id": rows[0]["id"], "type": "accepted", "at": moment}
-            ],
-        }
-    )  # fmt: skip
-    return message_id
-
-
-def kept(model):
-    return set(model.objects.values_list("pk", flat=True))
-
-
-def left():
-    """Return how many rows each table has."""
-    return {model.__name__: model.objects.count() for model in PARTITIONED}
-
-
-def whole(count):
-    return dict.fromkeys((model.__name__ for model in PARTITIONED), count)
-
-
-def months_of(table):
-    found = partitions.past([table], before=datetime(2032, 1, 1, tzinfo=UTC))
-    return [month.name.removeprefix(f"{table}_") for month in found if month.start.year >= 2030]
 
 
 def test_contents_go_after_their_days_and_messages_stay():
@@ -135,43 +47,6 @@ def test_whole_months_of_contents_go_with_their_partition():
     retention.apply(now=NOW)
     assert months_of(MessageContent._meta.db_table) == ["203105", "203106"]
     assert left() == {**whole(1), "MessageContent": 0}
-
-
-def days(*moments):
-    """Have the contents of some days in partitions of their own, as they are by default."""
-    month = partitions.Partition(CONTENTS, datetime(2031, 5, 1, tzinfo=UTC), attached=True)
-    assert partitions.drop(month)
-    for moment in moments:
-        create([CONTENTS], moment, Period.DAY)
-
-
-def names_of_contents():
-    found = partitions.past([CONTENTS], before=datetime(2032, 1, 1, tzinfo=UTC))
-    return [each.name.removeprefix(f"{CONTENTS}_") for each in found if each.start.year >= 2031]
-
-
-def test_a_day_of_contents_is_dropped_and_what_is_needed_is_carried_over():
-    """NOW is 15 June, so that contents of 15 May have 30 days behind them, and of 16 May not."""
-    days(at(2031, 5, 14), at(2031, 5, 15), at(2031, 5, 16))
-    for hour in range(3):
-        store(at(2031, 5, 14) + timedelta(hours=hour))
-        store(at(2031, 5, 15) + timedelta(hours=hour))
-    live = store(at(2031, 5, 14), "SCHEDULED", due_at=at(2031, 9, 1), number=1)
-    changed = store(at(2031, 5, 15), moved=NOW - timedelta(days=3), number=1)
-    fresh = store(at(2031, 5, 16))
-    contents = dict(MessageContent.objects.values_list("pk", "body"))
-    retention.apply(now=NOW)
-    assert dict(MessageContent.objects.values_list("pk", "body")) == {
-        key: contents[key] for key in (live, changed, fresh)
-    }
-    assert names_of_contents() == ["20310516"]
-    assert set(query(f"SELECT id FROM {CONTENTS}_kept")) == {(live,), (changed,)}
-    Delivery.objects.filter(message_id=live).update(status="SENT", due_at=None)
-    retention.apply(now=NOW + timedelta(hours=1))
-    assert kept(MessageContent) == {changed, fresh}
-    retention.apply(now=NOW + timedelta(days=40))
-    assert kept(MessageContent) == set()
-    assert query("SELECT relname FROM pg_class WHERE relname ~ '_live$'") == []
 
 
 def test_contents_are_dropped_between_the_hourly_runs(redis):
@@ -198,34 +73,6 @@ def test_contents_of_a_day_that_has_not_ended_stay_until_it_has():
     assert kept(MessageContent) == {noon}
     retention.apply(now=NOW + timedelta(days=1))
     assert kept(MessageContent) == set()
-
-
-def test_a_search_that_ran_out_of_time_is_continued():
-    days(at(2031, 5, 14))
-    store(at(2031, 5, 14))
-    live = store(at(2031, 5, 14), "SCHEDULED", due_at=at(2031, 9, 1), number=1)
-    (part,) = [each for each in partitions.past([CONTENTS], before=NOW) if each.start.day == 14]
-    condition, values = job._RETAINED, [job.UNFINISHED, NOW]
-    assert live_contents.find(part, condition, values, until=0.0) is None
-    start = ids.at_least(part.start + timedelta(hours=18))  # as if a run had ended there
-    query(f"INSERT INTO {part.name}_live VALUES (%s, %s)", start, live)
-    Delivery.objects.all().delete()
-    later = monotonic() + 60
-    assert live_contents.find(part, condition, values, later) == [live]
-    live_contents.clear(part)
-
-
-def test_more_than_can_be_carried_over_stay_where_they_are(monkeypatch):
-    monkeypatch.setattr(live_contents, "LIMIT", 1)
-    days(at(2031, 5, 14))
-    ended = store(at(2031, 5, 14))
-    live = {
-        store(at(2031, 5, 14), "SCHEDULED", due_at=at(2031, 9, 1), number=number)
-        for number in (1, 2)
-    }
-    retention.apply(now=NOW)
-    assert (kept(MessageContent), ended in live) == (live, False)
-    assert names_of_contents() == ["20310514"]
 
 
 @pytest.mark.parametrize(
@@ -319,10 +166,6 @@ def test_partitions_of_other_tables_wait_for_the_messages_of_their_time():
     assert (months_of(table)[0], months_of(Delivery._meta.db_table)[0]) == ("20300511", "203005")
     retention.apply(now=NOW + timedelta(days=30))
     assert left() == whole(0)
-
-
-def kept_messages(model):
-    return set(model.objects.values_list("message_id", flat=True))
 
 
 def test_a_delivery_across_the_border_of_months_keeps_its_message():

@@ -14,21 +14,6 @@ from tests.messaging.console.studio.scene import at, client_of, do, draft_of, fo
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def row(org):
-    return factories.template(org, name="order", html="<p>{{ note }}</p>")
-
-
-@pytest.fixture
-def ann(org):
-    return client_of(Client, org, "ann")
-
-
-@pytest.fixture
-def ben(org):
-    return client_of(Client, org, "ben")
-
-
 def test_a_template_is_added_by_its_name_and_begins_with_an_empty_draft(ann, org):
     new = {"name": "note", "language": "de", "channel": "SMS", "category": "TRANSACTIONAL"}
     answer = ann.post(url("templates"), new)

@@ -13,16 +13,6 @@ from tests.messaging.console.studio.scene import client_of, form
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def row(org):
-    return factories.template(org, name="order", html="<p>{{ note }}</p>")
-
-
-@pytest.fixture
-def ann(org):
-    return client_of(Client, org, "ann")
-
-
 def rendered(client, row, **fields):
     return client.post(url("template_preview", row.template.name), form(row, **fields)).json()
 

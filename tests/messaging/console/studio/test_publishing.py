@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from messaging.content import publishing, templates
@@ -16,26 +15,11 @@ from rme.core.errors import InvalidPayload
 from rme.tenants.audit import COMMAND_LINE
 from tests import audited, factories
 from tests.admin.scene import button
-from tests.messaging.console.studio.scene import at, client_of, do, draft_of, save, words
+from tests.messaging.console.studio.scene import at, do, draft_of, save, words
 from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db
 OTHER = "review: Another person must approve it: you have written some of it."
-
-
-@pytest.fixture
-def row(org):
-    return factories.template(org, name="order", html="<p>{{ note }}</p>")
-
-
-@pytest.fixture
-def ann(org):
-    return client_of(Client, org, "ann")
-
-
-@pytest.fixture
-def ben(org):
-    return client_of(Client, org, "ben")
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from messaging.models import ProviderAccount
-from rme import demo_mail
-from rme.core import smtp_url
-from rme.core.smtp_url import MailServer
+from rme import demo
+from rme.core.environment import smtp_url
+from rme.core.environment.smtp_url import MailServer
 from rme.transport import AddressPolicy
 from tests.service import ROOT
 
@@ -69,7 +69,7 @@ def test_the_settings_open_the_default_port_alone():
 
 @pytest.mark.django_db
 def test_the_demos_account_uses_the_port_that_is_opened(org):
-    demo_mail.use("smtp+plain://127.0.0.1", org.pk)
+    demo.use_mail_server("smtp+plain://127.0.0.1", org.pk)
     account = ProviderAccount.objects.get(organization=org, name="smtp")
     credentials = json.loads(account.credentials)
     assert (credentials["host"], credentials["port"]) == ("127.0.0.1", 25)

@@ -4,7 +4,7 @@ import orjson
 
 from messaging.models import ProviderAccount
 from messaging.providers.smtp import Smtp
-from rme.core import smtp_url
+from rme.core.environment import smtp_url
 
 
 def use(url: str, organization_id: str) -> None:

@@ -1,0 +1,248 @@
+"""The webhook deliveries of an endpoint: the list, one with its payload and answers, sending again.
+
+Sending again is what `managed_endpoints` does for REST: the same events, under their webhook-ids.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.developers.webhook_filter import STATUS, WebhookFilterForm
+from messaging.models import WebhookDelivery, WebhookEndpoint
+from messaging.webhooks import delivery_log, endpoints, managed_endpoints, payloads, replays
+from messaging.webhooks.delivery_log import DeliveryFilter
+from rme.core import errors, ids
+from rme.tenants.masking import mask_all_in
+from rme.tenants.roles import Permission
+
+PAGE = 50
+DISABLED = "The endpoint is disabled, so nothing is sent to it. Enable it first."
+
+
+class AgainForm(forms.Form):
+    """Why events are sent again: the audit keeps it."""
+
+    why = forms.CharField(
+        max_length=500, label="Why?", widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLine:
+    """An attempt in words."""
+
+    at: datetime | None
+    status: int | None
+    ms: int
+    error: str
+    answer: str
+
+    @property
+    def words(self) -> str:
+        """Return what came of it: the status of the answer, or why there is none."""
+        return self.error or f"Answered {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLine:
+    """A webhook delivery in words."""
+
+    row: WebhookDelivery
+    attempts: Sequence[AttemptLine]
+    """The latest one first."""
+
+    @property
+    def happened_at(self) -> datetime:
+        return ids.moment(self.row.event_id)
+
+    @property
+    def status(self) -> str:
+        return STATUS[self.row.status][0]
+
+    @property
+    def colour(self) -> str:
+        return STATUS[self.row.status][1]
+
+    @property
+    def last(self) -> AttemptLine | None:
+        return next(iter(self.attempts), None)
+
+
+def _line(viewer: Viewer, row: WebhookDelivery) -> DeliveryLine:
+    attempts = [
+        AttemptLine(
+            at=datetime.fromisoformat(each["at"]) if each["at"] else None,
+            status=each["status"],
+            ms=each["ms"],
+            error=each["error"] or "",
+            answer=_shown(viewer, each["answer"] or ""),
+        )
+        for each in reversed(row.attempts or [])
+    ]
+    return DeliveryLine(row, attempts)
+
+
+def _shown(viewer: Viewer, text: str) -> str:
+    """Return a text with its addresses as the viewer may see them."""
+    return text if viewer.sees_addresses else mask_all_in(text)
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+@require_GET
+def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the deliveries of the endpoint that needs a look first: one that fails, or the newest.
+
+    Without an endpoint, say what one is and lead to its form.
+    """
+    found = _endpoints(viewer)
+    if not found:
+        return access.show(
+            request, viewer, "developers/no_endpoint", "Webhook deliveries", **_may(viewer)
+        )
+    first = min(found, key=lambda row: (row.failing_since is None, not row.enabled, -row.pk))
+    url = reverse("console:webhook_deliveries", args=[viewer.organization_id, first.pk])
+    query = request.GET.urlencode()
+    return HttpResponseRedirect(f"{url}?{query}" if query else url)
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+@require_GET
+def show(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
+    """Return a page of an endpoint's deliveries."""
+    endpoint = _endpoint(viewer, endpoint_id)
+    form = WebhookFilterForm(request.GET)
+    before = ids.parse(request.GET.get("after", ""))
+    found = delivery_log.find(endpoint.pk, form.read(), limit=PAGE, before=before)
+    return access.show(
+        request,
+        viewer,
+        "developers/webhooks",
+        f"Webhook deliveries to {endpoint}",
+        others_page="console:webhooks",
+        endpoint=endpoint,
+        endpoints=_endpoints(viewer),
+        form=form,
+        lines=[_line(viewer, row) for row in found.rows],
+        following=found.following,
+        searched_until=ids.moment(found.following) if found.following else None,
+        is_filtered=bool(form.query),
+        **_may(viewer),
+    )
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def show_one(
+    request: HttpRequest, viewer: Viewer, endpoint_id: int, delivery_id: int
+) -> HttpResponseBase:
+    """Return a delivery with its payload and answers; a POST sends it again."""
+    endpoint = _endpoint(viewer, endpoint_id)
+    row = delivery_log.get(endpoint.pk, delivery_id)
+    if row is None:
+        raise Http404
+    problem = ""
+    if request.method == "POST":
+        viewer.require(Permission.CHANGE_WEBHOOKS)
+        problem = _send_again(viewer, endpoint, DeliveryFilter(webhook_id=row.event_id))
+        if not problem:
+            messages.success(request, "It is sent again, under the same webhook-id.")
+            return HttpResponseRedirect(request.path)
+    payload = payloads.read(row)
+    return access.show(
+        request,
+        viewer,
+        "developers/webhook",
+        f"{row.type} to {endpoint}",
+        others_page="console:webhooks",
+        endpoint=endpoint,
+        line=_line(viewer, row),
+        payload=_shown(viewer, _indented(payload.body)),
+        message_id=payload.message_id,
+        problem=problem,
+        **_may(viewer),
+    )
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
+    """Return how many deliveries the filters choose; a POST with a reason sends them again."""
+    viewer.require(Permission.CHANGE_WEBHOOKS)
+    endpoint = _endpoint(viewer, endpoint_id)
+    is_posted = request.method == "POST"
+    filters = WebhookFilterForm(request.POST if is_posted else request.GET)
+    form = AgainForm(request.POST if is_posted else None, label_suffix="")
+    wanted, problem = filters.read(), ""
+    if filters.errors:  # a filter that is not understood must not choose more than was meant
+        problem = f"These filters cannot be read: {filters.in_words}."
+    elif form.is_valid():
+        problem = _send_again(viewer, endpoint, wanted, form.cleaned_data["why"])
+        if not problem:
+            messages.success(request, "They are sent again, under the same webhook-ids.")
+            return HttpResponseRedirect(_list_of(viewer, endpoint, filters))
+    count = 0 if filters.errors else replays.count_chosen(endpoint, wanted)
+    return access.show(
+        request,
+        viewer,
+        "developers/webhooks_again",
+        "Send again?",
+        others_page="console:webhooks",
+        endpoint=endpoint,
+        filters=filters,
+        form=form,
+        count=count,
+        is_cut=count >= replays.CHOSEN_LIMIT,
+        problem=problem,
+        back=_list_of(viewer, endpoint, filters),
+        **_may(viewer),
+    )
+
+
+def _send_again(
+    viewer: Viewer, endpoint: WebhookEndpoint, wanted: DeliveryFilter, reason: str = ""
+) -> str:
+    """Queue deliveries again; return why that was refused, or an empty text."""
+    key = str(endpoint.pk)
+    try:
+        managed_endpoints.replay_chosen(viewer.organization_id, key, wanted, viewer.actor, reason)
+    except errors.InvalidPayload:
+        return DISABLED
+    return ""
+
+
+def _endpoint(viewer: Viewer, endpoint_id: int) -> WebhookEndpoint:
+    try:
+        return managed_endpoints.get(viewer.organization_id, str(endpoint_id))
+    except errors.NotFound:
+        raise Http404 from None
+
+
+def _endpoints(viewer: Viewer) -> list[WebhookEndpoint]:
+    most = endpoints.PER_ORGANIZATION
+    return managed_endpoints.find(viewer.organization_id, limit=most)[0]
+
+
+def _list_of(viewer: Viewer, endpoint: WebhookEndpoint, filters: WebhookFilterForm) -> str:
+    url = reverse("console:webhook_deliveries", args=[viewer.organization_id, endpoint.pk])
+    return f"{url}?{filters.query}" if filters.query else url
+
+
+def _may(viewer: Viewer) -> dict[str, bool]:
+    return {
+        "may_change": viewer.may(Permission.CHANGE_WEBHOOKS),
+        "may_see_messages": viewer.may(Permission.SEE_MESSAGES),
+    }
+
+
+def _indented(body: bytes | None) -> str:
+    """Return a payload as people read it; empty if there is none any more."""
+    if body is None:
+        return ""
+    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
