@@ -188,7 +188,9 @@ def claim_many(
     until = monotonic() + settings.LEASE_SECONDS / 2
     wanted = [sql.array(limits), sql.array([str(count) for count in limits.values()])]
     ((rows, contents, cut),) = sql.read_in_order(
-        _CLAIM, [*wanted, channel, priority, limit, settings.LEASE_SECONDS]
+        _CLAIM,
+        [*wanted, channel, priority, limit, settings.LEASE_SECONDS],
+        setting=sql.BY_KEPT_PLAN,
     )
     bodies = dict(_rows(contents))
     claimed: dict[str, list[ClaimedDelivery]] = defaultdict(list)

@@ -90,7 +90,9 @@ WHERE organization_id <> ALL(%s::text[]) LIMIT {limit}"""
         start = organizations.random_id()
         walk, oldest = ([channel, start], [channel]) if channel else ([start], [])
         parameters = walk * 4 * len(PRIORITIES) + oldest * 2 * len(PRIORITIES)
-        rows = sql.read_in_order(self._text, [*parameters, sql.array(without)])
+        rows = sql.read_in_order(
+            self._text, [*parameters, sql.array(without)], setting=sql.BY_KEPT_PLAN
+        )
         found = list({WaitingOrganization(*row) for row in rows})
         random.shuffle(found)
         return sorted(found, key=lambda each: each.priority)
@@ -110,4 +112,4 @@ WHERE oldest.due_at <= {_NOW}
 
 def waiting_channels() -> list[str]:
     """Return the channels on which something is ready to be sent now."""
-    return [channel for (channel,) in sql.read_in_order(_WAITING)]
+    return [channel for (channel,) in sql.read_in_order(_WAITING, setting=sql.BY_KEPT_PLAN)]

@@ -99,7 +99,11 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
     any_sent = any(row["sent_at"] for row in rows)
     return {
         _OUTCOMES: sql.update_step(
-            Attempt, rows, {"sent_at": _SENT_AT} if any_sent else {}, _SENT, setting=sql.BY_INDEX
+            Attempt,
+            rows,
+            {"sent_at": _SENT_AT} if any_sent else {},
+            _SENT,
+            setting=sql.BY_KEPT_PLAN,
         ),
         "provider_references": sql.insert_step(
             ProviderReference, references, "ON CONFLICT DO NOTHING"

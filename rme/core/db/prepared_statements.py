@@ -41,6 +41,12 @@ class PendingRows(Statement):
         return self.result
 
 
+class _Setting(PendingRows):
+    """A setting of the planner, which holds for the statements after it."""
+
+    __slots__ = ()
+
+
 class _Transaction:
     """The `transaction()` that is open on a connection, if one is."""
 
@@ -124,7 +130,7 @@ def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") 
     Raises DatabaseError, and TypeError for parameters of other types.
     """
     statement = PendingRows(text, [_text(value) for value in parameters])
-    statements = [PendingRows(setting), statement] if setting else [statement]
+    statements = [_Setting(setting), statement] if setting else [statement]
     if _pipeline.statements is not None:
         _append(_pipeline.statements, statements)
         return statement
@@ -140,10 +146,10 @@ def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") 
 
 
 def _append(waiting: list[PendingRows], statements: Sequence[PendingRows]) -> None:
-    """Add a statement after its setting, unless the setting is among those that wait."""
+    """Add a statement after its setting, unless that is the last setting of those that wait."""
     *setting, statement = statements
-    before = {each.text for each in waiting}
-    waiting += [each for each in setting if each.text not in before]
+    last = next((each.text for each in reversed(waiting) if isinstance(each, _Setting)), "")
+    waiting += [each for each in setting if each.text != last]
     waiting.append(statement)
 
 
