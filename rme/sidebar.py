@@ -102,7 +102,14 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Sending",
         "items": [
-            _page("Provider accounts", "cell_tower", "messaging_provideraccount"),
+            _console(
+                "Providers and routing",
+                "cell_tower",
+                "providers",
+                ("providers", "provider", "new_provider", "route"),
+                "may_see_settings",
+            ),
+            _page("All provider accounts", "list", "messaging_provideraccount"),
             _page("Categories", "category", "messaging_category"),
             _page("Sending rules", "speed", "messaging_sendingrules"),
             _page("Webhooks", "webhook", "messaging_webhookendpoint"),

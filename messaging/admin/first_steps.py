@@ -82,7 +82,7 @@ def _checklist(progress: Progress) -> Checklist:
             "Provider",
             _provider_help(progress),
             progress.provider,
-            listed_or_new("messaging_provideraccount", exists=progress.provider),
+            reverse("console:providers", args=[progress.organization_id]),
         ),
         FirstStep(
             "Template",

@@ -179,7 +179,7 @@ def may_see_people(request: HttpRequest) -> bool:
 
 
 def may_see_settings(request: HttpRequest) -> bool:
-    """Return whether a person may see the webhooks of any organization."""
+    """Return whether a person may see the settings of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_SETTINGS))
 
 

@@ -18,6 +18,7 @@ from messaging.consent import suppressions
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
+from messaging.console.routing import lanes
 from messaging.console.studio import variants
 from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
@@ -145,10 +146,9 @@ def _templates(viewer: Viewer, term: str) -> list[Result]:
 
 
 def _accounts(viewer: Viewer, term: str) -> list[Result]:
-    if not viewer.sees_contents:
+    if not viewer.may(Permission.SEE_SETTINGS):
         return []
     rows = ProviderAccount.objects.filter(
         organization_id=viewer.organization_id, name__icontains=term
     ).order_by("name")[:LIMIT]
-    url = "admin:messaging_provideraccount_change"
-    return [Result(row.name, row.channel, reverse(url, args=[row.pk])) for row in rows]
+    return [Result(row.name, row.channel, lanes.account_url(row)) for row in rows]

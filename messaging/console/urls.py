@@ -10,6 +10,7 @@ from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
 from messaging.console.people import person_page
+from messaging.console.routing import account_page, lanes, new_account, route_page
 from messaging.console.studio import live, template_list, template_page
 from rme.tenants.roles import Permission
 
@@ -19,6 +20,7 @@ urlpatterns = [
     path("review/", access.first("messages", query=f"status={HELD}"), name="first_review"),
     path("outbox/", access.first("messages", query="provider=simulator"), name="first_outbox"),
     path("templates/", access.first("templates", Permission.SEE_TEMPLATES), name="first_templates"),
+    path("providers/", access.first("providers", Permission.SEE_SETTINGS), name="first_providers"),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
@@ -51,6 +53,14 @@ urlpatterns = [
     ),
     path("<str:organization_id>/templates/<str:name>/frame/", live.frame, name="template_frame"),
     path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
+    path("<str:organization_id>/providers/", lanes.show, name="providers"),
+    path("<str:organization_id>/providers/route/", route_page.show, name="route"),
+    path(
+        "<str:organization_id>/providers/new/<str:provider_kind>/",
+        new_account.show,
+        name="new_provider",
+    ),
+    path("<str:organization_id>/providers/<int:account_id>/", account_page.show, name="provider"),
     path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
     path("<str:organization_id>/people/<path:contact_id>/", person_page.show, name="person"),
     path(

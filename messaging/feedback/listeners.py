@@ -66,8 +66,9 @@ def open_links(
     """Have the provider of every listening account keep a connection, unless stopped."""
     kinds = [kind for kind, provider in providers.REGISTRY.items() if provider.listens]
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-    named = ProviderAccount.objects.filter(kind__in=kinds).values_list("public_id", flat=True)
-    for public_id in named.order_by("id"):
+    rows = ProviderAccount.objects.filter(kind__in=kinds)
+    live = rows.exclude(state=ProviderAccount.State.DRAFT)
+    for public_id in live.order_by("id").values_list("public_id", flat=True):
         account = callbacks.find_account(str(public_id))
         if account is None:  # its settings are invalid, which is logged
             continue

@@ -166,6 +166,7 @@ class ProviderAccount(models.Model):
         ACTIVE = "ACTIVE"
         PAUSED = "PAUSED", "Paused: takes nothing"
         DRAINING = "DRAINING", "Draining: takes nothing new"
+        DRAFT = "DRAFT", "Not active yet"
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="accounts")
     public_id = models.CharField(max_length=36, unique=True, default=new_text_id, editable=False)

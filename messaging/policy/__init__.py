@@ -5,4 +5,6 @@ Other packages use:
 - `organization_policy`: all of it, read once and kept for two seconds
 - `send_limits`: the ceilings on accepted messages
 - `pausing`: ends a pause
+- `connection_check`: checks accounts by a log-in or a test message
+- `account_states`: activates, pauses and drains accounts, and stores their routing order
 """

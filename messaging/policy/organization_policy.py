@@ -250,7 +250,8 @@ _QUERIES = (
             "state",
             "credentials",
         ),
-        "ORDER BY priority, id",
+        # What is not active yet takes no part: no message waits for it.
+        f"AND state <> '{ProviderAccount.State.DRAFT}' ORDER BY priority, id",
     ),
     _Query(
         SendingRules,

@@ -9,6 +9,7 @@ Other packages use:
 - `checks`: what the deployment depends on
 - `configuration`: findings in the configuration
 - `first_steps`: what an organization lacks before its first delivered message
+- `backlog`: the deliveries that are ready and have not gone
 - `account_hour`: provider accounts in the last hour, for the admin
 - `metrics`: the gauges that are read from the database
 """

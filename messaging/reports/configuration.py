@@ -97,6 +97,7 @@ def _unserved_channels(accounts: Accounts, simulated: Collection[str]) -> list[F
     for organization_id, rows in accounts.items():
         for channel in Channel:
             states = {row.state for row in rows if row.channel == channel}
+            states.discard(ProviderAccount.State.DRAFT)
             if not states and organization_id in simulated:  # as in routing
                 text = f"no provider account for {channel}: the simulator takes what is sent."
                 found.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))

@@ -51,6 +51,11 @@ ROUTES = {
     "console:template_frame": (NOBODY, P.SEE_TEMPLATES),
     "console:template_draft": (NOBODY, P.CHANGE_TEMPLATES),
     "console:sample_contacts": (P.SEE_MESSAGES, NOBODY),
+    "console:first_providers": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:providers": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
+    "console:route": (P.SEE_SETTINGS, NOBODY),
+    "console:new_provider": (P.CHANGE_SETTINGS, P.CHANGE_SETTINGS),
+    "console:provider": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
     "console:filters": (P.SEE_MESSAGES, P.SEE_MESSAGES),
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
@@ -84,7 +89,6 @@ ROUTES = {
             *("account", "case", "contact", "event", "eventregistration", "speaker", "exhibitor"),
         )
     },
-    "admin:messaging_provideraccount_check": (NOBODY, P.CHANGE_SETTINGS),
     "admin:messaging_suppression_import": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
     **{
         f"admin:{name}": (needed, needed)
@@ -100,7 +104,7 @@ ROUTES = {
             "tenants_user_act_as": P.DEPLOYMENT,
             "auth_user_password_change": P.DEPLOYMENT,
             "crm_platform_test_connection": P.CHANGE_SETTINGS,
-            "messaging_provideraccount_set_aside": P.CHANGE_SETTINGS,
+            "messaging_provideraccount_check_and_test": P.SEE_SETTINGS,
             "messaging_webhookendpoint_secret": P.SEE_SETTINGS,
             "messaging_webhookendpoint_test_event": P.CHANGE_WEBHOOKS,
             "messaging_webhookendpoint_replay": P.CHANGE_WEBHOOKS,
@@ -112,7 +116,6 @@ ROUTES = {
             "messaging_templateversion_preview": P.SEE_TEMPLATES,
             "messaging_templateversion_activate": P.PUBLISH_TEMPLATES,
             "messaging_templateversion_copy": P.CHANGE_TEMPLATES,
-            "messaging_provideraccount_test_send": P.CHANGE_SETTINGS,
             "messaging_templateversion_send_test": P.OPERATE,
         }.items()
     },
@@ -199,7 +202,7 @@ def test_an_owner_of_another_organization_reaches_nothing_of_this_one(org, addre
 def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
-    names = ("message", "html", "action", "person", "lift", "filter")
+    names = ("message", "html", "action", "person", "lift", "filter", "provider")
     names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
     names += ("privacy_request", "privacy_file")
     mixed = [

@@ -59,7 +59,7 @@ _PAGES = {
     "WEBHOOK_DISABLED": "webhookendpoint",
     "WEBHOOK_FAILING": "webhookendpoint",
 }
-"""The page for each finding, if it is not that of the provider accounts."""
+"""The model page for each finding; all others lead to the provider accounts."""
 
 
 def _page(finding: Finding) -> str:
@@ -69,7 +69,11 @@ def _page(finding: Finding) -> str:
     if finding.code == "PRIVACY_REQUEST_OVERDUE":
         page = reverse("console:privacy", args=[finding.organization_id])
         return f"{page}?state=OVERDUE"
-    page = f"admin:messaging_{_PAGES.get(finding.code, 'provideraccount')}"
+    if finding.code not in _PAGES:
+        account = [] if finding.row_id is None else [finding.row_id]
+        name = "console:provider" if account else "console:providers"
+        return reverse(name, args=[finding.organization_id, *account])
+    page = f"admin:messaging_{_PAGES[finding.code]}"
     if finding.row_id is None:
         return reverse(f"{page}_changelist")
     return reverse(f"{page}_change", args=[finding.row_id])

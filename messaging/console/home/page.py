@@ -113,7 +113,7 @@ def _strips(
             AccountStrip(
                 name=account.name,
                 channel=account.channel,
-                url=reverse("admin:messaging_provideraccount_change", args=[account.id])
+                url=reverse("console:provider", args=[viewer.organization_id, account.id])
                 if sees_settings
                 else "",
                 status=words,

@@ -141,7 +141,7 @@ def _waiting_links(row: DeliveryRow) -> list[Link]:
     if row.waiting == "PAUSED":
         return [Link("Pauses", reverse("admin:messaging_pause_changelist"))]
     if row.waiting in ("PROVIDER", "RATE"):
-        return [Link("Provider accounts", reverse("admin:messaging_provideraccount_changelist"))]
+        return [Link("Provider accounts", reverse("console:first_providers"))]
     return []
 
 

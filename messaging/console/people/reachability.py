@@ -86,9 +86,25 @@ def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
     return ChannelReach(channel, shown, "", _categories(person, channel, address))
 
 
+def of_category(
+    viewer: Viewer, contact: ContactRecord, channel: Channel, address: str | None, category: str
+) -> CategoryReach:
+    """Return whether messages of one category reach a person, or an address that nobody has."""
+    own = viewer.organization_id
+    policy = organization_policy.of(own)
+    person = _Person(viewer.organization, policy, contact, (), gates.pauses_in_force(own))
+    return _reach(person, channel, address, [policy.rules(category)])[0]
+
+
 def _categories(person: _Person, channel: Channel, address: str | None) -> list[CategoryReach]:
     """Return what the gates answer for each category, by one check."""
     rules = [each for _, each in sorted(person.policy.categories.items())]
+    return _reach(person, channel, address, rules)
+
+
+def _reach(
+    person: _Person, channel: Channel, address: str | None, rules: Sequence[CategoryRules]
+) -> list[CategoryReach]:
     own, contact_id = person.organization.id, person.contact.id
     candidates = [gates.Candidate(own, contact_id, channel, address, each) for each in rules]
     return [

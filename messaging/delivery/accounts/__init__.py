@@ -8,17 +8,29 @@ reports the results of its sends to `circuits` and `concurrency`.
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
 from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
 from messaging.delivery.accounts.rates import require as require_rate
-from messaging.delivery.accounts.routing import SIMULATORS, Router, configured, expected, serving
+from messaging.delivery.accounts.routing import (
+    SIMULATORS,
+    RouteAnswer,
+    Router,
+    RouteStep,
+    configured,
+    expected,
+    explain,
+    serving,
+)
 
 __all__ = [
     "SIMULATORS",
     "Availability",
     "CircuitState",
+    "RouteAnswer",
+    "RouteStep",
     "Router",
     "UnavailableReason",
     "admit",
     "configured",
     "expected",
+    "explain",
     "look",
     "process_rooms",
     "require_rate",

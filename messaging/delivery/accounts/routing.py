@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.circuits import ALL_CLOSED, CircuitStates
@@ -88,8 +90,7 @@ def order(
     # Efraimidis and Spirakis: sorting by random()^(1/weight) draws without replacement by weight.
     keyed = [
         (
-            states.is_tried_last(account.id),
-            account.priority,
+            *_place(account, states),
             -(random.random() ** (1 / account.weight)),
             account,
         )
@@ -97,6 +98,72 @@ def order(
         if account.active or (account.draining and account.id == previous)
     ]
     return [account for *_, account in sorted(keyed, key=lambda entry: entry[:3])]
+
+
+def _place(account: Account, states: CircuitStates) -> tuple[bool, int]:
+    """Return the place of an account; those with the same one share by weight."""
+    return states.is_tried_last(account.id), account.priority
+
+
+class RouteAnswer(StrEnum):
+    """What an account has to do with a send to an address."""
+
+    FIRST = "FIRST"
+    """It is tried first, or by its share."""
+    NEXT = "NEXT"
+    """It is tried if those before it do not take the message."""
+    TRIED_LAST = "TRIED_LAST"
+    """Likewise, and after the others, as its circuit is not closed or its provider asked for it."""
+    NO_MATCH = "NO_MATCH"
+    """It takes other addresses or devices."""
+    DRAINING = "DRAINING"
+    """It takes nothing new."""
+    PAUSED = "PAUSED"
+    BROKEN = "BROKEN"
+    """Its settings are invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteStep:
+    """An account of a route, and its share of those that are tried first."""
+
+    account: Account
+    answer: RouteAnswer
+    share: float = 0.0
+
+
+def explain(
+    policy: Policy, channel: str, address: str | None, *, devices: Devices = frozenset()
+) -> list[RouteStep]:
+    """Return what each account of a channel has to do with an address, in the order of tries.
+
+    Those that are not tried come last. Nothing is probed or counted.
+    """
+    accounts = configured(policy, channel, address, test=False, devices=devices)
+    ids = [each.id for each in accounts if each.active and each.id is not None]
+    states = circuits.look(ids, probing=False)
+    tried = sorted(order(accounts, states), key=lambda each: (_place(each, states), -each.weight))
+    first = [each for each in tried if _place(each, states) == _place(tried[0], states)]
+    total = sum(each.weight for each in first)
+    steps = [
+        RouteStep(each, RouteAnswer.FIRST, each.weight / total)
+        if each in first
+        else RouteStep(each, RouteAnswer.TRIED_LAST)
+        if states.is_tried_last(each.id)
+        else RouteStep(each, RouteAnswer.NEXT)
+        for each in tried
+    ]
+    others = [a for a in policy.accounts if a.channel == channel and a not in tried]
+    return [*steps, *(RouteStep(each, _why_not(each, address, devices)) for each in others)]
+
+
+def _why_not(account: Account, address: str | None, devices: Devices) -> RouteAnswer:
+    """Return why an account is not tried."""
+    if account.provider is None:
+        return RouteAnswer.BROKEN
+    if not _matches(account, address, devices):
+        return RouteAnswer.NO_MATCH
+    return RouteAnswer.DRAINING if account.draining else RouteAnswer.PAUSED
 
 
 def routes(
@@ -164,7 +231,7 @@ class Router:
         )
         if device:
             found = [account for account in found if reaches(account, *device)]
-        places = {(self._states.is_tried_last(each.id), each.priority) for each in found}
+        places = {_place(each, self._states) for each in found}
         if not self._one_by_one and len(places) == len(found):
             self._found[test, device] = found
         return found

@@ -85,6 +85,28 @@ async function showProgress() {
   setTimeout(showProgress, 2000);
 }
 
+// An account moves up or down in its lane: by its place, which the form sends. Equal places share.
+function moveAccount(event) {
+  const button = event.currentTarget;
+  const row = button.closest("tr");
+  const rows = [...row.parentElement.children];
+  const place = (each) => each.querySelector(".c-place input");
+  const up = button.dataset.move === "up";
+  const other = rows[rows.indexOf(row) + (up ? -1 : 1)];
+  if (!other) return;
+  const own = Number(place(row).value);
+  const next = Number(place(other).value);
+  if (own !== next) {
+    [place(row).value, place(other).value] = [next, own];
+  } else {
+    const behind = (each) => Number(place(each).value) > own || (up && Number(place(each).value) === own);
+    for (const each of rows) if (each !== row && behind(each)) place(each).value = Number(place(each).value) + 1;
+    if (!up) place(row).value = own + 1;
+  }
+  if (up) other.before(row); else other.after(row);
+  button.focus();
+}
+
 // A button that copies the text of an element; without scripts it stays hidden.
 function offerCopies(root) {
   for (const button of root.querySelectorAll("button[data-copies]")) {
@@ -102,6 +124,10 @@ function offerCopies(root) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  for (const each of document.querySelectorAll("[data-move]")) {
+    each.hidden = false;
+    each.addEventListener("click", moveAccount);
+  }
   completeTheme(document);
   setTimeout(showProgress, 2000);
   showLocalTimes(document);

@@ -1,11 +1,13 @@
-"""The form of a provider account, made from the schema of its provider's settings.
+"""The forms of provider accounts, one for each kind, made from the schema of its settings.
 
-Each setting of each provider is a field; the page shows those of the chosen kind. A secret can be
-entered and is never shown: an empty field keeps the stored one, unless the destination changes. A
-setting with `json_schema_extra={"multiline": True}` gets a field of several lines.
+Each setting of the kind is a field. A secret can be entered and is never shown: an empty field
+keeps the stored one, unless the destination changes. A setting with
+`json_schema_extra={"multiline": True}` gets a field of several lines.
 """
 
+from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import orjson
@@ -16,8 +18,15 @@ from unfold import widgets
 
 from messaging import providers
 from messaging.models import ProviderAccount
-from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets, types_of
-from rme.tenants.admin.choices import TenantForm
+from rme.core.credentials import (
+    REPEATED_VALUE_NEEDED,
+    is_destination,
+    is_secret,
+    keep_secrets,
+    types_of,
+)
+
+KEEPS_STORED = "Leave empty to keep the stored one. "
 
 
 # The theme has no types.
@@ -75,12 +84,16 @@ def _shown(value: object) -> object:
 
 def _help(info: FieldInfo) -> str:
     required = "Required. " if info.is_required() else ""
-    secret = "Leave empty to keep the stored one. " if is_secret(info) else ""
+    secret = KEEPS_STORED if is_secret(info) else ""
     return f"{required}{secret}{info.description or ''}"
 
 
 def _field(name: str, info: FieldInfo) -> forms.Field:
-    common = {"label": name.replace("_", " "), "required": False, "help_text": _help(info)}
+    common: dict[str, Any] = {
+        "label": name.replace("_", " "),
+        "required": False,
+        "help_text": _help(info),
+    }
     if bool in types_of(info.annotation):
         toggle = widgets.UnfoldBooleanSwitchWidget()
         return forms.BooleanField(**common, initial=_default(info), widget=toggle)
@@ -93,12 +106,9 @@ def _field(name: str, info: FieldInfo) -> forms.Field:
     return forms.CharField(**common, initial=_default(info), widget=_widget(name, info))
 
 
-def _fields() -> dict[str, forms.Field]:
-    return {
-        setting_name(kind, name): _field(name, info)
-        for kind, provider in providers.REGISTRY.items()
-        for name, info in provider.Settings.model_fields.items()
-    }
+def setting_names(kind: str) -> list[str]:
+    """Return the names of the form fields of a kind's settings, in the provider's order."""
+    return [setting_name(kind, name) for name in providers.REGISTRY[kind].Settings.model_fields]
 
 
 SECRET_FIELDS = frozenset(
@@ -109,28 +119,19 @@ SECRET_FIELDS = frozenset(
 )
 
 
-class _AccountForm(TenantForm):
+class SettingsForm(forms.ModelForm):
     """An account with its provider's settings, which the provider's schema checks."""
+
+    kind: ClassVar[str]
 
     class Meta:
         model = ProviderAccount
-        fields = (
-            "organization",
-            "name",
-            "kind",
-            "channel",
-            "priority",
-            "weight",
-            "match",
-            "rate",
-            "state",
-        )
-        widgets: ClassVar[dict[str, Any]] = {"match": widgets.UnfoldAdminTextInputWidget()}
+        fields: ClassVar[Sequence[str]] = ()
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, value in self._stored().items():
-            full = setting_name(self.instance.kind, name)
+            full = setting_name(self.kind, name)
             if full in self.fields and full not in SECRET_FIELDS:
                 self.initial[full] = _shown(value)
 
@@ -143,16 +144,11 @@ class _AccountForm(TenantForm):
 
     def clean(self) -> dict[str, Any]:
         """Check the settings by the provider's schema; each error is shown at its field."""
-        given = super().clean()
-        # kind and channel are fields of new accounts only
-        provider = providers.REGISTRY.get(given.get("kind") or self.instance.kind)
-        if provider is None:
-            return given
-        if given.get("channel") and given["channel"] not in provider.channels:
-            self.add_error("channel", f"{provider.label} does not serve this channel.")
-        settings, missing = self._settings(provider.kind, given)
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        provider = providers.REGISTRY[self.kind]
+        settings, missing = self._settings(given)
         for name in missing:
-            self.add_error(setting_name(provider.kind, name), REPEATED_VALUE_NEEDED)
+            self.add_error(setting_name(self.kind, name), REPEATED_VALUE_NEEDED)
         if missing:
             return given
         try:
@@ -160,18 +156,17 @@ class _AccountForm(TenantForm):
         except ValidationError as error:
             # without the input, which may be the secret
             for problem in error.errors(include_input=False, include_url=False):
-                name = setting_name(provider.kind, str((*problem["loc"], "")[0]))
+                name = setting_name(self.kind, str((*problem["loc"], "")[0]))
                 text = problem["msg"].removeprefix("Value error, ")
                 self.add_error(name if name in self.fields else None, text)
         self.instance.credentials = orjson.dumps(settings).decode()
         return given
 
-    def _settings(self, kind: str, given: dict[str, object]) -> tuple[dict[str, object], list[str]]:
+    def _settings(self, given: dict[str, object]) -> tuple[dict[str, object], list[str]]:
         """Return the settings to store, and the names of secrets that must be entered again."""
-        fields = providers.REGISTRY[kind].Settings.model_fields
-        stored = self._stored() if self.instance.kind == kind else {}
-        typed = {name: given.get(setting_name(kind, name), "") for name in fields}
-        settings, missing = keep_secrets(fields, stored, typed)
+        fields = providers.REGISTRY[self.kind].Settings.model_fields
+        typed = {name: given.get(setting_name(self.kind, name), "") for name in fields}
+        settings, missing = keep_secrets(fields, self._stored(), typed)
         return {name: _converted(fields[name], value) for name, value in settings.items()}, missing
 
 
@@ -183,5 +178,37 @@ def _converted(info: FieldInfo, value: object) -> object:
     return value
 
 
-AccountForm: Any = type("AccountForm", (_AccountForm,), _fields())
-MAIN = _AccountForm.Meta.fields
+@cache
+def form_for(kind: str, base: type[SettingsForm]) -> type[SettingsForm]:
+    """Return a form of a kind of provider: that of `base`, and a field for each setting."""
+    settings = providers.REGISTRY[kind].Settings.model_fields
+    fields = {setting_name(kind, name): _field(name, info) for name, info in settings.items()}
+    return type("AccountForm", (base,), {"kind": kind, **fields})
+
+
+def divided(form: forms.BaseForm) -> tuple[list[forms.BoundField], list[forms.BoundField]]:
+    """Return the fields that a person fills in, and those that rarely differ from their default.
+
+    Required settings, secrets and those that decide where these are sent come first.
+    """
+    usual: list[forms.BoundField] = []
+    rare: list[forms.BoundField] = []
+    for field in form.visible_fields():
+        first = field.name in {"name", "channel"} or _is_usual(form, field.name)
+        (usual if first or field.errors else rare).append(field)
+    return usual, rare
+
+
+def _is_usual(form: forms.BaseForm, name: str) -> bool:
+    assert isinstance(form, SettingsForm)
+    settings = providers.REGISTRY[form.kind].Settings.model_fields
+    for setting, info in settings.items():
+        if name == setting_name(form.kind, setting):
+            is_url = setting.endswith(("url", "ca_pem"))
+            return not is_url and (
+                info.is_required()
+                or is_secret(info)
+                or is_destination(info)
+                or setting in ("username", "sender")
+            )
+    return False

@@ -8,8 +8,9 @@ from messaging.reports import first_steps
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from tests import audited, factories
-from tests.admin.scene import PASSWORD, button, page, person
+from tests.admin.scene import PASSWORD, page, person
 from tests.fakes.smtp import SmtpServer
+from tests.messaging.console.conftest import url
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
@@ -23,8 +24,8 @@ def account(org, port, **fields):
 
 def check(client, row):
     """Press the button; return the page that it leads to."""
-    shown = client.post(button(ProviderAccount, row, "check"), follow=True)
-    assert shown.redirect_chain == [(page(ProviderAccount, "change", row.pk), 302)]
+    shown = client.post(url("provider", row.pk), {"do": "check"}, follow=True)
+    assert shown.redirect_chain == [(url("provider", row.pk), 302)]
     row.refresh_from_db()
     return shown.content.decode()
 
@@ -71,20 +72,21 @@ def test_other_settings_have_not_been_checked(root, org):
             "setting_smtp_port": server.port, "setting_smtp_security": "NONE",
             "setting_smtp_timeout": "5.0",
         }  # fmt: skip
-        url = page(ProviderAccount, "change", row.pk)
-        assert root.post(url, form).status_code == 302
+        change = page(ProviderAccount, "change", row.pk)
+        assert root.post(change, form).status_code == 302
         row.refresh_from_db()
         assert (row.name, row.checked_at is None) == ("renamed", False)
-        assert root.post(url, {**form, "setting_smtp_helo": "me.example"}).status_code == 302
+        other = {**form, "setting_smtp_helo": "me.example"}
+        assert root.post(change, other).status_code == 302
     row.refresh_from_db()
     assert (row.checked_at, row.check_problem) == (None, "")
-    assert "Not checked since the settings were stored." in root.get(url).content.decode()
+    assert "Not checked since the settings were stored." in root.get(change).content.decode()
 
 
 def test_a_test_send_is_a_check_too(root, org):
     with SmtpServer() as server:
         row = account(org, server.port)
-        root.post(button(ProviderAccount, row, "test-send"), {"to": "a@b.example"})
+        root.post(url("provider", row.pk), {"do": "test", "to": "a@b.example"})
         row.refresh_from_db()
         assert (len(server.mails), row.check_problem) == (1, "")
         assert row.checked_at is not None
@@ -92,7 +94,7 @@ def test_a_test_send_is_a_check_too(root, org):
     with SmtpServer({"RCPT": "550 5.1.1 nobody here"}) as server:
         account(org, server.port, name="other")
         row = ProviderAccount.objects.get(name="other")
-        root.post(button(ProviderAccount, row, "test-send"), {"to": "a@b.example"})
+        root.post(url("provider", row.pk), {"do": "test", "to": "a@b.example"})
     row.refresh_from_db()
     assert row.checked_at is None  # the recipient's fault says nothing of the account
 
@@ -105,7 +107,7 @@ def test_what_cannot_be_checked_says_so(root, org):
         channel="SMS",
         credentials='{"base_url": "http://x.example", "username": "u", "password": "p"}',
     )
-    assert "It cannot be checked without sending: use Test send." in check(root, row)
+    assert "It cannot be checked without sending: send a test." in check(root, row)
     assert row.checked_at is None
     broken = account(org, 0, name="broken", credentials="{}")
     assert "does not work: The account&#x27;s settings are broken." in check(root, broken)
@@ -113,19 +115,19 @@ def test_what_cannot_be_checked_says_so(root, org):
 
 def test_who_may_not_change_an_account_has_no_button(org):
     row = account(org, 1, credentials=f'{{"host": "mail.example", "password": "{PASSWORD}"}}')
-    url = button(ProviderAccount, row, "check")
-    for role, status in (("OPERATOR", 403), ("VIEWER", 403), ("SUPPORT", 404)):
+    its_page = url("provider", row.pk)
+    for role, *statuses in (("OPERATOR", 200, 403), ("VIEWER", 200, 403), ("SUPPORT", 404, 404)):
         client = person(role, org, role)
-        assert (role, client.post(url).status_code) == (role, status)
-        assert (
-            "Check connection"
-            not in client.get(page(ProviderAccount, "change", row.pk)).content.decode()
-        )
+        shown = client.get(its_page)
+        posted = client.post(its_page, {"do": "check"})
+        assert (role, [shown.status_code, posted.status_code]) == (role, statuses)
+        assert "Check connection" not in shown.content.decode()
     stranger = person("s", factories.organization("other"), "OWNER")
-    assert stranger.post(url).status_code == 404
+    assert stranger.post(its_page, {"do": "check"}).status_code == 404
+    assert stranger.post(url("provider", row.pk, org="other"), {"do": "check"}).status_code == 404
     owner = person("o", org, "OWNER")
-    assert owner.get(url).status_code == 405
-    assert "Check connection" in owner.get(page(ProviderAccount, "change", row.pk)).content.decode()
+    shown = owner.get(its_page).content.decode()
+    assert ("Check connection" in shown, PASSWORD in shown) == (True, False)
     row.refresh_from_db()
     assert row.checked_at is None
 

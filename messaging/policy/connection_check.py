@@ -53,7 +53,7 @@ def send_test(account: ProviderAccount, to: str) -> Outcome:
     if ready.provider is None:
         return BROKEN
     content = _test_content(account, to)
-    (outcome,) = ready.provider.send([Dispatch(ids.new_id(), content)], outbound_transport())
+    (outcome,) = ready.provider.send([Dispatch(ids.new_text_id(), content)], outbound_transport())
     return outcome
 
 

@@ -9,7 +9,7 @@ import rme.core.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0029_archive"),
+        ("messaging", "0030_drafts_of_accounts"),
         ("tenants", "0009_audit"),
     ]
 

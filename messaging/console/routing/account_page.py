@@ -1,0 +1,184 @@
+"""A provider account's page: check its connection, send a test, activate it, or set it aside."""
+
+from collections.abc import Callable
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from messaging import providers
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.routing import lanes, routing_words
+from messaging.models import ProviderAccount
+from messaging.models.statuses import Status
+from messaging.policy import account_states, connection_check, organization_policy
+from messaging.reports import account_hour
+from rme.core import addresses
+from rme.core.channels import Channel
+from rme.tenants.audit import Action
+from rme.tenants.roles import Permission
+
+State = ProviderAccount.State
+HINTS = {
+    Channel.EMAIL: "An email address.",
+    Channel.SMS: "A number like +41791234567.",
+    Channel.PUSH: "A device's token.",
+}
+
+
+class TestForm(forms.Form):
+    """The recipient of a test, checked as in any message."""
+
+    __test__ = False  # pytest: this is no test
+    to = forms.CharField(max_length=4096, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def __init__(self, viewer: Viewer, channel: str, data: QueryDict | None = None) -> None:
+        email = viewer.user.email if channel == Channel.EMAIL else ""
+        super().__init__(data, initial={"to": email}, label_suffix="", auto_id="test_%s")
+        self.channel, self.region = channel, viewer.organization.region
+        self.fields["to"].label = "Send a test to"
+        self.fields["to"].help_text = HINTS[Channel(channel)]
+
+    def clean_to(self) -> str:
+        """Normalize the address."""
+        typed: str = self.cleaned_data["to"]
+        normal: str | None = typed
+        if self.channel == Channel.EMAIL:
+            normal = addresses.email(typed)
+        elif self.channel == Channel.SMS:
+            normal = addresses.phone(typed, self.region)
+        if normal is None:
+            raise forms.ValidationError("This is not an address of that channel.")
+        return normal
+
+
+class AsideForm(forms.Form):
+    """Why an account is paused or drained; the list of accounts and the audit show it."""
+
+    why = forms.CharField(
+        max_length=500,
+        label="Why?",
+        error_messages={"required": "Give a reason."},
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data, label_suffix="", auto_id="aside_%s")
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseBase:
+    """Return an account's page; a POST does what its button says."""
+    own = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
+    row = get_object_or_404(own.select_related("organization"), pk=account_id)
+    filled: dict[str, object] = {}
+    if request.method == "POST":
+        viewer.require(Permission.CHANGE_SETTINGS)
+        act = _ACTS.get(request.POST.get("do", ""))
+        if act is None:
+            messages.error(request, "Nothing was done: choose one of the buttons.")
+        filled = act(request, viewer, row) if act else {}
+        if not filled:
+            return HttpResponseRedirect(lanes.account_url(row))
+    return access.show(
+        request,
+        viewer,
+        "routing/account",
+        row.name,
+        others_page="console:providers",
+        row=row,
+        **_about(viewer, row),
+        **{"test": TestForm(viewer, row.channel), "aside": AsideForm(), **filled},
+        may_change=viewer.may(Permission.CHANGE_SETTINGS),
+    )
+
+
+def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
+    """Return what the page says of an account."""
+    words, colour = routing_words.STATES[State(row.state)]
+    failed = urlencode({"status": Status.FAILED.value, "provider": row.name, "period": "1"})
+    kind = providers.REGISTRY.get(row.kind)
+    hour = account_hour.read(row)
+    return {
+        "kind": kind.label if kind else row.kind,
+        "state_words": words,
+        "state_colour": colour,
+        "state_explained": routing_words.EXPLAINED[State(row.state)],
+        "is_draft": row.state == State.DRAFT,
+        "is_active": row.state == State.ACTIVE,
+        "checked": connection_check.in_words(row),
+        "callback_url": organization_policy.account_of(row).callback_url,
+        "hour": hour,
+        "circuit": routing_words.CIRCUITS[hour.circuit],
+        "settings_url": reverse("admin:messaging_provideraccount_change", args=[row.pk]),
+        "failed_url": f"{reverse('console:messages', args=[viewer.organization_id])}?{failed}",
+        "back": lanes.url(viewer),
+    }
+
+
+def check(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
+    """Log in without sending, store what came of it, and show it on the next page."""
+    outcome = connection_check.check(row)
+    if outcome is None:
+        messages.warning(request, "It cannot be checked without sending: send a test.")
+        return {}
+    text = connection_check.in_words(row)
+    show_result = messages.error if row.check_problem else messages.success
+    show_result(request, f"{row.name}: {text}")
+    access.note(viewer, Action.TESTED, row, text=f"connection: {text}")
+    return {}
+
+
+def _send_test(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
+    """Send one message through the account alone. No message is recorded."""
+    form = TestForm(viewer, row.channel, request.POST)
+    if not form.is_valid():
+        return {"test": form}
+    outcome = connection_check.send_test(row, form.cleaned_data["to"])
+    connection_check.store(row, outcome)
+    text = connection_check.outcome_text(outcome)
+    show_result = messages.success if text.startswith("Accepted") else messages.error
+    show_result(request, f"The test to {viewer.shown(form.cleaned_data['to'])}: {text}")
+    access.note(viewer, Action.TESTED, row, text=f"send: {text}")
+    return {}
+
+
+def _activate(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
+    """Activate an account. One that no check has found to work is asked about once more."""
+    if account_states.needs_check(row) and not request.POST.get("sure"):
+        return {"asks_again": True}
+    account_states.change([row], State.ACTIVE, viewer.actor)
+    messages.success(request, f"{row.name} is active: the routing order uses it.")
+    return {}
+
+
+def _set_aside(state: State) -> Callable[..., dict[str, object]]:
+    """Return the act that pauses or drains an account, with a reason."""
+
+    def act(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
+        form = AsideForm(request.POST)
+        if row.state == State.DRAFT:
+            messages.error(request, f"{row.name} is not active yet, so it sends nothing.")
+            return {}
+        if not form.is_valid():
+            return {"aside": form}
+        account_states.change([row], state, viewer.actor, form.cleaned_data["why"])
+        words = routing_words.STATES[state][0].lower()
+        messages.success(request, f"{row.name} is {words}.")
+        return {}
+
+    return act
+
+
+_ACTS: dict[str, Callable[[HttpRequest, Viewer, ProviderAccount], dict[str, object]]] = {
+    "check": check,
+    "test": _send_test,
+    "activate": _activate,
+    "pause": _set_aside(State.PAUSED),
+    "drain": _set_aside(State.DRAINING),
+}
+"""What a POST does, by its `do`; an act returns what the page shows again, or nothing."""

@@ -1,0 +1,262 @@
+"""The accounts of each channel in the order in which they are tried, and what waits for them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+
+from messaging import providers
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.routing import routing_words
+from messaging.console.routing.route_form import RouteForm
+from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, STATES
+from messaging.models import ProviderAccount
+from messaging.policy import account_states, connection_check
+from messaging.policy.account_states import Place
+from messaging.reports import account_hour, backlog
+from messaging.reports.account_hour import AccountSummary
+from rme.core.channels import Channel
+from rme.tenants.models import Organization
+from rme.tenants.roles import Permission
+
+State = ProviderAccount.State
+STEP = 10
+"""The distance of priorities that are stored, so that an account fits in between."""
+MOST_ACCOUNTS = 500
+"""The most accounts that the page shows and orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An account in its lane."""
+
+    row: ProviderAccount
+    url: str
+    kind: str
+    step: int
+    """Its place among the channel's priorities, from 1; accounts with the same one share."""
+    share: str
+    hour: str
+    circuit: str
+    circuit_colour: str
+    checked: str
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """Return its state in words, and the name of the colour."""
+        return STATES[State(self.row.state)]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A channel: its accounts in their order, and what waits."""
+
+    channel: Channel
+    cards: Sequence[Card]
+    waiting: str
+    is_simulated: bool
+    """It has no account, and the simulator takes what is sent."""
+
+
+class OrderForm(forms.Form):
+    """The places of a lane's accounts, and why they change."""
+
+    why = forms.CharField(
+        max_length=500,
+        label="Why?",
+        error_messages={"required": "Give a reason."},
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, rows: Sequence[ProviderAccount], data: QueryDict | None = None) -> None:
+        super().__init__(data, label_suffix="", auto_id=f"order_{rows[0].channel}_%s")
+        self.rows, steps = rows, _steps(rows)
+        for row in rows:
+            self.fields[f"step_{row.pk}"] = _number(
+                steps[row.priority], f"Place of {row.name}", MOST_ACCOUNTS
+            )
+            self.fields[f"weight_{row.pk}"] = _number(row.weight, f"Weight of {row.name}", 32767)
+
+    def places(self) -> dict[int, Place]:
+        """Return the places to store. An order that was not changed keeps its priorities."""
+        given = self.cleaned_data
+        steps = {row.pk: given[f"step_{row.pk}"] for row in self.rows}
+        before = _steps(self.rows)
+        kept = all(steps[row.pk] == before[row.priority] for row in self.rows)
+        ranks = {step: rank for rank, step in enumerate(sorted(set(steps.values())), 1)}
+        return {
+            row.pk: Place(
+                row.priority if kept else STEP * ranks[steps[row.pk]], given[f"weight_{row.pk}"]
+            )
+            for row in self.rows
+        }
+
+
+def _number(initial: int, label: str, most: int) -> forms.IntegerField:
+    widget = forms.NumberInput(attrs={"aria-label": label})
+    return forms.IntegerField(
+        min_value=1, max_value=most, initial=initial, label=label, widget=widget
+    )
+
+
+def _steps(rows: Sequence[ProviderAccount]) -> dict[int, int]:
+    """Return the place of each priority, from 1."""
+    return {each: step for step, each in enumerate(sorted({row.priority for row in rows}), 1)}
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the lanes; a POST stores the order of one. Six statements for all accounts."""
+    own = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
+    rows = list(own.order_by("priority", "pk")[:MOST_ACCOUNTS])
+    by_channel: defaultdict[str, list[ProviderAccount]] = defaultdict(list)
+    for row in rows:
+        by_channel[row.channel].append(row)
+    filled: OrderForm | None = None
+    if request.method == "POST":
+        viewer.require(Permission.CHANGE_SETTINGS)
+        filled = _ordered(request, viewer, by_channel[request.POST.get("channel", "")])
+        if filled is None:
+            return HttpResponseRedirect(url(viewer))
+    return access.show(
+        request,
+        viewer,
+        "routing/lanes",
+        "Providers and routing",
+        others_page="console:providers",
+        lanes=[
+            _with_form(lane, by_channel[lane.channel], filled)
+            for lane in _lanes(viewer, rows, by_channel)
+        ],
+        kinds=_kinds(viewer),
+        route_form=RouteForm(viewer),
+        may_change=viewer.may(Permission.CHANGE_SETTINGS),
+    )
+
+
+def url(viewer: Viewer) -> str:
+    """Return the address of the lanes of a person's organization."""
+    return reverse("console:providers", args=[viewer.organization_id])
+
+
+def account_url(row: ProviderAccount) -> str:
+    """Return the address of an account's page."""
+    return reverse("console:provider", args=[row.organization_id, row.pk])
+
+
+def _ordered(
+    request: HttpRequest, viewer: Viewer, rows: Sequence[ProviderAccount]
+) -> OrderForm | None:
+    """Store the order of a lane; return the form if it is not valid."""
+    if not rows:
+        messages.error(request, "Nothing was stored: the channel has no account.")
+        return None
+    form = OrderForm(rows, request.POST)
+    if not form.is_valid():
+        return form
+    moved = account_states.reorder(rows, form.places(), viewer.actor, form.cleaned_data["why"])
+    names = ", ".join(row.name for row in moved)
+    messages.success(request, f"Stored: {names}." if moved else "Nothing was changed.")
+    return None
+
+
+_Row = tuple[Card, forms.BoundField, forms.BoundField]
+"""An account, and the fields of its place and its weight."""
+
+
+def _with_form(
+    lane: Lane, rows: Sequence[ProviderAccount], filled: OrderForm | None
+) -> tuple[Lane, OrderForm | None, list[_Row]]:
+    """Return a lane with the form of its order: as it was sent, if it was and is not valid."""
+    if not rows:
+        return lane, None, []
+    form = filled if filled and filled.rows is rows else OrderForm(rows)
+    fields = [
+        (each, form[f"step_{each.row.pk}"], form[f"weight_{each.row.pk}"]) for each in lane.cards
+    ]
+    return lane, form, fields
+
+
+def _lanes(
+    viewer: Viewer,
+    rows: Sequence[ProviderAccount],
+    by_channel: defaultdict[str, list[ProviderAccount]],
+) -> list[Lane]:
+    sums = account_hour.read_summaries(rows)
+    own = viewer.organization_id
+    waiting = {
+        channel: _waiting(count, age.total_seconds())
+        for channel, count, age in backlog.backlog("channel", organization_id=own)
+    }
+    simulated = Organization.objects.filter(pk=own, simulator=True).exists()
+    return [
+        Lane(
+            channel=channel,
+            cards=_cards(by_channel[channel], sums),
+            waiting=waiting.get(channel, "Nothing waits: all that is ready has gone."),
+            is_simulated=simulated and all(r.state == State.DRAFT for r in by_channel[channel]),
+        )
+        for channel in Channel
+    ]
+
+
+def _waiting(count: int, seconds: float) -> str:
+    noun = "message is" if count == 1 else "messages are"
+    return f"{count:,} {noun} ready and wait, the oldest for {routing_words.duration(seconds)}."
+
+
+def _cards(rows: Sequence[ProviderAccount], sums: dict[int, AccountSummary]) -> list[Card]:
+    steps = _steps(rows)
+    totals: defaultdict[int, int] = defaultdict(int)
+    for row in rows:
+        totals[row.priority] += row.weight if row.state == State.ACTIVE else 0
+    return [
+        Card(
+            row=row,
+            url=account_url(row),
+            kind=_label(row.kind),
+            step=steps[row.priority],
+            share=_share(row, totals[row.priority]),
+            hour=routing_words.hour(sums[row.pk]),
+            circuit=CIRCUITS[sums[row.pk].circuit],
+            circuit_colour=CIRCUIT_COLOURS[sums[row.pk].circuit],
+            checked=connection_check.in_words(row),
+        )
+        for row in rows
+    ]
+
+
+def _share(row: ProviderAccount, total: int) -> str:
+    """Return which share of its place an account takes while all is well."""
+    if row.state != State.ACTIVE:
+        return "none"
+    return f"{100 * row.weight / total:.0f} %"
+
+
+def _label(kind: str) -> str:
+    return providers.REGISTRY[kind].label if kind in providers.REGISTRY else kind
+
+
+@dataclass(frozen=True, slots=True)
+class KindCard:
+    """A kind of account that can be added."""
+
+    label: str
+    channels: str
+    url: str
+
+
+def _kinds(viewer: Viewer) -> list[KindCard]:
+    return [
+        KindCard(
+            label=each.label,
+            channels=", ".join(sorted(each.channels)),
+            url=reverse("console:new_provider", args=[viewer.organization_id, kind]),
+        )
+        for kind, each in providers.REGISTRY.items()
+    ]

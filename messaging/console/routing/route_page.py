@@ -1,0 +1,187 @@
+"""What would happen to a message: whether it may go, and which account would take it.
+
+It asks the gates that decide about each send, and the routing that the send loop asks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_GET
+
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.messages import explanations
+from messaging.console.people import reachability
+from messaging.console.people.reachability import CategoryReach
+from messaging.console.routing import lanes
+from messaging.console.routing.route_form import RouteForm
+from messaging.content import compose
+from messaging.delivery import accounts
+from messaging.delivery.accounts import RouteAnswer, RouteStep
+from messaging.policy import organization_policy
+from messaging.policy.organization_policy import TRANSACTIONAL
+from push.devices import active_devices
+from rme.core import addresses, errors
+from rme.core.channels import Channel
+from rme.crm import people
+from rme.crm.connectors.records import ContactRecord
+from rme.tenants.roles import Permission
+
+LIMIT = 10
+NOBODY = ContactRecord("")
+"""The recipient of a message to an address that no contact has."""
+WHY = {
+    RouteAnswer.FIRST: ("Takes it", "good"),
+    RouteAnswer.NEXT: ("Tried next, if those before do not take it", "info"),
+    RouteAnswer.TRIED_LAST: ("Tried last: it fails, or its provider asked for patience", "warn"),
+    RouteAnswer.NO_MATCH: ("Not tried: it takes other recipients", "muted-status"),
+    RouteAnswer.DRAINING: ("Not tried: it is draining, and takes nothing new", "muted-status"),
+    RouteAnswer.PAUSED: ("Not tried: it is paused", "muted-status"),
+    RouteAnswer.BROKEN: ("Not tried: its settings are broken", "bad"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An account of the route, in words."""
+
+    name: str
+    url: str
+    words: str
+    colour: str
+    takes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What would happen to a message to one recipient."""
+
+    whom: str
+    person_url: str
+    channel: Channel
+    sentence: str
+    is_sent: bool
+    lines: Sequence[Line]
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+@require_GET
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the answer for a recipient; several people of a name are listed."""
+    form = RouteForm(viewer, request.GET if "to" in request.GET else None)
+    found: list[ContactRecord] = []
+    answer, problem = None, ""
+    if form.is_valid():
+        try:
+            found, answer = _ask(viewer, form)
+        except errors.Unavailable as error:
+            problem = error.message
+        if not (found or answer or problem):
+            problem = "Nobody has this name or id, and it is no address of a channel."
+    query = {name: request.GET.get(name, "") for name in ("channel", "category")}
+    return access.show(
+        request,
+        viewer,
+        "routing/route",
+        "What would happen",
+        others_page="console:route",
+        form=form,
+        answer=answer,
+        problem=problem,
+        people=[
+            (each.name or each.id, f"?{urlencode({'to': each.id, **query})}")
+            for each in (found if answer is None else [])
+        ],
+        back=lanes.url(viewer),
+    )
+
+
+def _ask(viewer: Viewer, form: RouteForm) -> tuple[list[ContactRecord], Answer | None]:
+    """Return the people that were found, and the answer if there is one recipient."""
+    typed, wanted = form.cleaned_data["to"], form.cleaned_data["channel"]
+    category = form.cleaned_data["category"] or TRANSACTIONAL
+    found = people.find(viewer.organization_id, typed, limit=LIMIT)
+    kind, address = _address(viewer, typed)
+    contact = found[0] if len(found) == 1 or (found and address) else None
+    if contact is None and address is None:
+        return found, None
+    channel = Channel(wanted) if wanted else kind or _best(viewer, contact or NOBODY)
+    if address is None or channel is not kind:
+        address = compose.address_of(contact or NOBODY, channel)
+    return found, _answer(viewer, contact or NOBODY, channel, address, category)
+
+
+def _address(viewer: Viewer, typed: str) -> tuple[Channel | None, str | None]:
+    """Return the channel and the normal form of what was typed, if it is an address."""
+    if email := addresses.email(typed):
+        return Channel.EMAIL, email
+    if any(each.isdigit() for each in typed) and (
+        phone := addresses.phone(typed, viewer.organization.region)
+    ):
+        return Channel.SMS, phone
+    return None, None
+
+
+def _best(viewer: Viewer, contact: ContactRecord) -> Channel:
+    """Return the first channel on which a person has an address."""
+    channels = (Channel.EMAIL, Channel.SMS)
+    return next((each for each in channels if compose.address_of(contact, each)), Channel.PUSH)
+
+
+def _answer(
+    viewer: Viewer, contact: ContactRecord, channel: Channel, address: str | None, category: str
+) -> Answer:
+    own = viewer.organization_id
+    devices = active_devices(own, [contact.id]).get(contact.id, ()) if contact.id else ()
+    kinds = frozenset((each.platform, each.app) for each in devices)
+    steps = accounts.explain(organization_policy.of(own), channel, address, devices=kinds)
+    is_there = bool(kinds) if channel is Channel.PUSH else bool(address)
+    reach = (
+        reachability.of_category(viewer, contact, channel, address, category) if is_there else None
+    )
+    sentence, is_sent = _sentence(channel, category, steps, reach)
+    return Answer(
+        whom=viewer.shown(address) or contact.name or contact.id,
+        person_url=explanations.person_url(viewer, contact.id) if contact.id else "",
+        channel=channel,
+        sentence=sentence,
+        is_sent=is_sent,
+        lines=[_line(viewer, each) for each in steps],
+    )
+
+
+def _sentence(
+    channel: Channel, category: str, steps: Sequence[RouteStep], reach: CategoryReach | None
+) -> tuple[str, bool]:
+    """Return what would happen in one sentence, and whether the message would be sent."""
+    what = f"a {category} message by {channel}"
+    if reach is None:
+        return f"Not sent: there is no address or device for {what}.", False
+    if not reach.reached:
+        return f"Not sent: {what} is stopped: {reach.why}.", False
+    first = [each.account.name for each in steps if each.answer is RouteAnswer.FIRST]
+    if not first:
+        waits = any(each.answer is RouteAnswer.PAUSED for each in steps)
+        end = "waits for a paused account" if waits else "is refused: no account takes it"
+        return f"Not sent now: {what} {end}.", False
+    later = f", after a wait: {reach.waits}" if reach.waits else ""
+    return f"Sent by {' or '.join(first)}: {what}{later}.", True
+
+
+def _line(viewer: Viewer, step: RouteStep) -> Line:
+    words, colour = WHY[step.answer]
+    account = step.account
+    if 0 < step.share < 1:
+        words = f"Takes it in {100 * step.share:.0f} % of cases"
+    return Line(
+        name=account.name,
+        url=reverse("console:provider", args=[viewer.organization_id, account.id])
+        if account.id is not None
+        else "",
+        words=words,
+        colour=colour,
+        takes=", ".join(account.match) or "everything",
+    )

@@ -1,0 +1,86 @@
+"""Change the state of provider accounts, and the order in which they are tried; with audit."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import Case, F, PositiveSmallIntegerField, Value, When
+
+from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
+
+State = ProviderAccount.State
+
+
+class Place(NamedTuple):
+    """The place of an account in the routing order."""
+
+    priority: int
+    weight: int
+
+
+def is_proven(row: ProviderAccount) -> bool:
+    """Return whether the last check or test of an account found that it works."""
+    return row.checked_at is not None and not row.check_problem
+
+
+def needs_check(row: ProviderAccount) -> bool:
+    """Return whether an account was never active, and no check found that it works."""
+    return row.state == State.DRAFT and not is_proven(row)
+
+
+def change(rows: Sequence[ProviderAccount], state: str, actor: Actor, reason: str = "") -> None:
+    """Store another state of accounts, and why. Other processes see it within two seconds."""
+    with transaction.atomic():
+        chosen = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
+        chosen.update(state=state, state_reason=reason)
+        changes = [
+            audit.about(
+                row, Action.CHANGED, changes={"state": [row.state, str(state)]}, reason=reason
+            )
+            for row in rows
+        ]
+        audit.record(actor, changes)
+    for row in rows:
+        organization_policy.forget(row.organization_id)
+
+
+def reorder(
+    rows: Sequence[ProviderAccount], places: Mapping[int, Place], actor: Actor, reason: str
+) -> list[ProviderAccount]:
+    """Store the places that differ, by one statement; return the accounts that were moved."""
+    moved = [row for row in rows if places.get(row.pk, _place(row)) != _place(row)]
+    if not moved:
+        return []
+    new = {
+        name: Case(
+            *(When(pk=row.pk, then=Value(getattr(places[row.pk], name))) for row in moved),
+            default=F(name),
+            output_field=PositiveSmallIntegerField(),
+        )
+        for name in Place._fields
+    }
+    with transaction.atomic():
+        ProviderAccount.objects.filter(pk__in=[row.pk for row in moved]).update(**new)
+        entries = [
+            audit.about(row, Action.CHANGED, changes=_changes(row, places[row.pk]), reason=reason)
+            for row in moved
+        ]
+        audit.record(actor, entries)
+    for organization_id in {row.organization_id for row in moved}:
+        organization_policy.forget(organization_id)
+    return moved
+
+
+def _place(row: ProviderAccount) -> Place:
+    return Place(row.priority, row.weight)
+
+
+def _changes(row: ProviderAccount, place: Place) -> audit.Values:
+    return {
+        name: [str(before), str(after)]
+        for name, before, after in zip(Place._fields, _place(row), place, strict=True)
+        if before != after
+    }

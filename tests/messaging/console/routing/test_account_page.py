@@ -1,0 +1,97 @@
+"""A provider account's page: its last hour, its callbacks, its activation, and setting it aside."""
+
+import pytest
+
+from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
+from tests import audited, factories
+from tests.fakes.smtp import SmtpServer
+from tests.messaging.console.conftest import url
+from tests.messaging.console.routing.test_connection_check import account as smtp_account
+from tests.rest import Api, message, work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def account(org):
+    return ProviderAccount.objects.create(
+        organization=org, name="sim", kind="simulator", channel="EMAIL"
+    )
+
+
+def do(client, row, **given):
+    """Press a button of the account's page, and return the page that follows."""
+    shown = client.post(url("provider", row.pk), given, follow=True)
+    row.refresh_from_db()
+    return shown.content.decode()
+
+
+def test_the_last_hour_is_a_table(root, org, account, django_assert_num_queries):
+    api = Api(org)
+    for address in ("ada", "bob", "reject"):
+        api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
+    work()
+    root.get(url("provider", account.pk))
+    with django_assert_num_queries(5):
+        shown = root.get(url("provider", account.pk)).content.decode()
+    assert "Circuit: closed, it sends" in shown
+    rows = [" ".join(each.split()) for each in shown.split("<tr>")]
+    assert any('data-label="Sends">2</td>' in each and ">Accepted<" in each for each in rows)
+    assert any(
+        'data-label="Sends">1</td>' in each and "simulated: refused" in each for each in rows
+    )
+
+
+def test_the_callback_url_of_a_provider_is_shown(root, account, settings):
+    settings.BASE_URL = "https://rme.example"
+    shown = root.get(url("provider", account.pk)).content.decode()
+    assert f">https://rme.example/hooks/{account.public_id}</code>" in shown
+
+
+def test_a_test_shows_the_outcome(root, account):
+    assert "Accepted" in do(root, account, do="test", to="ada@example.com")
+    assert "Retryable" in do(root, account, do="test", to="down@simulator.rme.test")
+    shown = do(root, account, do="test", to="nobody")
+    assert "This is not an address of that channel." in shown
+    assert 'value="nobody"' in shown
+
+
+@pytest.mark.usefixtures("loopback")
+def test_an_account_that_no_check_found_to_work_asks_before_it_is_activated(root, org):
+    with SmtpServer() as server:
+        row = smtp_account(org, server.port, state="DRAFT")
+        assert organization_policy.of(org.pk).accounts == ()
+        shown = do(root, row, do="activate")
+        assert "No check has found that mail works." in shown
+        assert (row.state, "Activate all the same" in shown) == ("DRAFT", True)
+        do(root, row, do="check")
+        assert "mail is active" in do(root, row, do="activate")
+    assert row.state == "ACTIVE"
+    assert [each.name for each in organization_policy.of(org.pk).accounts] == ["mail"]
+    assert audited.lines()[-1] == "state: DRAFT → ACTIVE"
+
+
+def test_an_account_is_activated_all_the_same(root, org):
+    row = smtp_account(org, 1, state="DRAFT", check_problem="refused")
+    do(root, row, do="activate", sure="yes")
+    assert row.state == "ACTIVE"
+
+
+def test_an_account_is_set_aside_with_a_reason(root, org, account):
+    assert "Give a reason." in do(root, account, do="drain", why=" ")
+    assert "sim is draining." in do(root, account, do="drain", why="moved")
+    assert (account.state, account.state_reason) == ("DRAINING", "moved")
+    kept = organization_policy.of(org.pk).accounts[0]
+    assert (kept.active, kept.draining) == (False, True)
+    do(root, account, do="activate")
+    assert (account.state, account.state_reason) == ("ACTIVE", "")
+    logged = ["state: ACTIVE → DRAINING", "reason: moved", "state: DRAINING → ACTIVE"]
+    assert audited.lines() == logged
+
+
+def test_a_draft_is_not_set_aside(root, account):
+    ProviderAccount.objects.update(state="DRAFT")
+    assert "it sends nothing" in do(root, account, do="pause", why="no")
+    assert account.state == "DRAFT"
+    assert "choose one of the buttons" in do(root, account, do="explode")

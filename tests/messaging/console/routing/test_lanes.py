@@ -1,0 +1,101 @@
+"""The lanes: the accounts of each channel in their order, what waits, and how the order changes."""
+
+import pytest
+
+from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
+from rme.tenants.models import Organization
+from tests import audited, factories
+from tests.messaging.console.conftest import url
+from tests.rest import Api, message
+
+pytestmark = pytest.mark.django_db
+
+
+def accounts(org, *priorities, **fields):
+    return [
+        ProviderAccount.objects.create(
+            organization=org, name=f"a{number}", kind="simulator", channel="EMAIL",
+            priority=priority, **fields,
+        )
+        for number, priority in enumerate(priorities, 1)
+    ]  # fmt: skip
+
+
+def order(rows, places, **fields):
+    """Return what the form of a lane sends."""
+    given = {f"step_{row.pk}": place for row, place in zip(rows, places, strict=True)}
+    weights = {f"weight_{row.pk}": 1 for row in rows}
+    return {"channel": "EMAIL", "why": "cheaper", **given, **weights, **fields}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_page_asks_as_much_for_one_account_as_for_many(
+    root, org, count, django_assert_num_queries
+):
+    accounts(org, *range(count))
+    root.get(url("providers"))
+    with django_assert_num_queries(7):
+        shown = root.get(url("providers"))
+    lanes = {lane.channel: len(lane.cards) for lane, *_ in shown.context["lanes"]}
+    assert lanes == {"EMAIL": count, "SMS": 0, "PUSH": 0}
+
+
+def test_a_lane_says_who_shares_and_what_waits(root, org):
+    _, second, third = accounts(org, 10, 10, 20)
+    ProviderAccount.objects.filter(pk=second.pk).update(weight=3, match=["b.example"], rate=5)
+    ProviderAccount.objects.filter(pk=third.pk).update(state="PAUSED", state_reason="dear")
+    Organization.objects.filter(pk=org.pk).update(simulator=True)
+    Api(org).send(message(factories.contact(org)))
+    shown = root.get(url("providers"))
+    email, sms, _ = (lane for lane, *_ in shown.context["lanes"])
+    assert [(card.step, card.share) for card in email.cards] == [
+        (1, "25 %"), (1, "75 %"), (2, "none"),
+    ]  # fmt: skip
+    assert email.waiting.startswith("1 message is ready and wait")
+    assert (email.is_simulated, sms.is_simulated) == (False, True)
+    text = " ".join(shown.content.decode().split())
+    for part in ("b.example", "5 a second", "Paused", "dear", "Closed, it sends", "Nothing sent"):
+        assert part in text
+    assert "The simulator takes what is sent" in text
+
+
+def test_an_order_is_stored_with_a_reason(root, org):
+    rows = accounts(org, 1, 2, 3)
+    assert root.post(url("providers"), order(rows, (3, 1, 1))).status_code == 302
+    found = dict(ProviderAccount.objects.values_list("name", "priority"))
+    assert found == {"a1": 20, "a2": 10, "a3": 10}
+    assert [each.name for each in organization_policy.of(org.pk).accounts] == ["a2", "a3", "a1"]
+    assert sorted(audited.lines()) == [
+        "priority: 1 → 20", "priority: 2 → 10", "priority: 3 → 10",
+        "reason: cheaper", "reason: cheaper", "reason: cheaper",
+    ]  # fmt: skip
+
+
+def test_a_weight_alone_leaves_the_priorities_as_they_are(root, org):
+    rows = accounts(org, 1, 2)
+    root.post(url("providers"), order(rows, (1, 2), **{f"weight_{rows[0].pk}": 4}))
+    found = ProviderAccount.objects.order_by("pk").values_list("priority", "weight")
+    assert list(found) == [(1, 4), (2, 1)]
+    assert audited.lines() == ["weight: 1 → 4", "reason: cheaper"]
+
+
+@pytest.mark.parametrize("wrong", [{"why": " "}, {"step_{}": "0"}, {"weight_{}": "x"}])
+def test_an_order_that_is_none_is_refused_at_its_field(root, org, wrong):
+    rows = accounts(org, 1, 2)
+    wrong = {name.format(rows[0].pk): value for name, value in wrong.items()}
+    shown = root.post(url("providers"), order(rows, (2, 1), **wrong))
+    (form,) = [form for _, form, _ in shown.context["lanes"] if form]
+    assert set(form.errors) == set(wrong)
+    assert shown.content.decode().count('role="alert"') == 1
+    found = ProviderAccount.objects.order_by("pk").values_list("priority", flat=True)
+    assert list(found) == [1, 2]
+
+
+def test_accounts_of_others_are_not_ordered(root, org):
+    (own,) = accounts(org, 5)
+    other = factories.organization("other")
+    (theirs,) = accounts(other, 5)
+    root.post(url("providers"), {**order([own], (1,)), f"step_{theirs.pk}": 9})
+    root.post(url("providers"), order([own], (1,), channel="SMS"))
+    assert set(ProviderAccount.objects.values_list("priority", flat=True)) == {5}

@@ -1,0 +1,158 @@
+"""New provider accounts: a form for each kind, which saves them as not active."""
+
+import pytest
+
+from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
+from messaging.providers import REGISTRY
+from messaging.providers.anymail.services import NEVER, SERVICES
+from tests import audited
+from tests.fakes.providers import SETTINGS
+from tests.fakes.smtp import SmtpServer
+from tests.messaging.console.conftest import url
+
+pytestmark = pytest.mark.django_db
+SMTP = {
+    "name": "mail", "channel": "EMAIL", "setting_smtp_host": "mail.example",
+    "setting_smtp_port": "587", "setting_smtp_security": "STARTTLS", "setting_smtp_username": "u",
+    "setting_smtp_password": "hunter2-secret", "setting_smtp_timeout": "20",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"setting_smtp_port": "0"}, "setting_smtp_port"),
+        ({"setting_smtp_host": ""}, "setting_smtp_host"),
+        ({"channel": "SMS"}, "channel"),
+        ({"name": "taken"}, "name"),
+        ({"rate": "0"}, "rate"),
+        ({"setting_smtp_security": "NONE"}, "__all__"),  # a log-in in clear
+    ],
+)
+def test_wrong_settings_are_errors_at_their_field(root, org, fields, wrong):
+    ProviderAccount.objects.create(organization=org, name="taken", kind="smtp", channel="EMAIL")
+    shown = root.post(url("new_provider", "smtp"), {**SMTP, **fields})
+    assert set(shown.context["form"].errors) == {wrong}
+    assert (b"hunter2" in shown.content, b'value="20"' in shown.content) == (False, True)
+    assert ProviderAccount.objects.count() == 1
+
+
+def test_an_account_is_saved_as_the_last_one_and_not_active(root, org):
+    first = ProviderAccount.objects.create(
+        organization=org, name="old", kind="simulator", channel="EMAIL", priority=30
+    )
+    answer = root.post(url("new_provider", "smtp"), {**SMTP, "do": "save"})
+    row = ProviderAccount.objects.exclude(pk=first.pk).get()
+    assert answer["Location"] == url("provider", row.pk)
+    assert (row.state, row.priority, row.checked_at) == ("DRAFT", 40, None)
+    assert '"hunter2-secret"' in row.credentials
+    assert [each.name for each in organization_policy.of(org.pk).accounts] == ["old"]
+    assert [line for line in audited.lines() if "hunter2" in line] == []
+    assert "setting_smtp_host:  → mail.example" in "\n".join(audited.lines()).replace("–", "")
+
+
+@pytest.mark.usefixtures("loopback")
+def test_an_account_is_saved_and_checked_at_once(root, org):
+    with SmtpServer() as server:
+        form = {
+            **SMTP, "setting_smtp_host": "127.0.0.1", "setting_smtp_port": server.port,
+            "setting_smtp_security": "NONE", "setting_smtp_username": "",
+            "setting_smtp_password": "", "do": "check",
+        }  # fmt: skip
+        shown = root.post(url("new_provider", "smtp"), form, follow=True).content.decode()
+        assert ("UTC: works." in shown, server.mails) == (True, [])
+    row = ProviderAccount.objects.get()
+    assert (row.state, row.check_problem, row.checked_at is None) == ("DRAFT", "", False)
+
+
+def test_a_form_has_the_fields_of_its_kind_alone(root, org):
+    ProviderAccount.objects.create(organization=org, name="twilio", kind="twilio", channel="SMS")
+    shown = root.get(url("new_provider", "twilio"))
+    fields = shown.context["form"].fields
+    assert {each for each in fields if each.startswith("setting_")} == {
+        f"setting_twilio_{name}" for name in REGISTRY["twilio"].Settings.model_fields
+    }
+    status_by = fields["setting_twilio_status_by"]
+    assert (status_by.choices, status_by.initial) == (
+        [("CALLBACK", "CALLBACK"), ("POLL", "POLL")], "CALLBACK",
+    )  # fmt: skip
+    assert 'value="twilio-2"' in shown.content.decode()
+    assert root.get(url("new_provider", "pigeon")).status_code == 404
+
+
+def test_the_form_names_services_that_send_no_receipts(root, org):
+    shown = root.get(url("new_provider", "anymail")).content.decode()
+    silent = [name for name, service in SERVICES.items() if service.check == NEVER]
+    assert silent == ["scaleway"]
+    assert f"{silent[0]} sends no receipts" in shown
+    assert "sendgrid: its support" in shown
+
+
+@pytest.mark.parametrize("kind", sorted(SETTINGS))
+def test_an_sms_account_is_set_up_by_the_form(root, org, kind):
+    form = {
+        "name": "sms", "channel": "SMS", "match": "+41", "rate": "10",
+        **{f"setting_{kind}_{name}": value for name, value in SETTINGS[kind].items()},
+        f"setting_{kind}_timeout": "20",
+    }  # fmt: skip
+    given = REGISTRY[kind].Settings.model_fields
+    for name in ("base_url", "url", "parameters_json", "format"):
+        if name in given and f"setting_{kind}_{name}" not in form and not given[name].is_required():
+            form[f"setting_{kind}_{name}"] = given[name].default
+    response = root.post(url("new_provider", kind), form)
+    assert response.status_code == 302, response.context["form"].errors
+    ProviderAccount.objects.update(state="ACTIVE")
+    organization_policy.forget(org.pk)
+    (made,) = organization_policy.of(org.pk).accounts
+    assert (made.active, made.rate, made.match) == (True, 10, ("+41",))
+
+
+MAIL = {
+    "anymail": {
+        "service": "mailgun",
+        "api_key": "key-secret-1",
+        "sender_domain": "mg.acme.example",
+        "callback_secret": "signing-secret-2",
+    },
+    "ses": {
+        "region": "eu-west-1",
+        "access_key_id": "AKIDEXAMPLEEXAMPLE00",
+        "secret_access_key": "key-secret-1",
+        "topic_arn": "arn:aws:sns:eu-west-1:123456789012:rme",
+    },
+}
+
+
+def mail_form(kind, **changes):
+    settings = {**MAIL[kind], "timeout": "20", **changes}
+    given = {f"setting_{kind}_{name}": value for name, value in settings.items()}
+    return {"name": "mail", "channel": "EMAIL", "match": "", "rate": "", **given}
+
+
+@pytest.mark.parametrize("kind", sorted(MAIL))
+def test_a_mail_account_is_set_up_by_the_form_and_shows_no_secret(root, org, kind):
+    response = root.post(url("new_provider", kind), mail_form(kind))
+    assert response.status_code == 302, response.context["form"].errors
+    row = ProviderAccount.objects.get()
+    assert organization_policy.account_of(row).provider is not None
+    for page in (url("provider", row.pk), f"/admin/messaging/provideraccount/{row.pk}/change/"):
+        shown = root.get(page).content.decode()
+        assert not [word for word in ("key-secret-1", "signing-secret-2") if word in shown]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"sender_domain": "", "subaccount": "7"}, b"mailgun has no subaccount"),
+        ({"service": "mailjet", "sender_domain": ""}, b"mailjet needs secret_key"),
+        ({"service": "pigeon"}, b"Select a valid choice"),
+        ({"base_url": "file:///etc/passwd"}, b"should match pattern"),
+    ],
+)
+def test_missing_settings_of_a_service_are_errors_in_the_form(root, org, changes, expected):
+    response = root.post(url("new_provider", "anymail"), mail_form("anymail", **changes))
+    assert response.status_code == 200
+    assert expected in response.content
+    assert b"key-secret-1" not in response.content
+    assert not ProviderAccount.objects.exists()

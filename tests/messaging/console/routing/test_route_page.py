@@ -1,0 +1,117 @@
+"""What would happen to a message: gates, order, matches, circuits and shares, in words."""
+
+import pytest
+
+from messaging.delivery.accounts import circuits
+from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
+from rme.core.outcomes import Misconfigured
+from rme.tenants.models import Organization
+from tests import factories
+from tests.admin.scene import person
+from tests.messaging.console.conftest import url
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def lane(org):
+    """Return SMS accounts by name: two that share +41, and others that do not take it now."""
+
+    def made(name, priority, **fields):
+        return ProviderAccount.objects.create(
+            organization=org,
+            name=name,
+            kind="simulator",
+            channel="SMS",
+            priority=priority,
+            **fields,
+        )
+
+    return {
+        "vonage": made("vonage", 1, match=["+41"], weight=3),
+        "twilio": made("twilio", 1, match=["+41"]),
+        "france": made("france", 1, match=["+33"]),
+        "spare": made("spare", 2),
+        "later": made("later", 3, state="PAUSED"),
+        "old": made("old", 4, state="DRAINING"),
+        "new": made("new", 0, state="DRAFT"),
+    }
+
+
+def ask(client, to, **given):
+    shown = client.get(url("route"), {"to": to, **given})
+    return shown.context["answer"], shown
+
+
+def test_an_address_says_who_takes_it_and_why_others_do_not(root, lane, django_assert_num_queries):
+    ask(root, "+41791234567")
+    with django_assert_num_queries(7):
+        answer, _ = ask(root, "+41791234567")
+    assert answer.sentence == "Sent by vonage or twilio: a TRANSACTIONAL message by SMS."
+    assert [(line.name, line.words) for line in answer.lines] == [
+        ("vonage", "Takes it in 75 % of cases"),
+        ("twilio", "Takes it in 25 % of cases"),
+        ("spare", "Tried next, if those before do not take it"),
+        ("france", "Not tried: it takes other recipients"),
+        ("later", "Not tried: it is paused"),
+        ("old", "Not tried: it is draining, and takes nothing new"),
+    ]
+
+
+def test_an_account_whose_circuit_is_open_is_tried_last(root, lane):
+    circuits.report([(lane["vonage"].pk, Misconfigured("key"))])
+    answer, _ = ask(root, "+41791234567")
+    assert [line.name for line in answer.lines[:3]] == ["twilio", "spare", "vonage"]
+    assert answer.lines[2].words.startswith("Tried last")
+    circuits.look([lane["vonage"].pk])
+
+
+def test_a_person_is_stopped_by_the_gates_that_decide_about_each_send(root, org, lane):
+    ada = factories.contact(org, mobile="+41791234567")
+    answer, _ = ask(root, "Lovelace", channel="SMS", category="MARKETING")
+    assert answer.sentence == "Not sent: a MARKETING message by SMS is stopped: no consent."
+    assert answer.person_url.endswith(f"/people/{ada.pk}/")
+    org.suppression_set.create(channel="SMS", address="+41791234567", reason="STOP")
+    answer, _ = ask(root, "+41791234567")
+    assert answer.sentence == (
+        "Not sent: a TRANSACTIONAL message by SMS is stopped: on the suppression list."
+    )
+    answer, _ = ask(root, ada.pk, channel="PUSH")
+    assert answer.sentence.startswith("Not sent: there is no address or device")
+
+
+def test_without_an_account_that_takes_it_nothing_is_sent(root, org):
+    answer, _ = ask(root, "+41791234567")
+    assert answer.sentence == "Sent by simulator: a TRANSACTIONAL message by SMS."
+    Organization.objects.filter(pk=org.pk).update(simulator=False)
+    organization_policy.forget(org.pk)
+    answer, _ = ask(root, "+41791234567")
+    assert answer.sentence == (
+        "Not sent now: a TRANSACTIONAL message by SMS is refused: no account takes it."
+    )
+    ProviderAccount.objects.create(
+        organization=org, name="a", kind="simulator", channel="SMS", state="PAUSED"
+    )
+    organization_policy.forget(org.pk)
+    answer, _ = ask(root, "+41791234567")
+    assert answer.sentence == (
+        "Not sent now: a TRANSACTIONAL message by SMS waits for a paused account."
+    )
+
+
+def test_who_is_meant_is_asked_and_nobody_is_said(root, org):
+    for mobile in ("+41791234567", "+41791234568"):
+        factories.contact(org, mobile=mobile)
+    answer, shown = ask(root, "Lovelace")
+    assert (answer, len(shown.context["people"])) == (None, 2)
+    _, shown = ask(root, "nobody at all")
+    assert "Nobody has this name or id" in shown.content.decode()
+    _, shown = ask(root, "", category="nonsense")
+    assert set(shown.context["form"].errors) == {"to", "category"}
+
+
+def test_who_sees_no_addresses_sees_a_masked_one(org, lane):
+    developer = person("d", org, "DEVELOPER")
+    answer, _ = ask(developer, "+41791234567")
+    assert "791234" not in answer.whom
