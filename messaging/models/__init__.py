@@ -20,12 +20,14 @@ from messaging.models.messages import (
 )
 from messaging.models.people import (
     ConsentEntry,
+    LedgerCheck,
+    PrivacyFile,
+    PrivacyRequest,
     Suppression,
     SuppressionImport,
     SuppressionImportPart,
 )
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
-from messaging.models.privacy import LedgerCheck, PrivacyFile, PrivacyRequest
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
