@@ -43,6 +43,12 @@ from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from bench.scene import processes, wait_for_port, web  # noqa: E402
 from messaging.accept import Call, Submission, accept  # noqa: E402
 from messaging.accept.requests import MESSAGE  # noqa: E402
+from messaging.consent import ledger  # noqa: E402
+from messaging.consent.chain import checks  # noqa: E402
+from messaging.consent.ledger import ConsentDecision  # noqa: E402
+from messaging.consent.privacy import requests  # noqa: E402
+from messaging.consent.privacy.requests import NewRequest  # noqa: E402
+from messaging.consent.tasks import answer_privacy_requests, verify_ledgers  # noqa: E402
 from messaging.console.access import Viewer  # noqa: E402
 from messaging.console.actions import bulk_actions, tasks  # noqa: E402
 from messaging.content.links import PreferenceLink  # noqa: E402
@@ -147,6 +153,12 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-actions", _console("actions"), height=420),
         Picture("console-pause", f"{_console('pause')}?channel=SMS", height=420),
         Picture("console-review", f"{messages}?status=HELD", height=900),
+        Picture("console-consent", _console("consent"), height=900),
+        Picture("console-consent-phone", _console("consent"), NARROW, dark=True),
+        Picture("console-ledger", _console("ledger"), height=900),
+        Picture("console-privacy", _console("privacy"), height=640),
+        Picture("console-erasure", _console("privacy_request", found["erasure"]), height=900),
+        Picture("console-export", _console("privacy_request", found["export"]), NARROW),
         Picture("console-provider", _console("provider", found["account"]), height=1000),
         Picture("console-lanes", _console("providers"), height=1200),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
@@ -245,9 +257,10 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     tasks.run_bulk_actions()
     while minutes.count_slice(clock.now() + timedelta(minutes=2)):
         pass
+    exported, erased = _requests(people, Actor(user.pk, USER))
     first = failed.latest("pk")
     webhook = _webhooks(endpoint)
-    _requests(row, str(first.message_id))
+    _api_requests(row, str(first.message_id))
     delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
     return {
         "person": actors["bounce"],
@@ -255,6 +268,8 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         "delivered": str(delivered.earliest("pk").message_id),
         "suppression": str(Suppression.objects.filter(organization=row).latest("pk").pk),
         "action": str(action.pk),
+        "export": exported,
+        "erasure": erased,
         "account": str(account.pk),
         "colleague": str(colleague.pk),
         "endpoint": str(endpoint.pk),
@@ -292,7 +307,7 @@ def _webhooks(endpoint: WebhookEndpoint) -> WebhookDelivery:
     return row
 
 
-def _requests(row: Organization, message_id: str) -> None:
+def _api_requests(row: Organization, message_id: str) -> None:
     """Fill the request log."""
     program = Application.objects.filter(organization=row).earliest("pk")
     one = "/rme/v1/messages/{message_id}"
@@ -323,6 +338,36 @@ def _requests(row: Organization, message_id: str) -> None:
         ]
     )
     request_log.store_pending()
+
+
+def _requests(people: list[str], actor: Actor) -> tuple[str, str]:
+    """Record consent, verify the ledger, and record requests; return the ids of two requests."""
+    evidence = {"kind": "WEB_FORM", "url": "https://demo.example/join", "ip": "203.0.113.9"}
+    ledger.record(
+        ORG,
+        [
+            ConsentDecision(people[0], "EMAIL", "MARKETING", "OPTED_IN", "API", None, evidence),
+            ConsentDecision(people[1], "SMS", "ALL", "OPTED_OUT", "SMS_KEYWORD", None),
+            ConsentDecision(
+                *(people[2], "EMAIL", "MARKETING", "OPTED_OUT", "ADMIN", None),
+                {"kind": "PHONE", "note": "called on Monday"},
+                USER,
+            ),
+        ],
+    )
+    checks.begin(ORG, USER)
+    verify_ledgers()
+    now = clock.now()
+    asked = {"note": "by email to privacy@demo.example"}
+    export = requests.open_request(
+        ORG, NewRequest("EXPORT", people[0], requested_at=now - timedelta(days=3), **asked), actor
+    )
+    requests.order(export, actor)
+    answer_privacy_requests()
+    late = NewRequest("ERASURE", people[1], requested_at=now - timedelta(days=31), **asked)
+    requests.open_request(ORG, late, actor)
+    new = NewRequest("ERASURE", people[2], requested_at=now - timedelta(days=1), **asked)
+    return str(export.pk), str(requests.open_request(ORG, new, actor).pk)
 
 
 def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) -> None:

@@ -301,6 +301,10 @@ MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
 
 REQUEST_LOG_DAYS = int(ENV.get("REQUEST_LOG_DAYS", "7"))
 """How long the metadata of REST requests is kept; 0: nothing is recorded."""
+PRIVACY_REQUEST_DAYS = int(ENV.get("PRIVACY_REQUEST_DAYS", "30"))
+"""How long a request for a data export or an erasure may take; then it is overdue."""
+PRIVACY_FILE_DAYS = int(ENV.get("PRIVACY_FILE_DAYS", "7"))
+"""How long the file of a data export can be downloaded."""
 
 PARTITION_PERIOD = Period(ENV.get("PARTITION_PERIOD", "month"))
 """`day`, `week` or `month`: the length of the partitions of messages and their rows."""

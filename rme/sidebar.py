@@ -81,7 +81,20 @@ NAVIGATION: list[dict[str, Any]] = [
         "title": "People",
         "items": [
             _page("Contacts", "person", "crm_contact"),
-            _page("Consent", "handshake", "messaging_consententry"),
+            _console(
+                "Consent",
+                "handshake",
+                "consent",
+                ("consent", "ledger"),
+                permission="may_see_people",
+            ),
+            _console(
+                "Privacy requests",
+                "privacy_tip",
+                "privacy",
+                ("privacy", "privacy_new", "privacy_request"),
+                permission="may_see_people",
+            ),
             _page("Suppressions", "block", "messaging_suppression"),
             _page("Devices", "smartphone", "push_device"),
         ],
