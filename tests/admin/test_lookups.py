@@ -64,6 +64,7 @@ def test_only_declared_lookups_filter_a_list(root, rf, model):
     assert declared == DECLARED.get(model._meta.label, declared)
 
 
+@pytest.mark.xdist_group("lookups-filled")  # one worker fills it once
 class TestFilled:
     """Tests that look at one filled organization, each in a savepoint of its own."""
 
@@ -203,6 +204,7 @@ def body(response, key):
     return re.sub(rf'(csrfmiddlewaretoken" value|nonce)="[^"]*"|{CHANGING}', "", text)
 
 
+@pytest.mark.xdist_group("lookups-two-filled")  # one worker fills it once
 class TestTwoFilled:
     """Tests that look at two filled organizations, each in a savepoint of its own."""
 
