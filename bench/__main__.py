@@ -19,12 +19,14 @@ from bench.logins import logins
 from bench.push import push
 from bench.receipts import receipts
 from bench.report import say
+from bench.request_log import request_log
 from bench.retention import retention
 from bench.scene import Scene, free_port, processes, wait_for_port
 from bench.singles import singles
 from bench.smtp import smtp
 from bench.steps import steps
 from bench.storage import storage
+from bench.typing_keys import typing
 from bench.webhooks import webhooks
 from bench.whole import send_through, service, whole
 
@@ -91,10 +93,12 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "backlog": backlog,
     "logins": logins,
     "console": console,
+    "typing": typing,
     "storage": storage,
     "retention": retention,
     "archive": archive,
     "days": days,
+    "request_log": request_log,
 }
 
 

@@ -4,13 +4,20 @@ from django.urls import path
 
 from messaging.console import access, audit_page, search
 from messaging.console.actions import action_pages
+from messaging.console.compliance.routes import ROUTES as COMPLIANCE
 from messaging.console.developers.routes import ROUTES as DEVELOPERS
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
 from messaging.console.people import person_page
 from messaging.console.routing import account_page, lanes, new_account, route_page
-from messaging.console.studio import live, template_list, template_page
+from messaging.console.studio import (
+    comparison,
+    live,
+    template_files,
+    template_list,
+    template_page,
+)
 from rme.tenants.roles import Permission
 
 app_name = "console"
@@ -41,7 +48,20 @@ urlpatterns = [
     path("<str:organization_id>/actions/<str:kind>/new/", action_pages.choose, name="choose"),
     path("<str:organization_id>/templates/", template_list.show, name="templates"),
     path("<str:organization_id>/templates/-/contacts/", live.contacts, name="sample_contacts"),
+    path(
+        "<str:organization_id>/templates/-/import/",
+        template_files.show_import,
+        name="template_import",
+    ),
+    path(
+        "<str:organization_id>/templates/-/export/", template_files.export, name="template_export"
+    ),
     path("<str:organization_id>/templates/<str:name>/", template_page.show, name="template"),
+    path(
+        "<str:organization_id>/templates/<str:name>/compare/",
+        comparison.show,
+        name="template_compare",
+    ),
     path(
         "<str:organization_id>/templates/<str:name>/publish/",
         template_page.publish,
@@ -67,5 +87,6 @@ urlpatterns = [
         person_page.lift,
         name="lift",
     ),
+    *COMPLIANCE,
     *DEVELOPERS,
 ]
