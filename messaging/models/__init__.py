@@ -20,6 +20,7 @@ from messaging.models.messages import (
 )
 from messaging.models.people import ConsentEntry, Suppression
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
@@ -33,7 +34,9 @@ __all__ = [
     "Attempt",
     "BulkAction",
     "Callback",
+    "CallbackLogEntry",
     "Category",
+    "CircuitChange",
     "ConsentEntry",
     "Counted",
     "CountedUntil",

@@ -24,7 +24,9 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from messaging.delivery.accounts import circuit_history
 from messaging.delivery.accounts.availability import CircuitState
+from messaging.delivery.accounts.circuit_history import Why
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.redis.rate_limits import Script, limiter
@@ -54,7 +56,7 @@ for i, key in ipairs(KEYS) do
   local state = 'CLOSED'
   if known['until'] then state = now < tonumber(known['until']) and 'OPEN' or 'HALF_OPEN' end
   local resting = math.max(tonumber(known['rest'] or 0), retry_after > 0 and now + retry_after or 0)
-  local fails = false
+  local fails, change = false, 0
   if state == 'CLOSED' and good + bad > 0 then
     local all, failed = good + bad, bad
     for name, count in pairs(known) do
@@ -67,15 +69,17 @@ for i, key in ipairs(KEYS) do
       end
     end
     fails = (all >= sends and failed >= share * all and bad > 0) or broken > 0
+    if fails then change = broken > 0 and 1 or 2 end
     if good > 0 then redis.call('HINCRBY', key, 'g' .. part, good) end
     if bad > 0 then redis.call('HINCRBY', key, 'b' .. part, bad) end
   elseif state == 'HALF_OPEN' and good + bad > 0 then
     fails = bad > 0
+    if fails then change = 3 end
     if not fails then
       redis.call('HDEL', key, 'probed')
       if redis.call('HINCRBY', key, 'answers', good) >= probes then
         redis.call('DEL', key)
-        state = 'CLOSED'
+        state, change = 'CLOSED', 4
       end
     end
   end
@@ -94,15 +98,18 @@ for i, key in ipairs(KEYS) do
     local life = math.max(period, 20 * open_seconds, resting - now)
     redis.call('EXPIRE', key, math.ceil(life) + 1)
   end
-  answer[3 * i - 2] = state == 'CLOSED' and 0 or (state == 'OPEN' and 1 or 2)
-  answer[3 * i - 1] = allowed
-  answer[3 * i] = resting > now and 1 or 0
+  answer[4 * i - 3] = state == 'CLOSED' and 0 or (state == 'OPEN' and 1 or 2)
+  answer[4 * i - 2] = allowed
+  answer[4 * i - 1] = resting > now and 1 or 0
+  answer[4 * i] = change
 end
 return answer
 """)
 
 
 _STATES = tuple(CircuitState)
+_CHANGES = (None, Why.REFUSED, Why.FAILING, Why.PROBE_FAILED, Why.ANSWERED)
+"""What the script says of a change: the last value of each account's four."""
 
 
 @dataclass(slots=True)
@@ -284,11 +291,14 @@ def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[in
     )
     if answer is None:  # Redis is away
         return dict.fromkeys(tallies, CircuitStatus())
-    triples = zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+    triples = zip(answer[::4], answer[1::4], answer[2::4], strict=True)
     found = {
         account_id: CircuitStatus(_STATES[state], probes, bool(resting))
         for account_id, (state, probes, resting) in zip(tallies, triples, strict=True)
     }
+    reasons = zip(tallies, (_CHANGES[each] for each in answer[3::4]), strict=True)
+    if changes := {account_id: why for account_id, why in reasons if why}:
+        circuit_history.record(changes)
     for account_id, status in found.items():
         _known_broken.put(account_id, status.state is not CircuitState.CLOSED)
         if status == CircuitStatus():
