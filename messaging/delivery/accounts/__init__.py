@@ -2,8 +2,8 @@
 
 `routing` finds and orders the accounts; `admission` decides what may go now, by one typed answer
 (`Availability`) of the circuit breakers, the adaptive limits and the rates. The send loop
-reports the results of its sends to `circuits` and `concurrency`; `circuit_history` has the
-changes of circuits.
+reports the results of its sends to `circuit_history`, which stores what changes in `circuits`, and
+to `concurrency`.
 """
 
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms

@@ -3,16 +3,19 @@
 The script that decides (`circuits`) says which accounts changed, so one process writes each change.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import DatabaseError, InterfaceError, connection
 
+from messaging.delivery.accounts import circuits
+from messaging.delivery.accounts.circuits import CircuitStates
 from messaging.models import CircuitChange
 from rme.core import ids
 from rme.core.db import clock, sql
+from rme.core.outcomes import Outcome
 
 log = structlog.get_logger(__name__)
 
@@ -29,8 +32,21 @@ ORDER BY change.id DESC
 """
 
 
-def record(changes: Mapping[int, Why]) -> None:
-    """Store changes by account, by one statement. A failure is logged: sending goes on."""
+def report(
+    sends: Iterable[tuple[int | None, Outcome]], *, rest_seconds: float = 0.0
+) -> CircuitStates:
+    """Report the outcomes of sends (`circuits.report`), and store the changes that follow.
+
+    A change costs one statement. No transaction is open.
+    """
+    states = circuits.report(sends, rest_seconds=rest_seconds)
+    if states.changes:
+        _store(states.changes)
+    return states
+
+
+def _store(changes: Mapping[int, Why]) -> None:
+    """Store changes by account. A failure is logged: sending goes on."""
     now = clock.now()
     rows = [
         {
@@ -43,8 +59,7 @@ def record(changes: Mapping[int, Why]) -> None:
         for account_id, why in changes.items()
     ]
     try:
-        with transaction.atomic():
-            sql.insert({CircuitChange: rows})
+        sql.insert({CircuitChange: rows})
     except (DatabaseError, InterfaceError) as error:
         log.warning("circuits.not_stored", count=len(rows), error=type(error).__name__)
 

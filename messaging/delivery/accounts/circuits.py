@@ -24,9 +24,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from messaging.delivery.accounts import circuit_history
 from messaging.delivery.accounts.availability import CircuitState
-from messaging.delivery.accounts.circuit_history import Why
+from messaging.models import CircuitChange
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.redis.rate_limits import Script, limiter
@@ -107,6 +106,7 @@ return answer
 """)
 
 
+Why = CircuitChange.Why
 _STATES = tuple(CircuitState)
 _CHANGES = (None, Why.REFUSED, Why.FAILING, Why.PROBE_FAILED, Why.ANSWERED)
 """What the script says of a change: the last value of each account's four."""
@@ -158,6 +158,8 @@ class CircuitStatus(NamedTuple):
     """How many sends may probe it now."""
     resting: bool = False
     """The provider asked for no sends for some time, which has not passed."""
+    change: Why | None = None
+    """Why this report changed its state; None: it did not."""
 
 
 @dataclass(slots=True)
@@ -167,6 +169,8 @@ class CircuitStates:
     last: frozenset[int] = frozenset()
     probes: dict[int, int] = field(default_factory=dict)
     """How many sends may still probe an account whose circuit is half open."""
+    changes: Mapping[int, Why] = field(default_factory=dict, compare=False)
+    """The accounts whose circuits this report opened or closed, and why."""
 
     def is_tried_last(self, account_id: int | None) -> bool:
         """Return whether other accounts are tried before this one."""
@@ -258,6 +262,7 @@ def _states(found: Mapping[int, CircuitStatus]) -> CircuitStates:
             for each, status in found.items()
             if status.probes and not status.resting
         },
+        {each: status.change for each, status in found.items() if status.change},
     )
 
 
@@ -291,16 +296,13 @@ def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[in
     )
     if answer is None:  # Redis is away
         return dict.fromkeys(tallies, CircuitStatus())
-    triples = zip(answer[::4], answer[1::4], answer[2::4], strict=True)
+    values = zip(answer[::4], answer[1::4], answer[2::4], answer[3::4], strict=True)
     found = {
-        account_id: CircuitStatus(_STATES[state], probes, bool(resting))
-        for account_id, (state, probes, resting) in zip(tallies, triples, strict=True)
+        account_id: CircuitStatus(_STATES[state], probes, bool(resting), _CHANGES[change])
+        for account_id, (state, probes, resting, change) in zip(tallies, values, strict=True)
     }
-    reasons = zip(tallies, (_CHANGES[each] for each in answer[3::4]), strict=True)
-    if changes := {account_id: why for account_id, why in reasons if why}:
-        circuit_history.record(changes)
     for account_id, status in found.items():
         _known_broken.put(account_id, status.state is not CircuitState.CLOSED)
-        if status == CircuitStatus():
+        if status._replace(change=None) == CircuitStatus():
             _known_closed.put(account_id, True)
     return found

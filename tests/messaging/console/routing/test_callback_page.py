@@ -29,7 +29,7 @@ def test_the_log_is_filtered_by_account_and_verdict(root, org, django_assert_num
     entry(org, 0, "DUPLICATE")
     entry(factories.organization("other"), second.pk, "UNREADABLE")
     root.get(url("callbacks"))
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         shown = root.get(url("callbacks"))
     assert [each.verdict for each, *_ in shown.context["entries"]] == [
         "DUPLICATE", "APPLIED", "UNKNOWN_CODE", "SIGNATURE",
