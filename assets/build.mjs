@@ -9,7 +9,7 @@ const own = ["package-lock.json", "build.mjs"];
 const sources = readdirSync("studio").sort().map((name) => `studio/${name}`);
 
 await build({
-  entryPoints: { studio: "studio/main.js" },
+  entryPoints: { studio: "studio/main.js", compare: "studio/compare.js" },
   outdir: OUT,
   bundle: true,
   minify: true,

@@ -25,6 +25,7 @@ from bench.singles import singles
 from bench.smtp import smtp
 from bench.steps import steps
 from bench.storage import storage
+from bench.typing_keys import typing
 from bench.webhooks import webhooks
 from bench.whole import send_through, service, whole
 
@@ -91,6 +92,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "backlog": backlog,
     "logins": logins,
     "console": console,
+    "typing": typing,
     "storage": storage,
     "retention": retention,
     "archive": archive,

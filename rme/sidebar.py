@@ -69,7 +69,7 @@ NAVIGATION: list[dict[str, Any]] = [
                 "Templates",
                 "description",
                 "templates",
-                ("templates", "template"),
+                ("templates", "template", "template_compare", "template_import"),
                 "may_see_templates",
             ),
             _page("Languages and channels", "translate", "messaging_template"),

@@ -3,7 +3,8 @@
 import multiprocessing
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,20 +15,25 @@ from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 TEMPLATE, UNFINISHED = "test_rme_migrated", "test_rme_migrating"
+COPY = "test_rme_migrated_copy"
 TEMPLATE_VARIABLE = "RME_TESTS_TEMPLATE"
 """Names a migrated database, for tests that run others on an engine of their own."""
 WAIT_SECONDS = 120.0
 
 
+def url_of(database: str) -> str:
+    """Return the address of a database of the tests' server."""
+    return urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{database}", query="").geturl()
+
+
 def _server() -> "psycopg.Connection[Any]":
-    url = urlsplit(os.environ["DATABASE_URL"])._replace(path="/postgres", query="")
-    return psycopg.connect(url.geturl(), autocommit=True)
+    return psycopg.connect(url_of("postgres"), autocommit=True)
 
 
 def drop_template() -> None:
     """Remove what this run or an earlier one has left behind."""
     with _server() as server:
-        for name in (TEMPLATE, UNFINISHED):
+        for name in (TEMPLATE, UNFINISHED, COPY):
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
@@ -56,8 +62,8 @@ def _migrate(blocker: DjangoDbBlocker) -> None:
             server.execute(f"DROP DATABASE IF EXISTS {UNFINISHED} WITH (FORCE)")
 
 
-def use_template() -> None:
-    """Have the test database copied from the template; without one it is migrated itself."""
+def template() -> str:
+    """Return the name of the migrated database, once it is complete; empty if there is none."""
     until = time.monotonic() + WAIT_SECONDS
     with _server() as server:
         while True:
@@ -66,10 +72,26 @@ def use_template() -> None:
                 break
             assert time.monotonic() < until, "the migrations do not end"
             time.sleep(0.1)
-    template = os.environ.get(TEMPLATE_VARIABLE, TEMPLATE)
-    if template in found:
+    name = os.environ.get(TEMPLATE_VARIABLE, TEMPLATE)
+    return name if name in found else ""
+
+
+@contextmanager
+def copy_of(name: str) -> Iterator[str]:
+    """Return the address of a copy of the template, which nobody may be connected to itself."""
+    with _server() as server:
+        server.execute(f"CREATE DATABASE {COPY} TEMPLATE {name}")
+        try:
+            yield url_of(COPY)
+        finally:
+            server.execute(f"DROP DATABASE {COPY}")
+
+
+def use_template() -> None:
+    """Have the test database copied from the template; without one it is migrated itself."""
+    if name := template():
         test = settings.DATABASES["default"].setdefault("TEST", {})
-        test |= {"TEMPLATE": template, "MIGRATE": False}
+        test |= {"TEMPLATE": name, "MIGRATE": False}
 
 
 _NOT_EMPTY = """

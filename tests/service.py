@@ -18,6 +18,9 @@ import psutil
 import psycopg
 import requests
 
+from rme.run.engines import Postgres
+from tests import databases
+
 ROOT = Path(__file__).resolve().parent.parent
 MIGRATED = "RME_TESTS_MIGRATED"
 """The variable that names a folder of this run of the tests: see `data_folder`."""
@@ -139,10 +142,30 @@ def _migrated() -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "postgres").exists():
-            command = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
-            command += [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
-            subprocess.run(command, cwd=ROOT, env=own_engines(), check=True)
+            (_copy if databases.template() else _migrate)(folder)
     return folder
+
+
+def _migrate(folder: Path) -> None:
+    command = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
+    command += [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=ROOT, env=own_engines(), check=True)
+
+
+def _copy(folder: Path) -> None:
+    """Copy the database that the tests have migrated: a quarter of the CPU time of migrating."""
+    engine = Postgres(folder, ephemeral=True)
+    engine.start()
+    try:
+        with databases.copy_of(databases.template()) as source:
+            dump = [engine.install / "bin/pg_dump", source]
+            load = [engine.install / "bin/psql", "-qX1", "-v", "ON_ERROR_STOP=1", "-o", os.devnull]
+            load += ["-h", engine.socket, "-U", "rme", "rme"]
+            with subprocess.Popen(dump, env=engine.env(), stdout=subprocess.PIPE) as dumped:
+                subprocess.run(load, env=engine.env(), stdin=dumped.stdout, check=True)
+        assert dumped.returncode == 0
+    finally:
+        engine.stop()
 
 
 def own_engines() -> dict[str, str]:

@@ -1,4 +1,8 @@
 // The draft is saved when typing pauses. What somebody else has changed meanwhile is never overwritten.
+import { ask, formOf } from "./ask.js";
+
+const LOGGED_OUT = "Not saved: you are logged out, or may not write here any more. Log in in another window; the next change tries again.";
+const AWAY = "Not saved: the server does not answer. The next change tries again.";
 const say = (text) => { document.getElementById("studio-state").textContent = text; };
 
 export function makeDraft(form, address, { write, showProblems }) {
@@ -15,13 +19,17 @@ export function makeDraft(form, address, { write, showProblems }) {
   async function send(anew) {
     write();
     dirty = false;
-    const body = new URLSearchParams(new FormData(form));
+    const body = formOf(form);
     if (anew) body.set("anew", "1");
     say("Saving …");
-    const answer = await fetch(address, { method: "POST", body }).catch(() => null);
-    if (!answer) { dirty = true; say("Not saved: the server does not answer. The next change tries again."); return false; }
-    if (answer.ok) {
-      const found = await answer.json();
+    const answer = await ask(address, body);
+    if (!answer || answer.isForeign) {
+      dirty = true;
+      say(answer ? LOGGED_OUT : AWAY);
+      return false;
+    }
+    const { ok, found } = answer;
+    if (ok) {
       adopt(found);
       notice.hidden = true;
       stopped = false;
@@ -29,7 +37,6 @@ export function makeDraft(form, address, { write, showProblems }) {
       return true;
     }
     dirty = true;
-    const found = answer.headers.get("Content-Type")?.startsWith("application/json") ? await answer.json() : {};
     if (found.changed) {
       stopped = true;
       notice.hidden = false;

@@ -1,43 +1,18 @@
 // The editors: CodeMirror over each text of the form, which keeps the text for the server.
 import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { html } from "@codemirror/lang-html";
-import { liquid } from "@codemirror/lang-liquid";
-import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
-import {
-  drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers,
-} from "@codemirror/view";
-import { tags } from "@lezer/highlight";
+import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap } from "@codemirror/view";
 import { liquidCompletions } from "./completion.js";
+import { shown } from "./reading.js";
 
-// The colours are those of studio.css, for light and dark.
-const colours = HighlightStyle.define([
-  { tag: [tags.tagName, tags.keyword], class: "c-syn-tag" },
-  { tag: [tags.attributeName, tags.propertyName], class: "c-syn-name" },
-  { tag: [tags.string, tags.attributeValue, tags.number], class: "c-syn-value" },
-  { tag: [tags.comment, tags.meta], class: "c-syn-quiet" },
-  { tag: [tags.variableName, tags.function(tags.variableName)], class: "c-syn-variable" },
-]);
-const base = html({ autoCloseTags: false, matchClosingTags: false });
 const oneLine = EditorState.transactionFilter.of((change) =>
   change.newDoc.lines > 1
     ? [{ changes: { from: 0, to: change.startState.doc.length, insert: change.newDoc.toString().replace(/\s*\n\s*/g, " ") } }]
     : change);
-
-export function extensionsOf(kind, label, settings) {
-  const shared = [
-    syntaxHighlighting(colours),
-    liquid(kind === "html" ? { base } : {}).language,
-    EditorView.lineWrapping,
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "true" }),
-  ];
-  if (settings.isReadOnly) shared.push(EditorState.readOnly.of(true));
-  if (kind !== "line") shared.push(lineNumbers(), highlightActiveLineGutter(), lintGutter());
-  return shared;
-}
 
 // Without the Tab key, which leads out of the editor as from any other field.
 const keys = keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap]);
@@ -48,7 +23,11 @@ export function makeEditor(field, settings) {
   const view = new EditorView({
     doc: field.value,
     extensions: [
-      extensionsOf(kind, label, { isReadOnly: field.readOnly }),
+      shown(kind, label),
+      EditorView.editorAttributes.of({ class: kind === "line" ? "c-code c-code-line" : "c-code c-code-block" }),
+      EditorView.contentAttributes.of({ spellcheck: "true" }),
+      EditorState.readOnly.of(field.readOnly),
+      kind === "line" ? [] : [highlightActiveLineGutter(), lintGutter()],
       history(),
       drawSelection(),
       bracketMatching(),
@@ -58,7 +37,6 @@ export function makeEditor(field, settings) {
       EditorView.updateListener.of((update) => update.docChanged && settings.changed()),
     ],
   });
-  view.dom.classList.add("c-code", kind === "line" ? "c-code-line" : "c-code-block");
   field.hidden = true;
   field.labels[0].htmlFor = "";
   field.after(view.dom);

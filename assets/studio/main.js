@@ -1,4 +1,5 @@
 // The template studio. Without this script the page is a form with plain fields.
+import { ask, formOf } from "./ask.js";
 import { makeEditor, mark, writeBack } from "./editor.js";
 import { makeDraft } from "./draft.js";
 import { chooseForms, showFrame, showProblems, showRendering } from "./preview.js";
@@ -15,10 +16,10 @@ function studio(form, data) {
   async function render() {
     write();
     const turn = ++latest;
-    const answer = await fetch(data.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+    const answer = await ask(data.preview, formOf(form));
     if (!answer || turn !== latest) return;
-    const found = await answer.json().catch(() => ({ errors: [{ field: "", message: "The server does not answer." }] }));
-    if (turn !== latest) return;
+    const { found } = answer;
+    if (answer.isForeign) return showProblems([], "There is no rendering: you are logged out, or may not see it any more.");
     const problems = found.problems || found.errors || [];
     for (const each of editors) mark(each, problems.filter(({ field, line }) => line && field === each.name));
     showProblems(problems, found.failure);
@@ -46,15 +47,19 @@ function studio(form, data) {
   for (const other of document.querySelectorAll("form[data-flush]")) {
     other.addEventListener("submit", async (event) => {
       event.preventDefault();
-      if (!(await draft.flush())) return;
+      const { submitter } = event;
+      if (other.dataset.isSent || !(await draft.flush()) || other.dataset.isSent) return;
+      other.dataset.isSent = "yes"; // pressed twice, it is done once
       draft.leave();
       for (const each of document.querySelectorAll("#studio-samples [name]")) {
         other.append(Object.assign(document.createElement("input"), { type: "hidden", name: each.name, value: each.value }));
       }
-      other.append(Object.assign(document.createElement("input"), { type: "hidden", name: "do", value: event.submitter.value }));
+      other.append(Object.assign(document.createElement("input"), { type: "hidden", name: "do", value: submitter.value }));
       other.submit();
     });
   }
+  // A page that the browser has kept, and shows again, has not sent anything yet.
+  window.addEventListener("pageshow", () => { for (const each of document.forms) delete each.dataset.isSent; });
   render();
 }
 

@@ -1,4 +1,6 @@
 // What a template is tried with: a contact, and a field for each plain value of the variables.
+import { ask } from "./ask.js";
+
 const PREFIX = "s:";
 
 function control(field) {
@@ -52,9 +54,9 @@ export function chooseContact(form, address, changed) {
     if (!field.value.trim()) return choose("", "");
     timer = setTimeout(async () => {
       const turn = ++latest;
-      const answer = await fetch(`${address}?q=${encodeURIComponent(field.value)}`).catch(() => null);
+      const answer = await ask(`${address}?q=${encodeURIComponent(field.value)}`);
       if (!answer?.ok || turn !== latest) return;
-      const found = await answer.json();
+      const { found } = answer;
       const rows = found.contacts.map(({ id, name, address: shown }) => {
         const text = [name, shown].filter(Boolean).join(", ");
         const button = Object.assign(document.createElement("button"), { type: "button", className: "c-button", textContent: text });

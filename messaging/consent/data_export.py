@@ -25,6 +25,7 @@ from messaging.models import (
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    delivery_lookup,
     derived_events,
 )
 from push.models import Device
@@ -45,16 +46,23 @@ _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_t
 _CONTACT = Contact._meta.db_table
 _ORGANIZATION = "organization_id"
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
+_OWN_DELIVERIES = (
+    f"t.organization_id = %(organization)s AND {delivery_lookup.is_to_contact('t', '%(contact)s')}"
+)
 
-
+# as `Attempt.whole_provider_id`
+_PROVIDER_ID = """CASE WHEN starts_with(x.provider_id, '@@') THEN substr(x.provider_id, 2)
+    WHEN starts_with(x.provider_id, '@') THEN x.delivery_id || x.provider_id
+    ELSE x.provider_id END"""
 _MESSAGES = f"""
 SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'delivery', to_jsonb(t) - 'organization_id',
   'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
       jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
     ELSE c.body END,
-  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
-    FROM {_ATTEMPT} x WHERE x.message_id = t.message_id AND x.delivery_id = t.id),
+  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' || jsonb_build_object(
+      'message_id', t.message_id, 'provider_id', {_PROVIDER_ID}) ORDER BY x.id), '[]')
+    FROM {_ATTEMPT} x WHERE x.delivery_id = t.id),
   'events', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
     FROM {_EVENTS} x),
   'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
@@ -62,7 +70,7 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
     JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id))
 FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
 LEFT JOIN {_CONTENT} c ON c.id = t.message_id
-WHERE {_OWN} ORDER BY t.message_id
+WHERE {_OWN_DELIVERIES} ORDER BY t.message_id
 """
 
 _ADDRESSES = f"""
@@ -70,7 +78,7 @@ SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
-UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN}
+UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN_DELIVERIES}
 UNION SELECT unnest(%(archived)s::text[])
 """
 
@@ -131,7 +139,15 @@ def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
         **_columns(archived.message),
         "delivery": _columns(own),
         "content": None,
-        "attempts": [_columns(row) for row in archived.attempts if row.delivery_id == own.pk],
+        "attempts": [
+            {
+                **_columns(row),
+                "message_id": str(own.message_id),
+                "provider_id": row.whole_provider_id,
+            }
+            for row in archived.attempts
+            if row.delivery_id == own.pk
+        ],
         "events": [
             _columns(row)
             for row in sorted(_events(archived), key=attrgetter("pk"))

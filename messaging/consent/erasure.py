@@ -30,6 +30,7 @@ from messaging.models import (
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    delivery_lookup,
     derived_events,
 )
 from messaging.models.statuses import EventType, Status
@@ -46,10 +47,11 @@ ERASED = "(erased)"
 """The value of a text that cannot be empty."""
 
 _DELIVERIES = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
-  WHERE d.organization_id = %(organization)s AND d.contact_id = %(contact)s
-  AND d.status <> 'SENDING'"""
+  WHERE d.organization_id = %(organization)s
+  AND {delivery_lookup.is_to_contact("d", "%(contact)s")} AND d.status <> 'SENDING'"""
 _SOLE_DELIVERIES = f"""{_DELIVERIES} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
-  WHERE other.message_id = d.message_id AND other.contact_id <> d.contact_id)"""
+  WHERE {delivery_lookup.is_of_message("other", "d.message_id")}
+  AND other.contact_id <> d.contact_id)"""
 
 _EVENTS = derived_events.select(
     "stored.message_id = own.message_id AND stored.delivery_id = own.id",
@@ -111,6 +113,9 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
     rows.
     """
     own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
+    deliveries = Delivery.objects.filter(
+        delivery_lookup.of_contact(contact_id), organization_id=organization_id
+    )
     with transaction.atomic():
         archive.hold(organization_id)  # nothing is moved to the archive meanwhile
         counts = {
@@ -118,7 +123,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
             "devices": _delete(Device.objects.filter(**own)),
             "suppressions": _delete(Suppression.objects.filter(**own)),
             "consent": ledger.erase(organization_id, contact_id),
-            "stopped": _stop(own),
+            "stopped": _stop(deliveries),
             **_erase_messages(organization_id, contact_id),
             "actions": BulkAction.objects.filter(**own)
             .exclude(scope=ERASED)
@@ -128,7 +133,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
         if files := archive.request(organization_id, contact_id):
             counts["archive files"] = files
         _record(actor, organization_id, contact_id, counts)
-        under_way = Delivery.objects.filter(**own, status=Status.SENDING).count()
+        under_way = deliveries.filter(status=Status.SENDING).count()
     return Erased(counts, under_way)
 
 
@@ -192,9 +197,9 @@ _ENDINGS = {
 }
 
 
-def _stop(own: Mapping[str, object]) -> int:
-    """End the deliveries that are not final; return their number."""
-    waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDINGS))
+def _stop(deliveries: models.QuerySet[Delivery]) -> int:
+    """End those of deliveries that are not final; return their number."""
+    waiting = deliveries.select_for_update().filter(status__in=list(_ENDINGS))
     found = {row.pk: row for row in waiting}
     stopped = apply_transitions([_stopped(row) for row in found.values()])
     write_events([_event(found[identifier]) for identifier in stopped])

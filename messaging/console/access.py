@@ -173,6 +173,11 @@ def may_see_templates(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_TEMPLATES))
 
 
+def may_change_templates(request: HttpRequest) -> bool:
+    """Return whether a person may write the templates of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.CHANGE_TEMPLATES))
+
+
 def may_see_settings(request: HttpRequest) -> bool:
     """Return whether a person may see the settings of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_SETTINGS))

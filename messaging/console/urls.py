@@ -16,7 +16,13 @@ from messaging.console.routing import (
     new_account,
     route_page,
 )
-from messaging.console.studio import live, template_list, template_page
+from messaging.console.studio import (
+    comparison,
+    live,
+    template_files,
+    template_list,
+    template_page,
+)
 from rme.tenants.roles import Permission
 
 app_name = "console"
@@ -47,7 +53,20 @@ urlpatterns = [
     path("<str:organization_id>/actions/<str:kind>/new/", action_pages.choose, name="choose"),
     path("<str:organization_id>/templates/", template_list.show, name="templates"),
     path("<str:organization_id>/templates/-/contacts/", live.contacts, name="sample_contacts"),
+    path(
+        "<str:organization_id>/templates/-/import/",
+        template_files.show_import,
+        name="template_import",
+    ),
+    path(
+        "<str:organization_id>/templates/-/export/", template_files.export, name="template_export"
+    ),
     path("<str:organization_id>/templates/<str:name>/", template_page.show, name="template"),
+    path(
+        "<str:organization_id>/templates/<str:name>/compare/",
+        comparison.show,
+        name="template_compare",
+    ),
     path(
         "<str:organization_id>/templates/<str:name>/publish/",
         template_page.publish,

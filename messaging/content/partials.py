@@ -1,6 +1,6 @@
 """Partials: pieces that an organization's templates share. One in use is not broken or deleted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from django.db import transaction
 
@@ -21,21 +21,31 @@ def problems(organization_id: str, name: str, text: str | None) -> list[str]:
             known[name] = text
             if own := rendering.check_partial(text, known):
                 return _messages("", own)
-        return list(_broken(organization_id, name, known))
+        return [message for _, message in _broken(organization_id, {name}, known)]
 
 
-def _broken(organization_id: str, name: str, known: Mapping[str, str]) -> Iterator[str]:
-    """Yield the problems of all texts that use the partial."""
+def broken(organization_id: str, names: Collection[str]) -> list[tuple[str, str]]:
+    """Return the problems of texts that use partials as they are stored, each with the partial."""
+    return list(_broken(organization_id, names, templates.locked_partials(organization_id)))
+
+
+def _broken(
+    organization_id: str, names: Collection[str], known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the problems of all texts that use one of the partials, with its name."""
     for other, text in sorted(known.items()):
-        if other != name and name in rendering.used_partials({"text": text}, known):
-            yield from _messages(f"partial {other}: ", rendering.check_partial(text, known))
+        used = sorted(rendering.used_partials({"text": text}, known) & {*names})
+        if used and other not in names:
+            for message in _messages(f"partial {other}: ", rendering.check_partial(text, known)):
+                yield used[0], message
     rows = TemplateVersion.objects.filter(
         template__organization_id=organization_id, state=TemplateVersion.State.ACTIVE
     ).select_related("template")
     for row in rows.order_by("pk").iterator():
         texts = templates.source_texts(row)
-        if name in rendering.used_partials(texts, known):
-            yield from _messages(f"{row}: ", rendering.check(texts, known))
+        if used := sorted(rendering.used_partials(texts, known) & {*names}):
+            for message in _messages(f"{row}: ", rendering.check(texts, known)):
+                yield used[0], message
 
 
 def _messages(where: str, problems: list[rendering.TemplateProblem]) -> list[str]:

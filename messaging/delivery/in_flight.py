@@ -56,29 +56,35 @@ class Window:
             attempt.id: delivery for delivery in deliveries for attempt in delivery.attempts
         }
         self.awaited = len(self.delivery_of)
-        by_part: dict[int | None, list[SendAttempt]] = defaultdict(list)
-        for delivery in deliveries:
-            for attempt in delivery.attempts:
-                by_part[_part_key(attempt.account)].append(attempt)
-        self.parts = [WindowPart(self, attempts) for attempts in by_part.values()]
 
     def send(self, transport: Transport) -> list[OutgoingDelivery]:
         """Hand the window over, and return the deliveries that were answered in time.
 
         The others are no longer the caller's. Raises what ended a sending thread.
         """
-        for part in self.parts:
+        parts = self._split()
+        for part in parts:
             _threads.submit(partial(part.run, transport))
-        self.complete.wait(MARGIN * max(part.answer_seconds for part in self.parts))
+        self.complete.wait(MARGIN * max(part.answer_seconds for part in parts))
         with self.lock:
             if self.error:
                 raise self.error
-            for part in self.parts:
+            for part in parts:
                 part.close()
             answered = [each for each in self.deliveries if _is_answered(each)]
             self.has_gone_on = True
             concurrency.add_in_doubt(len(self.deliveries) - len(answered))
         return answered
+
+    def _split(self) -> "list[WindowPart]":
+        """Return the parts. The window does not keep them, since they keep it: only the cycle
+        collector would free it then, with all that was sent.
+        """
+        by_part: dict[int | None, list[SendAttempt]] = defaultdict(list)
+        for delivery in self.deliveries:
+            for attempt in delivery.attempts:
+                by_part[_part_key(attempt.account)].append(attempt)
+        return [WindowPart(self, attempts) for attempts in by_part.values()]
 
     def add_outcomes(self, part: "WindowPart", known: Iterable[tuple[int, Outcome]]) -> None:
         """Set outcomes of a part as they come, by place. A late delivery is stored once all its

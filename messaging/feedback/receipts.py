@@ -56,7 +56,7 @@ BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
 # stand for that event, need not be looked up.
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
-  d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
+  d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels IS NOT NULL AND d.channels <> '{{}}',
   array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
         || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
         FROM {Event._meta.db_table} e

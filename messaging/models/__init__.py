@@ -1,13 +1,12 @@
 """Models of the messaging service, by noun.
 
 Other packages import the models from here, and use `statuses`, `transitions`, `derived_events`,
-`decisions` (the reasons in a plan) and `endpoints`.
+`delivery_lookup`, `decisions` (the reasons in a plan) and `endpoints`.
 """
 
 from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress
 from messaging.models.bulk_actions import BulkAction
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
-from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
     PARTITIONED,
     Attempt,
@@ -17,8 +16,14 @@ from messaging.models.messages import (
     Message,
     MessageContent,
     partition_periods,
+    short_provider_id,
 )
-from messaging.models.people import ConsentEntry, Suppression
+from messaging.models.people import (
+    ConsentEntry,
+    Suppression,
+    SuppressionImport,
+    SuppressionImportPart,
+)
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
@@ -64,4 +69,5 @@ __all__ = [
     "WebhookDelivery",
     "WebhookEndpoint",
     "partition_periods",
+    "short_provider_id",
 ]

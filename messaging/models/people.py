@@ -1,4 +1,4 @@
-"""The consent ledger and the suppression list."""
+"""The consent ledger, the suppression list and its imports."""
 
 from typing import Any, ClassVar
 
@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from messaging.models.policy import CHANNEL_CHOICES
 from rme.core import ids
 from rme.core.channels import ALL
+from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
 
 ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
@@ -107,3 +108,32 @@ class Suppression(models.Model):
 
     def __str__(self) -> str:
         return f"{self.address or self.contact_id} on {self.channel}: {self.reason}"
+
+
+class SuppressionImport(FileImport):
+    """One imported file, in parts, so that any worker can continue after another.
+
+    `unchanged` rows were already listed with a reason as strong.
+    """
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by rme.tenants.imports.import_next_part
+            models.Index(
+                fields=["turn_at"],
+                condition=models.Q(state="RUNNING"),
+                name="suppression_import_running",
+            ),
+        ]
+
+
+class SuppressionImportPart(FilePart):
+    """Some lines of an imported file."""
+
+    run = models.ForeignKey(SuppressionImport, models.CASCADE, related_name="parts", db_index=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # read by rme.tenants.imports.import_part_of, in this order
+            models.UniqueConstraint(fields=["run", "number"], name="suppression_import_part_once")
+        ]

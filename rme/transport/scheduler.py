@@ -10,7 +10,16 @@ from rme.transport.addresses import AddressPolicy, Origin, origin_of
 from rme.transport.connections import ActiveRequest, Connections
 from rme.transport.host_limits import HostLimits
 from rme.transport.http2.pool import BUSY
-from rme.transport.messages import NOT_STARTED, TIME_OUT, Failure, FailureKind, Request, Result
+from rme.transport.messages import (
+    NOT_STARTED,
+    TIME_OUT,
+    Envelope,
+    Failure,
+    FailureKind,
+    MailSecurity,
+    Request,
+    Result,
+)
 from rme.transport.smtp.connection import Mail
 
 OnResults = Callable[[Sequence[tuple[int, Result]]], object]
@@ -37,11 +46,10 @@ class TransportLimits:
 class _HostQueue:
     """The requests to one host: how many are in flight, and which wait."""
 
-    __slots__ = ("in_flight", "origin", "reached", "take_following", "waiting")
+    __slots__ = ("in_flight", "origin", "reached", "waiting")
 
-    def __init__(self, origin: Origin, scheduler: "RequestScheduler") -> None:
+    def __init__(self, origin: Origin) -> None:
         self.origin = origin
-        self.take_following = partial(scheduler.take_following, self)
         self.in_flight = 0
         self.reached = False
         """Whether the host accepted a connection."""
@@ -68,6 +76,8 @@ class RequestScheduler:
         self.hosts: dict[Origin, _HostQueue] = {}
         self.latest: tuple[str, _HostQueue] | None = None
         """The beginning of the last HTTP request's URL, and its host: most go to the same."""
+        self.mail_servers: dict[tuple[str, MailSecurity, str], _HostQueue] = {}
+        """The hosts of mails, by what decides whether they may be called: URL, security, user."""
         self.in_flight: dict[ActiveRequest, tuple[int, _HostQueue]] = {}
         self.began = time.monotonic()
         timeout = limits.start_timeout
@@ -134,19 +144,27 @@ class RequestScheduler:
 
     def _queue(self, index: int, request: Request) -> None:
         """Add a request to its host's queue, or refuse it."""
-        if self.latest and not request.envelope and request.url.startswith(self.latest[0]):
-            self.latest[1].waiting.append(index)
-            return
-        origin = origin_of(request.url)
-        refusal = self._refusal(request, origin)
-        if origin is None or refusal:
-            self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
-            return
-        host = self.hosts.setdefault(origin, _HostQueue(origin, self))
+        mail = request.envelope
+        host = self._known_host(request.url, mail)
+        if host is None:
+            origin = origin_of(request.url)
+            refusal = self._refusal(request, origin)
+            if origin is None or refusal:
+                self.results[index] = Failure(FailureKind.REFUSED_ADDRESS, refusal)
+                return
+            host = self.hosts.setdefault(origin, _HostQueue(origin))
+            if mail:
+                self.mail_servers[request.url, mail.security, mail.username] = host
+            else:
+                start = request.url.split("/", 3)[:3]
+                self.latest = "/".join(start) + "/", host
         host.waiting.append(index)
-        if not request.envelope:
-            start = request.url.split("/", 3)[:3]
-            self.latest = "/".join(start) + "/", host
+
+    def _known_host(self, url: str, mail: Envelope | None) -> _HostQueue | None:
+        """Return the host of a request like one before it; None if there was none."""
+        if mail:
+            return self.mail_servers.get((url, mail.security, mail.username))
+        return self.latest[1] if self.latest and url.startswith(self.latest[0]) else None
 
     def _refusal(self, request: Request, origin: Origin | None) -> str:
         """Return why a request may not be sent, or an empty text."""
@@ -165,7 +183,8 @@ class RequestScheduler:
                 return
             index = host.waiting.popleft()
             try:
-                active = self.connections.start(request, host.origin, host.take_following)
+                following = partial(self.take_following, host)
+                active = self.connections.start(request, host.origin, following)
             except BaseException:
                 self._release(host)
                 raise
@@ -180,7 +199,7 @@ class RequestScheduler:
         if not host.waiting or not fits(self.requests[host.waiting[0]]):
             return None
         index = host.waiting.popleft()
-        mail = Mail(self.requests[index], host.take_following)
+        mail = Mail(self.requests[index], partial(self.take_following, host))
         self.in_flight[mail] = (index, host)
         return mail
 

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from messaging.models import Delivery, Pause, ProviderAccount
+from messaging.content import templates
+from messaging.models import Delivery, Pause, ProviderAccount, TemplateVersion
 from rme.core.db import clock
 from rme.tenants.models import Membership, User
 from tests import factories
@@ -51,6 +52,8 @@ def scene(org):
     api.send(message(ada))
     work()
     api.send(message(ada, channel="SMS", schedule=LATER))
+    written = TemplateVersion.objects.get(template__name="welcome", template__channel="EMAIL")
+    templates.add_draft(written.template, {"subject": "New", "html": "<p>New</p>"})  # to compare
     org.suppression_set.create(channel="EMAIL", address=ada.email, reason="STOP")
     api.send(message(ada))
     Pause.objects.create(organization=org, reason="maintenance", channel="SMS")

@@ -1,13 +1,18 @@
 """The template studio in a real Chromium: what a person does there, counted, and what it shows."""
 
+from io import BytesIO
+
 import pytest
 from playwright.sync_api import expect
 
 from messaging.content import templates
+from messaging.content.files import archives
+from messaging.content.files.file_types import SourceFile
 from messaging.models import SendingRules, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.tenants.models import Membership, User
 from tests import factories
+from tests.browser.axe import violations
 from tests.browser.hostile import HOSTILE, PICTURE
 from tests.browser.test_console import cookie, org, tab
 
@@ -64,14 +69,48 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
 
 def test_the_version_that_broke_a_variable_is_found_and_rolled_back(tab, journey, org):
     first = factories.template(org, name="order", html="<p>{{ number }}</p>")
-    broken = {"subject": "S", "html": "<p>{{ numbr }}</p>"}
+    broken = {**factories.TEXTS["EMAIL"], "html": "<p>{{ numbr }}</p>"}
     templates.activate(templates.add_draft(first.template, broken))
     journey.search("order")
     line = tab.get_by_role("row").filter(has_text="− number")
     expect(line).to_contain_text("Version 2")
+    journey.click("link", "Compare with version 1")
+    journey.click("button", "Next change")
+    expect(tab.get_by_text("Change 1 of 1.")).to_be_visible()
+    expect(tab.locator(".cm-merge-a .cm-changedLine")).to_have_text("<p>{{ number }}</p>")
+    expect(tab.locator(".cm-merge-b .cm-changedLine")).to_have_text("<p>{{ numbr }}</p>")
+    tab.set_viewport_size({"width": 390, "height": 844})
+    expect(tab.locator(".cm-deletedChunk")).to_have_text("<p>{{ number }}</p>")
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    expect(tab.locator(".cm-merge-b")).to_be_visible()
     journey.click("button", "Roll back to version 1")
     expect(tab.get_by_text("Version 1 is active.", exact=True)).to_be_visible()
     assert TemplateVersion.objects.get(state="ACTIVE", template__name="order").version == 1
+    assert journey.count <= 4
+
+
+def test_files_are_looked_at_and_imported(tab, journey, org, live_server):
+    factories.template(org, name="order", html="<p>One</p>")
+    head = "---\ncategory: TRANSACTIONAL\nsubject: Hi\n---\n"
+    made = BytesIO()
+    texts = {"order": "<p>Two</p>", "note": "<p>New</p>"}
+    archives.write(
+        (SourceFile(f"{name}/en_US.email.liquid", f"{head}{text}\n".encode())
+         for name, text in texts.items()), made
+    )  # fmt: skip
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/")
+    journey.click("link", "Import files")
+    file = {"name": "t.zip", "mimeType": "application/zip", "buffer": made.getvalue()}
+    journey.choose_file("Archive", file)
+    journey.click("button", "Show what it would do")
+    line = tab.get_by_role("row").filter(has_text="order/en_US.email.liquid")
+    expect(line).to_contain_text("A new draft")
+    for dark in (False, True):
+        tab.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
+        assert violations(tab, colours_only=dark) == []
+    journey.click("button", "Import as drafts")
+    expect(tab.get_by_text("Imported: 1 created, 1 changed, 0 unchanged.")).to_be_visible()
+    assert TemplateVersion.objects.filter(template__name="order").count() == 2
     assert journey.count <= 4
 
 
@@ -111,4 +150,45 @@ def test_nothing_in_a_rendering_runs_or_reaches_the_console(chromium, cookie, or
     assert [url for url in others if url.startswith(console)] == []
     assert tab.url == f"{console}/admin/console/acme/templates/hostile/"
     assert tab.evaluate("window.reached === undefined")
+    context.close()
+
+
+def test_what_does_not_answer_is_told_and_nothing_is_an_error(chromium, cookie, org, live_server):
+    """A log-in that has ended, a server that is away, and a page that is left meanwhile."""
+    row = factories.template(org, name="order", html="<p>One</p>")
+    context = chromium.new_context(locale="en-GB")
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+    tab = context.new_page()
+    tab.set_default_timeout(20_000)
+    problems = []
+    tab.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.on("dialog", lambda dialog: problems.append(dialog.message))
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/order/")
+    subject, state = tab.get_by_label("Subject"), tab.locator("#studio-state")
+    logged_out = {"status": 200, "content_type": "text/html", "body": "<p>Log in</p>"}
+    tab.route("**/draft/", lambda route: route.fulfill(**logged_out))
+    tab.route("**/preview/", lambda route: route.fulfill(**logged_out))
+    subject.fill("A")
+    expect(state).to_contain_text("Not saved: you are logged out")
+    expect(tab.locator("#studio-problems")).to_contain_text("you are logged out")
+    tab.unroute_all()
+    tab.route("**/draft/", lambda route: route.abort())
+    subject.fill("B")
+    expect(state).to_contain_text("Not saved: the server does not answer")
+    tab.unroute_all()
+    held = []
+    tab.route("**/frame/", lambda route: held.append(route))
+    with tab.expect_request("**/frame/"):
+        subject.fill("C")
+    expect(state).to_have_text("Draft 2 is saved.")
+    tab.route("**/preview/", lambda route: held.append(route))
+    with tab.expect_request("**/preview/"), tab.expect_response("**/draft/"):
+        subject.fill("D")
+    expect(state).to_have_text("Draft 2 is saved.")
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/")  # while both are under way
+    expect(tab.get_by_role("heading", name="New template")).to_be_visible()
+    assert len(held) == 2
+    assert [each for each in problems if not each.startswith("Failed to load resource")] == []
+    assert row.template.versions.get(version=2).subject == "D"
     context.close()

@@ -25,6 +25,8 @@ from tests.service import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+QUEUE = f"tests-{uuid4().hex}"
+
 
 @pytest.fixture
 def org():
@@ -40,12 +42,11 @@ def claim(org):
     return claims.claim(org.pk, "EMAIL", 0)
 
 
-@pytest.fixture
-def worker():
+@pytest.fixture(scope="module")
+def process(django_db_setup):
     """Run a worker of one process on a queue of its own, in the tests' database and Redis."""
     at = connection.settings_dict
     host, port = quote(at["HOST"] or "", safe=""), at["PORT"] or ""
-    queue = f"tests-{uuid4().hex}"
     env = {
         **os.environ,
         "DATABASE_URL": f"postgres://{at['USER']}@{host}:{port}/{at['NAME']}",
@@ -54,21 +55,27 @@ def worker():
         "RENDER_SECONDS": "2",  # the process has other threads, whose time counts too
     }
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "rme.celery", "worker"]
-    command += ["--include", "tests.faults.hanging", "--queues", queue, "--concurrency", "1"]
+    command += ["--include", "tests.faults.hanging", "--queues", QUEUE, "--concurrency", "1"]
     command += ["--loglevel", "WARNING"]
     command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     process = subprocess.Popen(command, cwd=ROOT, env=env)
+    yield process
+    process.terminate()
+    process.wait(30)
+
+
+@pytest.fixture
+def worker(process):
+    """Return how to have the worker render a delivery of a claim; it returns the worker."""
     with hanging.app.connection_for_write(deployment.CELERY_BROKER_URL) as broker:
 
         def render(claim, which, how, **options):
             given = list(claim.deliveries[which]._replace(expires_at=0))
             arguments = (claim.organization_id, given, how)
-            hanging.render.apply_async(arguments, queue=queue, connection=broker, **options)
+            hanging.render.apply_async(arguments, queue=QUEUE, connection=broker, **options)
             return process
 
         yield render
-    process.terminate()
-    process.wait(30)
 
 
 def entries(name, count):

@@ -13,26 +13,14 @@ from messaging.console.access import Viewer
 from messaging.console.studio import actions, live, variants, versions, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm
 from messaging.console.studio.variants import Variant
+from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
 from messaging.content import drafts, publishing
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
 from rme.tenants.roles import Permission
 
-FIELD_LABELS = {
-    "subject": "Subject",
-    "html": "HTML",
-    "mjml": "MJML",
-    "text": "Plain text",
-    "title": "Title",
-    "body": "Text",
-    "image": "Picture (address)",
-    "link": "Link (address)",
-    "badge": "Badge",
-}
 ONE_LINE = ("subject", "title", "image", "link", "badge")
 FORMS = [("desktop", "Desktop"), ("phone", "Phone"), ("dark", "Dark"), ("text", "Plain text")]
-LANGUAGES = {"html": "html", "mjml": "html"}
-"""The language around the Liquid, by field; plain text in all others."""
 
 
 @access.page_for(Permission.SEE_TEMPLATES)

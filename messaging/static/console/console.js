@@ -76,7 +76,8 @@ async function showProgress() {
   const running = document.querySelector("[data-running]");
   if (!running) return;
   const answer = await fetch(window.location.href).catch(() => null);
-  const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+  const text = answer?.ok && (await answer.text().catch(() => ""));
+  const page = text && new DOMParser().parseFromString(text, "text/html");
   const fresh = page && page.querySelector("#content");
   if (fresh) {
     document.getElementById("content").replaceWith(fresh);

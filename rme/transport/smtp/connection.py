@@ -163,6 +163,7 @@ class MailConnection(SocketConnection):
 
     def _finish(self, result: Reply | Failure, *, usable: bool = False) -> None:
         mail, following = self.mail, self.mail.following
+        mail.take_following = None  # a connection keeps its last mail, and this all mails of a call
         self.busy = False
         if self._announced and self._was_not_begun(result):
             self.close()

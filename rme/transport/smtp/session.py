@@ -10,6 +10,7 @@ import re
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from rme.transport.messages import Envelope, Failure, FailureKind, MailSecurity, Reply, Stage
 
@@ -30,8 +31,7 @@ class SmtpReply:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SendBytes:
+class SendBytes(NamedTuple):
     """Write `data`, then wait for a reply. `ends_message`: its last byte ends a message."""
 
     data: bytes
@@ -178,7 +178,7 @@ def announcement(envelope: Envelope, message: bytes, offers: Offers) -> bytes:
     A message's end may be the first of a group of commands, and DATA has to be the last
     (RFC 2920 §3.1).
     """
-    return "".join(command for _, command in _commands(envelope, message, offers)).encode()
+    return "".join(_commands(envelope, message, offers)).encode()
 
 
 def mail_transaction(
@@ -194,16 +194,17 @@ def mail_transaction(
 
     Raises SessionEnded if the connection cannot be used any more.
     """
-    commands = _commands(envelope, message, offers)
+    stages = [Stage.MAIL, *[Stage.RCPT] * len(envelope.recipients), Stage.DATA]
+    commands = [] if announced else _commands(envelope, message, offers)
     if reset:
-        commands.insert(0, (Stage.CONNECT, "RSET\r\n"))
+        stages.insert(0, Stage.CONNECT)
+        commands.insert(0, "RSET\r\n")
     pipelining = "PIPELINING" in offers
-    unsent = b"" if announced else "".join(command for _, command in commands).encode()
+    unsent = ["".join(commands)] if pipelining else commands
     decisive: Reply | None = None
     reply = SmtpReply(0, ())
-    for stage, command in commands:
-        reply = yield SendBytes(unsent if pipelining else command.encode(), stage)
-        unsent = b""
+    for stage in stages:
+        reply = yield SendBytes(unsent.pop(0).encode() if unsent else b"", stage)
         if decisive is None and not _continues(reply, stage):
             decisive = _decided(reply, stage)
             if not pipelining:
@@ -220,12 +221,13 @@ def mail_transaction(
     return _decided(reply, Stage.END)
 
 
-def _commands(envelope: Envelope, message: bytes, offers: Offers) -> list[tuple[Stage, str]]:
+def _commands(envelope: Envelope, message: bytes, offers: Offers) -> list[str]:
+    """Return MAIL, RCPT for each recipient, and DATA."""
     size = f" SIZE={len(message)}" if "SIZE" in offers else ""
     return [
-        (Stage.MAIL, f"MAIL FROM:{_path(envelope.mail_from)}{size}\r\n"),
-        *((Stage.RCPT, f"RCPT TO:{_path(to)}\r\n") for to in envelope.recipients),
-        (Stage.DATA, "DATA\r\n"),
+        f"MAIL FROM:{_path(envelope.mail_from)}{size}\r\n",
+        *[f"RCPT TO:{_path(to)}\r\n" for to in envelope.recipients],
+        "DATA\r\n",
     ]
 
 

@@ -1,5 +1,6 @@
 """Sending a window: what goes out, what is recorded, with how many statements."""
 
+import gc
 import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
+from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Category, Delivery, Suppression
@@ -26,6 +28,7 @@ from rme.core.outcomes import (
 from rme.transport import Transport
 from tests import factories
 from tests.messaging.delivery.deliver_scene import Scripted, delivery, due_now
+from tests.messaging.delivery.slow_scene import wait_for
 from tests.rest import events, message, work
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +53,21 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
         receipts.apply(found)
     # savepoint, by index, deliveries, by index, statuses, events, release
     assert len(captured) == 7
+
+
+def test_windows_are_freed_without_the_cycle_collector(api, org):
+    def count() -> int:
+        return sum(type(each) is OutgoingDelivery for each in gc.get_objects())
+
+    api.bulk([message(person) for person in factories.contacts(org, 3)])
+    gc.collect()
+    gc.disable()
+    try:
+        before = count()
+        work()
+        wait_for(lambda: count() <= before)  # the sending thread ends after the loop has gone on
+    finally:
+        gc.enable()
 
 
 def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):

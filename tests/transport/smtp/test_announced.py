@@ -1,12 +1,13 @@
 """Mails whose commands leave with the message before them, and servers that change their mind."""
 
+import gc
 import socket
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from rme.transport import NOT_STARTED, AddressPolicy, Reply, Stage, Transport
+from rme.transport import NOT_STARTED, AddressPolicy, Reply, Request, Stage, Transport
 from rme.transport.messages import Failure, Result
 from tests.fakes import tcp
 from tests.transport.mails import UNKNOWN, mail, summary
@@ -144,3 +145,22 @@ def test_announced_mail_ends_as_not_started_if_the_one_before_is_not_answered() 
     assert all(each == NOT_STARTED for each in results[place + 1 :])
     assert (place, results[place]) in known
     assert isinstance(results[place], Failure)
+
+
+def test_mails_of_a_call_are_freed_without_the_cycle_collector() -> None:
+    transport = Transport(AddressPolicy(["localhost"]), per_host=1)
+    gc.collect()
+    gc.disable()
+    try:
+        before = _requests()
+        with Server(takes) as server:
+            for _ in range(3):
+                transport.perform([mail(server, body) for body in BODIES])
+        assert _requests() - before <= 1  # the last of its connection
+    finally:
+        gc.enable()
+        transport.close()
+
+
+def _requests() -> int:
+    return sum(type(each) is Request for each in gc.get_objects())

@@ -7,7 +7,7 @@ import rme.core.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0030_drafts_of_accounts"),
+        ("messaging", "0037_remove_delivery_of_contact"),
     ]
 
     operations = [

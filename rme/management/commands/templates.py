@@ -1,0 +1,88 @@
+"""`manage.py templates pull|push`: templates as files in a folder, such as a repository."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from messaging.content.files import pull, push
+from messaging.content.files.file_types import SUFFIX, FilesRefused, SourceFile
+from rme.tenants import audit
+from rme.tenants.audit import Action
+from rme.tenants.models import Organization
+
+
+class Command(BaseCommand):
+    help = "Write an organization's templates to a folder (pull), or take them from there (push)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("direction", choices=["pull", "push"])
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("--organization", required=True, help="The organization's id.")
+        parser.add_argument("--publish", action="store_true", help="push: make all active.")
+        parser.add_argument("--dry-run", action="store_true", help="Change nothing; report only.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        organization_id, folder = options["organization"], options["folder"]
+        if not Organization.objects.filter(pk=organization_id).exists():
+            raise CommandError(f"There is no organization {organization_id}.")
+        try:
+            if options["direction"] == "pull":
+                self._pull(organization_id, folder, dry_run=options["dry_run"])
+            else:
+                self._push(organization_id, folder, **_chosen(options))
+        except (FilesRefused, OSError) as error:
+            raise CommandError(str(error)) from error
+
+    def _pull(self, organization_id: str, folder: Path, *, dry_run: bool) -> None:
+        """Write what differs; files of templates that are not there are named and left alone."""
+        left = {path.relative_to(folder).as_posix() for path in _files(folder)}
+        for path, content in pull.pull(organization_id):
+            left.discard(path)
+            target = folder / path
+            before = target.read_bytes() if target.is_file() else None
+            kind = "created" if before is None else "changed"
+            kind = "unchanged" if before == content else kind
+            self.stdout.write(f"{kind:<10}{path}")
+            if kind != "unchanged" and not dry_run:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+        for path in sorted(left):
+            self.stdout.write(f"{'not there':<10}{path}")
+        if not dry_run:
+            kind = Organization._meta.label_lower
+            entry = audit.NewEntry(
+                Action.EXPORTED, organization_id, kind, organization_id, text="templates"
+            )
+            audit.record(audit.COMMAND_LINE, [entry])
+
+    def _push(self, organization_id: str, folder: Path, *, publish: bool, dry_run: bool) -> None:
+        files = [
+            SourceFile(path.relative_to(folder).as_posix(), path.read_bytes())
+            for path in _files(folder)
+        ]
+        if not files:
+            raise CommandError(f"There is no file that ends with {SUFFIX} in {folder}.")
+        changes = push.push(
+            organization_id, files, audit.COMMAND_LINE, publish=publish, dry_run=dry_run
+        )
+        for each in changes:
+            active = " and made active" if each.is_published else ""
+            self.stdout.write(f"{each.kind:<10}{each.path}{active}")
+        if dry_run:
+            self.stdout.write("This was a dry run: nothing was stored.")
+
+
+def _chosen(options: dict[str, Any]) -> dict[str, bool]:
+    return {name: bool(options[name]) for name in ("publish", "dry_run")}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of templates in a folder, without what is hidden there."""
+    found = (path for path in folder.rglob(f"*{SUFFIX}") if path.is_file())
+    return sorted(
+        path
+        for path in found
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
