@@ -91,7 +91,7 @@ bench: $(VENV)/.dev  ## measure, beside references in the same run (ARGS="accept
 
 screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chromium)
 	@rm -rf var/screenshots
-	@$(BIN)/python -m rme.run --var var/screenshots exec -- $(BIN)/python docs/screenshots.py
+	@$(BIN)/python -m rme.run --var var/screenshots exec -- $(BIN)/python docs/screenshots.py $(ARGS)
 
 format: $(VENV)/.dev  ## bring the code into form
 	@$(BIN)/ruff check --fix .

@@ -4,6 +4,7 @@ from django.urls import path
 
 from messaging.console import access, audit_page, search
 from messaging.console.actions import action_pages
+from messaging.console.compliance.routes import ROUTES as COMPLIANCE
 from messaging.console.developers.routes import ROUTES as DEVELOPERS
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
@@ -93,5 +94,6 @@ urlpatterns = [
         person_page.lift,
         name="lift",
     ),
+    *COMPLIANCE,
     *DEVELOPERS,
 ]

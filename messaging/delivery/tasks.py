@@ -28,7 +28,7 @@ from rme.core.outbound import outbound_transport
 from rme.core.process import worker
 from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.tenants import applications
+from rme.tenants import applications, request_log
 from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
@@ -105,6 +105,7 @@ def housekeeping() -> None:
     assertions.sweep()
     tokens.sweep()
     applications.delete_expired_secrets()
-    for table, period in partition_periods().items():
+    for table, period in {**partition_periods(), **request_log.partition_periods()}.items():
         partitions.create_ahead([table], now=clock.now(), period=period)
+    request_log.drop_old(now=clock.now())
     retention.apply(now=clock.now())
