@@ -7,7 +7,7 @@ import rme.core.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0037_remove_delivery_of_contact"),
+        ("messaging", "0038_privacy_requests"),
     ]
 
     operations = [
