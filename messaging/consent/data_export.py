@@ -22,6 +22,7 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
+    PrivacyRequest,
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
@@ -108,6 +109,7 @@ _PARTS = {
         "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
         f"OR t.address <> '' AND t.address IN ({_ADDRESSES}))",
     ),
+    "requests": _select(PrivacyRequest._meta.db_table, excluded="{actor,recorded_by}"),
     # what was done with the person's data, without who did it
     "audit": f"""SELECT jsonb_build_object('id', e.id, 'at', e.at, 'action', e.action,
       'kind', e.kind, 'object_id', e.object_id, 'label', t.label, 'text', t.text,
@@ -196,4 +198,24 @@ def export_contact(organization_id: str, contact_id: str) -> dict[str, object] |
         "exportedAt": iso(clock.now()),
         **found,
         "contact": next(iter(found["contact"]), None),
+    }
+
+
+def export_address(organization_id: str, address: str) -> dict[str, object] | None:
+    """Return what is stored about the address of somebody who is no contact, None if nothing is.
+
+    All but suppressions is stored by contact.
+    """
+    where = "t.organization_id = %(organization)s AND t.address = %(address)s AND t.address <> ''"
+    with connection.cursor() as cursor:
+        statement = _select(Suppression._meta.db_table, where)
+        cursor.execute(statement, {"organization": organization_id, "address": address})
+        found = [_parsed(row) for row in cursor.fetchall()]
+    if not found:
+        return None
+    return {
+        "organization": organization_id,
+        "address": address,
+        "exportedAt": iso(clock.now()),
+        "suppressions": found,
     }

@@ -17,16 +17,20 @@ from uuid import UUID
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models, transaction
+from django.db.models.functions import Now
 
 from messaging.archive import erasures as archive
 from messaging.consent import ledger
 from messaging.models import (
     Attempt,
     BulkAction,
+    ConsentEntry,
     Delivery,
     Event,
     Message,
     MessageContent,
+    PrivacyFile,
+    PrivacyRequest,
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
@@ -128,6 +132,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
             "actions": BulkAction.objects.filter(**own)
             .exclude(scope=ERASED)
             .update(scope=ERASED, reason=ERASED),
+            "requests": _erase_requests(own),
             "audit": audit.erase(organization_id, contact_id),
         }
         if files := archive.request(organization_id, contact_id):
@@ -135,6 +140,28 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
         _record(actor, organization_id, contact_id, counts)
         under_way = deliveries.filter(status=Status.SENDING).count()
     return Erased(counts, under_way)
+
+
+def _erase_requests(own: Mapping[str, Any]) -> int:
+    """Delete the files of the person's exports, and the texts of the requests."""
+    requests = PrivacyRequest.objects.filter(**own)
+    # First, so that this waits for an export that is storing its file.
+    requests.filter(kind=PrivacyRequest.Kind.EXPORT, state="RUNNING").update(erased_at=Now())
+    PrivacyFile.objects.filter(request__in=requests).delete()
+    return requests.exclude(note="", reason="").update(note="", reason="")
+
+
+def preview(organization_id: str, contact_id: str) -> dict[str, int]:
+    """Return what an erasure would find, by the names of its counts; five queries."""
+    own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
+    deliveries = Delivery.objects.filter(**own)
+    return {
+        "stopped": deliveries.filter(status__in=list(_ENDINGS)).count(),
+        "deliveries": deliveries.count(),
+        "consent": ConsentEntry.objects.filter(**own).count(),
+        "suppressions": Suppression.objects.filter(**own).count(),
+        "devices": Device.objects.filter(**own).count(),
+    }
 
 
 def _record(actor: Actor, organization_id: str, contact_id: str, counts: Mapping[str, int]) -> None:

@@ -20,11 +20,15 @@ from messaging.models.messages import (
 )
 from messaging.models.people import (
     ConsentEntry,
+    LedgerCheck,
+    PrivacyFile,
+    PrivacyRequest,
     Suppression,
     SuppressionImport,
     SuppressionImportPart,
 )
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
@@ -38,7 +42,9 @@ __all__ = [
     "Attempt",
     "BulkAction",
     "Callback",
+    "CallbackLogEntry",
     "Category",
+    "CircuitChange",
     "ConsentEntry",
     "Counted",
     "CountedUntil",
@@ -48,11 +54,14 @@ __all__ = [
     "HourCount",
     "IdempotencyKey",
     "InboundSmsParts",
+    "LedgerCheck",
     "Message",
     "MessageContent",
     "MinuteCount",
     "Partial",
     "Pause",
+    "PrivacyFile",
+    "PrivacyRequest",
     "ProviderAccount",
     "ProviderReference",
     "SavedFilter",
