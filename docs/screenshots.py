@@ -1,5 +1,7 @@
 """Make the pictures of the documents: `make screenshots`, with Chromium on the PATH.
 
+With names (`ARGS="console-home console-audit"`) only these are made.
+
 The service is started with a database of its own; what the pictures show is made by the functions
 that REST and the console call. A new picture is a line of PICTURES.
 """
@@ -59,18 +61,31 @@ from messaging.models import (  # noqa: E402
     ProviderAccount,
     SavedFilter,
     Suppression,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
 from messaging.statistics import minutes  # noqa: E402
+from messaging.webhooks import managed_endpoints  # noqa: E402
+from messaging.webhooks.endpoint_inputs import EndpointInput  # noqa: E402
 from rme import demo  # noqa: E402
+from rme.core import ids  # noqa: E402
 from rme.core.channels import Channel  # noqa: E402
 from rme.core.db import clock  # noqa: E402
+from rme.core.http import request_records  # noqa: E402
 from rme.core.http.parsing import parse  # noqa: E402
+from rme.core.http.request_records import Details, RequestRecord  # noqa: E402
 from rme.core.outbound import outbound_transport  # noqa: E402
-from rme.tenants import organizations  # noqa: E402
+from rme.tenants import organizations, request_log  # noqa: E402
 from rme.tenants.access import invitations  # noqa: E402
 from rme.tenants.audit import Actor  # noqa: E402
 from rme.tenants.authentication import Caller  # noqa: E402
-from rme.tenants.models import Invitation, Membership, Organization, User  # noqa: E402
+from rme.tenants.models import (  # noqa: E402
+    Application,
+    Invitation,
+    Membership,
+    Organization,
+    User,
+)
 
 ORG = "demo"
 SETTLED = 10.0
@@ -117,6 +132,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
     """Return the pictures; `found` has the ids of what they show."""
     messages, person = _console("messages"), _console("person", found["person"])
     failed = f"{messages}?status=FAILED"
+    webhook = _console("webhook_delivery", found["endpoint"], found["webhook"])
     return [
         Picture("console-log-in", "/admin/", height=640, logged_in=False),
         Picture("console-home", "/admin/", height=1200),
@@ -145,11 +161,19 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-export", _console("privacy_request", found["export"]), NARROW),
         Picture("console-provider", _console("provider", found["account"]), height=1000),
         Picture("console-lanes", _console("providers"), height=1200),
+        Picture("console-callbacks", _console("callbacks"), height=700),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
         Picture("console-lanes-phone", _console("providers"), NARROW, dark=True),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),
         Picture("console-audit-phone", _console("audit"), NARROW, dark=True),
+        Picture("console-programs", _console("programs"), height=760),
+        Picture("console-requests", _console("requests"), height=900),
+        Picture("console-requests-phone", _console("requests"), NARROW, dark=True),
+        Picture("console-webhooks", _console("webhook_deliveries", found["endpoint"]), height=900),
+        Picture("console-webhook", webhook, height=1200),
+        Picture("console-webhook-dark", webhook, NARROW, dark=True),
+        Picture("console-compose", _console("compose"), height=1300),
         Picture("console-acting", reverse("acting_begin", args=[found["colleague"]]), height=560),
         Picture("console-invitations", "/admin/tenants/invitation/", height=480),
         Picture("console-second-factor", reverse("mfa_index"), height=800),
@@ -173,7 +197,10 @@ def main() -> None:
         with _chromium() as browser:
             time.sleep(SETTLED)
             cookies = _log_in(browser)
-            for picture in pictures(found):
+            chosen = [
+                each for each in pictures(found) if each.name in (sys.argv[1:] or [each.name])
+            ]
+            for picture in chosen:
                 _save(browser, picture, cookies if picture.logged_in else [])
 
 
@@ -189,6 +216,7 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         Invitation(organization=row, email="sam@demo.example", role="SUPPORT", invited_by=user)
     )
     caller = Caller(organizations.get(ORG), 1, user.pk, test=False)
+    endpoint = _endpoint()
     later = (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds")
     people = made["contact_ids"]
     actors = made["outcome_contacts"]
@@ -232,6 +260,8 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         pass
     exported, erased = _requests(people, Actor(user.pk, USER))
     first = failed.latest("pk")
+    webhook = _webhooks(endpoint)
+    _api_requests(row, str(first.message_id))
     delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
     return {
         "person": actors["bounce"],
@@ -243,8 +273,72 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         "erasure": erased,
         "account": str(account.pk),
         "colleague": str(colleague.pk),
+        "endpoint": str(endpoint.pk),
+        "webhook": str(webhook.pk),
         "token": PreferenceLink(ORG, people[0], "EMAIL", "MARKETING").token,
     }
+
+
+ENDED = ["message.delivered", "message.bounced", "message.complained"]
+"""Events that do not go on while the pictures are made."""
+
+
+def _endpoint() -> WebhookEndpoint:
+    """Add a webhook endpoint."""
+    url = "https://shop.demo.example/hooks/rme"
+    given = EndpointInput(url=url, description="Shop", types=ENDED)
+    return managed_endpoints.create(ORG, given, Actor(None, "the shop"))
+
+
+def _webhooks(endpoint: WebhookEndpoint) -> WebhookDelivery:
+    """End the deliveries to an endpoint as if it had answered; return one that was given up."""
+    now = clock.iso(clock.now())
+    ok = {"at": now, "status": 200, "ms": 38, "error": None, "answer": "ok"}
+    answer = '{"error": "no order with this id"}'
+    rows = WebhookDelivery.objects.filter(endpoint_id=endpoint.pk)
+    rows.update(status="DELIVERED", due_at=None, tries=1, attempts=[ok], tried_at=clock.now())
+    late = {"at": now, "status": None, "ms": 15002, "error": "no answer in time", "answer": None}
+    attempts = [late, {**ok, "status": 500, "ms": 112, "answer": answer}]
+    newest = rows.order_by("-event_id")[:3]
+    rows.filter(pk__in=[each.pk for each in newest]).update(
+        status="FAILED", tries=2, attempts=attempts
+    )
+    row = rows.filter(status="FAILED").order_by("event_id").first()
+    assert row is not None
+    return row
+
+
+def _api_requests(row: Organization, message_id: str) -> None:
+    """Fill the request log."""
+    program = Application.objects.filter(organization=row).earliest("pk")
+    one = "/rme/v1/messages/{message_id}"
+    made = [
+        ("GET", "/rme/v1/health", 200, Details(), 12),
+        ("POST", "/rme/v1/messages", 202, Details(message_id=message_id), 6),
+        ("GET", one, 200, Details(message_id=message_id), 4),
+        ("POST", "/rme/v1/messages", 400, Details("INVALID_PAYLOAD"), 2),
+        ("POST", "/rme/v1/messages/bulk", 202, Details(), 184),
+        ("POST", "/rme/v1/messages", 403, Details("SUPPRESSED", message_id), 7),
+        ("GET", one, 404, Details("NOT_FOUND"), 3),
+        ("POST", "/rme/v1/messages", 429, Details("RATE_LIMITED"), 1),
+    ]
+    request_records.buffer.add(
+        [
+            RequestRecord(
+                organization_id=ORG,
+                application_id=program.pk,
+                request_id=str(ids.new_id()),
+                method=method,
+                route=route,
+                status=status,
+                seconds=milliseconds / 1000,
+                at=time.time_ns() + number * 10**7,
+                details=details,
+            )
+            for number, (method, route, status, details, milliseconds) in enumerate(made)
+        ]
+    )
+    request_log.store_pending()
 
 
 def _requests(people: list[str], actor: Actor) -> tuple[str, str]:

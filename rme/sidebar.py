@@ -106,7 +106,7 @@ NAVIGATION: list[dict[str, Any]] = [
                 "Providers and routing",
                 "cell_tower",
                 "providers",
-                ("providers", "provider", "new_provider", "route"),
+                ("providers", "provider", "new_provider", "route", "callbacks"),
                 "may_see_settings",
             ),
             _page("All provider accounts", "list", "messaging_provideraccount"),
@@ -134,12 +134,18 @@ NAVIGATION: list[dict[str, Any]] = [
         "title": "Developers",
         "items": [
             _console(
+                "Applications and keys", "terminal", "programs", ("programs",), "may_change_keys"
+            ),
+            _console("API requests", "lists", "requests", ("requests",), "may_see_settings"),
+            _console(
                 "Webhook deliveries",
                 "webhook",
                 "webhooks",
                 ("webhooks", "webhook_deliveries", "webhook_delivery", "webhooks_again"),
                 "may_see_settings",
             ),
+            _console("Compose a request", "code", "compose", ("compose",), "may_see_settings"),
+            {"title": "API description", "icon": "menu_book", "link": "/rme/v1/docs"},
         ],
     },
     {

@@ -188,6 +188,11 @@ def may_see_settings(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_SETTINGS))
 
 
+def may_change_keys(request: HttpRequest) -> bool:
+    """Return whether a person may see the applications and keys of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.CHANGE_KEYS))
+
+
 def may_audit(request: HttpRequest) -> bool:
     """Return whether a person may see the audit of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_AUDIT))

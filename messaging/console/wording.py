@@ -123,6 +123,12 @@ def reason(code: str | None, detail: str | None = None) -> str:
     return f"{words}: {detail}" if words and detail else words or detail or ""
 
 
+def error(code: str) -> str:
+    """Return what an error's code means; empty if it is none of the contract's."""
+    known = _ERRORS.get(code)
+    return known.default if known else ""
+
+
 def waiting(code: str | None) -> str:
     """Return what a delivery waits for."""
     return WAITING.get(code or "", code or "")

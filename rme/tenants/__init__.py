@@ -2,5 +2,5 @@
 
 Other packages import `models`, `organizations`, `authentication`, `api_keys`, `applications`,
 `roles`, `access`, `imports`, `prepared_imports`, `call_limits`, `audit`, `change_log`, the base
-classes of `admin`, `languages`, `latest`, `logins`, `masking`, `oauth` and `urls`.
+classes of `admin`, `languages`, `latest`, `logins`, `masking`, `oauth`, `request_log` and `urls`.
 """
