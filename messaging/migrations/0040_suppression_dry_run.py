@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0038_privacy_requests"),
+        ("messaging", "0039_provider_history"),
     ]
 
     operations = [
