@@ -1,7 +1,8 @@
 """Make the pictures of the documents: `make screenshots`, with Chromium on the PATH.
 
 The service is started with a database of its own; what the pictures show is made by the functions
-that REST and the console call. A new picture is a line of PICTURES.
+that REST and the console call. A new picture is a line of PICTURES. Arguments choose the pictures
+whose names begin with one of them.
 """
 
 import os
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,9 @@ from messaging.accept import Call, Submission, accept  # noqa: E402
 from messaging.accept.requests import MESSAGE  # noqa: E402
 from messaging.console.access import Viewer  # noqa: E402
 from messaging.console.actions import bulk_actions, tasks  # noqa: E402
+from messaging.content import drafts, publishing  # noqa: E402
+from messaging.content.files import archives, pull  # noqa: E402
+from messaging.content.files.file_types import SourceFile  # noqa: E402
 from messaging.content.links import PreferenceLink  # noqa: E402
 from messaging.delivery import claims, deliver  # noqa: E402
 from messaging.feedback import receipts  # noqa: E402
@@ -53,6 +58,7 @@ from messaging.models import (  # noqa: E402
     ProviderAccount,
     SavedFilter,
     Suppression,
+    Template,
 )
 from messaging.statistics import minutes  # noqa: E402
 from rme import demo  # noqa: E402
@@ -107,10 +113,30 @@ def _platform(page: Page) -> None:
     page.select_option("[name=preset]", "odoo-community")
 
 
+def _rendered(page: Page) -> None:
+    """Wait for the rendering, which follows the page."""
+    page.frame_locator("iframe[name=studio-rendering]").locator("h1").wait_for()
+
+
+def _import(page: Page) -> None:
+    """Choose an archive, and let the page show what it would do."""
+    archive = BytesIO()
+    files = dict(pull.pull(ORG))
+    path = "booking/de.email.liquid"
+    files["booking/en_GB.email.liquid"] = files[path].replace(b"Ihre Buchung", b"Your booking")
+    files[path] = files[path].replace(b"Guten Tag", b"Liebe")
+    archives.write((SourceFile(*each) for each in sorted(files.items())), archive)
+    file = {"name": "t.zip", "mimeType": "application/zip", "buffer": archive.getvalue()}
+    page.set_input_files("input[type=file]", file)  # type: ignore[arg-type]  # a dict of theirs
+    page.get_by_role("button", name="Show what it would do").click()
+    page.get_by_text("A new draft").first.wait_for()
+
+
 def pictures(found: dict[str, str]) -> list[Picture]:
     """Return the pictures; `found` has the ids of what they show."""
     messages, person = _console("messages"), _console("person", found["person"])
     failed = f"{messages}?status=FAILED"
+    booking = _console("template", "booking")
     return [
         Picture("console-log-in", "/admin/", height=640, logged_in=False),
         Picture("console-home", "/admin/", height=1200),
@@ -135,6 +161,18 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-lanes", _console("providers"), height=1200),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
         Picture("console-lanes-phone", _console("providers"), NARROW, dark=True),
+        Picture("console-templates", _console("templates"), height=800),
+        Picture("console-template", booking, height=1500, act=_rendered),
+        Picture("console-template-phone", booking, NARROW, height=1400, act=_rendered),
+        Picture("console-template-dark", booking, height=1200, dark=True, act=_rendered),
+        Picture("console-compare", f"{_console('template_compare', 'booking')}?old=1&new=2"),
+        Picture(
+            "console-compare-phone",
+            f"{_console('template_compare', 'booking')}?old=1&new=2",
+            NARROW,
+            dark=True,
+        ),
+        Picture("console-import", _console("template_import"), height=1000, act=_import),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),
         Picture("console-audit-phone", _console("audit"), NARROW, dark=True),
@@ -151,6 +189,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
 
 def main() -> None:
     """Fill a database, serve it, and save what its pages look like."""
+    chosen = tuple(sys.argv[1:])
     call_command("migrate", verbosity=0)
     made = demo.ensure(Path(os.environ["RME_VAR"]) / "demo.json", base_url=URL)
     found = _fill(made)
@@ -162,6 +201,8 @@ def main() -> None:
             time.sleep(SETTLED)
             cookies = _log_in(browser)
             for picture in pictures(found):
+                if chosen and not picture.name.startswith(chosen):
+                    continue
                 _save(browser, picture, cookies if picture.logged_in else [])
 
 
@@ -176,6 +217,7 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
     invitations.create(
         Invitation(organization=row, email="sam@demo.example", role="SUPPORT", invited_by=user)
     )
+    _write_templates(Actor(user.pk, USER))
     caller = Caller(organizations.get(ORG), 1, user.pk, test=False)
     later = (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds")
     people = made["contact_ids"]
@@ -230,6 +272,44 @@ def _fill(made: dict[str, Any]) -> dict[str, str]:
         "colleague": str(colleague.pk),
         "token": PreferenceLink(ORG, people[0], "EMAIL", "MARKETING").token,
     }
+
+
+BOOKING = """<h1>Your booking</h1>
+<p>Dear {{ contact.first_name }},</p>
+<p>we have booked <b>{{ session }}</b> for {{ seats }} on {{ day }}.</p>
+<ul>
+{% for item in items %}<li>{{ item }}</li>
+{% endfor %}</ul>
+<p><a href="{{ link }}">See your booking</a></p>
+"""
+
+
+def _write_templates(author: Actor) -> None:
+    """Make a template with two versions, a draft in another language, and an SMS."""
+    texts: dict[str, object] = {"subject": "Your booking of {{ session }}", "html": BOOKING}
+    kinds = {"session": "string", "seats": "integer", "day": "string", "link": "string"}
+    examples: dict[str, object] = {
+        "session": "Opening keynote", "seats": 2, "day": "12 May", "link": "https://demo.example/b",
+    }  # fmt: skip
+    properties: dict[str, object] = {
+        name: {"type": kind, "examples": [examples[name]]} for name, kind in kinds.items()
+    }
+    properties["items"] = {
+        "type": "array", "items": {"type": "string"}, "examples": [["Badge", "Lunch"]],
+    }  # fmt: skip
+    texts["variables"] = {"type": "object", "properties": properties, "required": ["session"]}
+    own = {"organization_id": ORG, "name": "booking", "category": "TRANSACTIONAL"}
+    first = Template(**own, language="en_US", channel="EMAIL")
+    old = BOOKING.replace("{{ session }}", "{{ title }}").replace("See your", "Open the")
+    publishing.publish(drafts.add_template(first, author, {**texts, "html": old}), author)
+    row = drafts.save(first, texts, author, drafts.Seen(1))
+    publishing.publish(row, author)
+    german = BOOKING.replace("Your booking", "Ihre Buchung").replace("Dear", "Guten Tag")
+    drafts.add_template(
+        Template(**own, language="de", channel="EMAIL"), author, {**texts, "html": german}
+    )
+    sms = {"text": "{{ org.name }}: {{ session }}, {{ day }}. {{ link }}"}
+    drafts.add_template(Template(**own, language="en_US", channel="SMS"), author, sms)
 
 
 def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) -> None:
