@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +119,14 @@ def _rendered(page: Page) -> None:
 
 def _import(page: Page) -> None:
     """Choose an archive, and let the page show what it would do."""
-    archive = BytesIO()
-    files = dict(pull.pull(ORG))
-    path = "booking/de.email.liquid"
-    files["booking/en_GB.email.liquid"] = files[path].replace(b"Ihre Buchung", b"Your booking")
-    files[path] = files[path].replace(b"Guten Tag", b"Liebe")
-    archives.write((SourceFile(*each) for each in sorted(files.items())), archive)
-    file = {"name": "t.zip", "mimeType": "application/zip", "buffer": archive.getvalue()}
-    page.set_input_files("input[type=file]", file)  # type: ignore[arg-type]  # a dict of theirs
+    page.set_input_files("input[type=file]", _archive())
     page.get_by_role("button", name="Show what it would do").click()
     page.get_by_text("A new draft").first.wait_for()
+
+
+def _archive() -> Path:
+    """Return the path of the archive that is imported."""
+    return Path(os.environ["RME_VAR"]) / "templates.zip"
 
 
 def pictures(found: dict[str, str]) -> list[Picture]:
@@ -193,6 +190,7 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     made = demo.ensure(Path(os.environ["RME_VAR"]) / "demo.json", base_url=URL)
     found = _fill(made)
+    _write_archive()
     IMAGES.mkdir(exist_ok=True)
     workers = ["rme.workers", "--beat", "--concurrency", "1"]
     with processes([web("rme.asgi:application", int(PORT)), workers]):
@@ -310,6 +308,16 @@ def _write_templates(author: Actor) -> None:
     )
     sms = {"text": "{{ org.name }}: {{ session }}, {{ day }}. {{ link }}"}
     drafts.add_template(Template(**own, language="en_US", channel="SMS"), author, sms)
+
+
+def _write_archive() -> None:
+    """Write the templates as files, one of them changed and one more."""
+    files = dict(pull.pull(ORG))
+    path = "booking/de.email.liquid"
+    files["booking/en_GB.email.liquid"] = files[path].replace(b"Ihre Buchung", b"Your booking")
+    files[path] = files[path].replace(b"Guten Tag", b"Liebe")
+    with _archive().open("wb") as archive:
+        archives.write((SourceFile(*each) for each in sorted(files.items())), archive)
 
 
 def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) -> None:
