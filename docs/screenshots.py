@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
-PORT = "8765"
+PORT = os.environ.get("PICTURES_PORT", "8765")
 URL = f"http://127.0.0.1:{PORT}"
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "rme.settings",
@@ -359,7 +359,7 @@ def _log_in(browser: Browser) -> Any:
     page.get_by_label("Username").fill(USER)
     page.locator("input[name=password]").fill(PASSWORD)
     page.get_by_role("button", name="Log in", exact=True).click()
-    page.wait_for_load_state()
+    page.wait_for_url(f"{URL}/admin/", timeout=60_000)
     cookies = context.cookies()
     context.close()
     return cookies
@@ -379,6 +379,7 @@ def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
     answer = page.goto(f"{URL}{picture.path}")
     assert answer is not None, picture.path
     assert answer.status == 200, (picture.path, answer.status)
+    assert not picture.logged_in or "/login/" not in page.url, picture.path
     page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", picture.dark)
     if picture.act:
         picture.act(page)
