@@ -278,6 +278,9 @@ CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
 CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
 CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))
 CIRCUIT_OPEN_SECONDS = float(ENV.get("CIRCUIT_OPEN_SECONDS", "30"))
+# How many days the changes of circuits and the log of provider callbacks are kept.
+CIRCUIT_HISTORY_DAYS = int(ENV.get("CIRCUIT_HISTORY_DAYS", "30"))
+CALLBACK_LOG_DAYS = int(ENV.get("CALLBACK_LOG_DAYS", "7"))
 
 # --- push ---------------------------------------------------------------------------------------
 VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV

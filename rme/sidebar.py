@@ -106,7 +106,7 @@ NAVIGATION: list[dict[str, Any]] = [
                 "Providers and routing",
                 "cell_tower",
                 "providers",
-                ("providers", "provider", "new_provider", "route"),
+                ("providers", "provider", "new_provider", "route", "callbacks"),
                 "may_see_settings",
             ),
             _page("All provider accounts", "list", "messaging_provideraccount"),

@@ -12,7 +12,14 @@ from celery import shared_task
 
 from messaging.consent import retention
 from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
-from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
+from messaging.feedback import (
+    callback_log,
+    callbacks,
+    provider_references,
+    receipts,
+    sms_parts,
+    tracking,
+)
 from messaging.models import partition_periods
 from messaging.statistics import minutes
 from messaging.webhooks import delivery_log
@@ -88,6 +95,8 @@ def sweep() -> None:
 def housekeeping() -> None:
     """Delete what has expired, create the partitions of the time ahead, drop old ones."""
     callbacks.purge()
+    callback_log.purge()
+    accounts.purge_history()
     sms_parts.purge()
     provider_references.purge()
     tracking.purge()

@@ -28,6 +28,7 @@ from messaging.models.people import (
     SuppressionImportPart,
 )
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
@@ -41,7 +42,9 @@ __all__ = [
     "Attempt",
     "BulkAction",
     "Callback",
+    "CallbackLogEntry",
     "Category",
+    "CircuitChange",
     "ConsentEntry",
     "Counted",
     "CountedUntil",
