@@ -65,7 +65,7 @@ class TestFilled:
     @pytest.mark.parametrize(
         ("model", "name"),
         [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "check_and_test"),
-         (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
+         (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "studio"),
          (TemplateVersion, "copy"), (WebhookEndpoint, "rotate"), (WebhookEndpoint, "replay"),
          (WebhookEndpoint, "secret"), (ApiKey, "secret"), (Application, "secret"),
          (WebhookEndpoint, "switch"), (WebhookEndpoint, "test-event")],
